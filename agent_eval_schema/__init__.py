@@ -35,22 +35,20 @@ if TYPE_CHECKING:
     from agent_eval_schema.evaluation.score import score_trajectories as score_trajectories
     from agent_eval_schema.evaluation.task import EvalTask as EvalTask
     from agent_eval_schema.evaluation.task_metrics import MetricName as MetricName
-    from agent_eval_schema.evaluation.trajectories import TrajectorySingleToolUse as TrajectorySingleToolUse
+    from agent_eval_schema.evaluation.trajectories import ToolUseMetric as ToolUseMetric
     from agent_eval_schema.formats.json_schema import json_schema as json_schema
     from agent_eval_schema.formats.opening import EvalSetLike as EvalSetLike
     from agent_eval_schema.formats.registry import FormatName as FormatName
     from agent_eval_schema.formats.values_as_text import ValuesAsTextWarning as ValuesAsTextWarning
-    from agent_eval_schema.inference_tables.build import EvalSetBuild as EvalSetBuild
     from agent_eval_schema.inference_tables.build import eval_set_from_inference_table as eval_set_from_inference_table
-    from agent_eval_schema.inference_tables.spark import SparkBuild as SparkBuild
+    from agent_eval_schema.inference_tables.build_summary import BuildSummary as BuildSummary
+    from agent_eval_schema.inference_tables.result import EvalSetBuild as EvalSetBuild
     from agent_eval_schema.inference_tables.spark import spark_from_inference_table as spark_from_inference_table
-    from agent_eval_schema.inference_tables.summary import BuildSummary as BuildSummary
     from agent_eval_schema.integrations.mlflow.datasets import UnreadableRecordWarning as UnreadableRecordWarning
     from agent_eval_schema.integrations.mlflow.datasets import WrittenDataset as WrittenDataset
     from agent_eval_schema.integrations.mlflow.datasets import from_mlflow_dataset as from_mlflow_dataset
     from agent_eval_schema.integrations.mlflow.datasets import to_mlflow_dataset as to_mlflow_dataset
     from agent_eval_schema.integrations.mlflow.evaluate import evaluate_eval_set as evaluate_eval_set
-    from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult as EvaluationResult
     from agent_eval_schema.integrations.mlflow.metrics import mlflow_metrics as mlflow_metrics
     from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning as InvalidRowsWarning
     from agent_eval_schema.integrations.mlflow.prepare import prepare_for_evaluate as prepare_for_evaluate
@@ -81,9 +79,8 @@ else:
         "eval_set_from_traces": "api",
         "traces_from_store": "integrations.mlflow.tracking",
         "eval_set_from_inference_table": "inference_tables.build",
-        "EvalSetBuild": "inference_tables.build",
-        "SparkBuild": "inference_tables.spark",
-        "BuildSummary": "inference_tables.summary",
+        "EvalSetBuild": "inference_tables.result",
+        "BuildSummary": "inference_tables.build_summary",
         "spark_validate": "validation.spark",
         "spark_from_inference_table": "inference_tables.spark",
         "prepare_for_evaluate": "integrations.mlflow.prepare",
@@ -93,7 +90,6 @@ else:
         "supported_scorers": "integrations.mlflow.supported",
         "SupportedScorers": "integrations.mlflow.supported",
         "evaluate_eval_set": "integrations.mlflow.evaluate",
-        "EvaluationResult": "integrations.mlflow.evaluation_result",
         "mlflow_metrics": "integrations.mlflow.metrics",
         "to_mlflow_dataset": "integrations.mlflow.datasets",
         "WrittenDataset": "integrations.mlflow.datasets",
@@ -102,7 +98,7 @@ else:
         "EvalTask": "evaluation.task",
         "EvalResult": "evaluation.result",
         "ScoreComparison": "evaluation.comparison",
-        "TrajectorySingleToolUse": "evaluation.trajectories",
+        "ToolUseMetric": "evaluation.trajectories",
         "CustomMetric": "evaluation.custom",
         "PointwiseMetric": "evaluation.judges",
         "json_schema": "formats.json_schema",

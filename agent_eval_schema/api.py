@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
@@ -18,8 +19,9 @@ import pyarrow as pa
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
-from agent_eval_schema.formats.registry import InputFormat
+from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
+from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.tables import like
@@ -37,8 +39,8 @@ from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.chosen_rules import find_rule
 from agent_eval_schema.validation.plan import OnInvalid, Outputs
-from agent_eval_schema.validation.report import InvalidEvalSetError, Report
-from agent_eval_schema.validation.unreadable import UNREADABLE
+from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
+from agent_eval_schema.validation.unreadable import UNREADABLE, unreadable_cells
 from agent_eval_schema.validation.validate import check_source
 
 if TYPE_CHECKING:
@@ -67,10 +69,11 @@ def validate_eval_set(
         for standard input; or a table of Unity Catalog (`"catalog.schema.table"`) or BigQuery
         (`"bq://project.dataset.table"`). The data is not changed.
     format : FormatName or "auto", default "auto"
-        The format of the data: `"databricks"`, `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
-        `"langsmith"`, `"ragas"`, `"deepeval"`, `"azure"`, `"bedrock"`, `"bedrock-rag"`, `"agentcore"`, `"strands"`,
-        `"vertex-genai"`, `"langfuse"`, `"braintrust"`, `"phoenix"`, `"inspect"`, `"promptfoo"`, `"ces-csv"`,
-        `"ces-evaluation"`, `"traces"`, `"otel"` or `"search_traces"`. `"auto"` detects it from the column names.
+        The format of the data: `"adk"`, `"adk-legacy"`, `"agent-skills"`, `"agentcore"`, `"azure"`, `"bedrock"`,
+        `"bedrock-rag"`, `"braintrust"`, `"ces-csv"`, `"ces-evaluation"`, `"databricks"`, `"deepeval"`, `"inspect"`,
+        `"langfuse"`, `"langsmith"`, `"mlflow"`, `"openai"`, `"otel"`, `"phoenix"`, `"promptfoo"`, `"ragas"`,
+        `"search_traces"`, `"strands"`, `"traces"`, `"vertex"` or `"vertex-genai"`. `"auto"` detects it from the column
+        names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data. `"provided"`: every row must have a response or a trace.
         `"generated"`: the agent will be called with the requests. `"auto"`: `"provided"` if any row has a response or a
@@ -125,13 +128,13 @@ def validate_eval_set(
     >>> validate_eval_set("sample_data/broken.jsonl", select=["message-role"]).counts
     {'AE206': 1}
     """
-    from agent_eval_schema.fix.preview import with_preview
+    from agent_eval_schema.fix.preview import preview_fixes
 
     require_bool("show_values", show_values)
     if max_cell_bytes is not None:
         require_count("max_cell_bytes", max_cell_bytes)
     source = open_source(data, columns=columns)
-    report = check_source(
+    return check_source(
         source,
         format=format,
         outputs=outputs,
@@ -140,8 +143,8 @@ def validate_eval_set(
         values=show_values,
         max_cell_bytes=max_cell_bytes,
         screen=notebook(),
+        preview=partial(preview_fixes, source),
     )
-    return with_preview(report, source)
 
 
 @overload
@@ -255,7 +258,7 @@ def normalize_eval_set(
     report = check_source(source, format=format, outputs=outputs)
     if on_invalid == "raise" and not report.ok:
         raise InvalidEvalSetError(report)
-    unread = report.unreadable() if on_invalid == "keep" else {}
+    unread = unreadable_cells(run_of(report)) if on_invalid == "keep" else {}
     return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None, unread)
 
 
@@ -264,7 +267,9 @@ def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unr
 
     beside = [unread.get(row) for row in range(report.row_count)] if unread else []
     if (back := like(data)) is not None:
-        table = report.to_arrow()
+        schema = run_of(report).schema
+        parts = (fitted(batch, schema) for batch in run_of(report).normalized())
+        table = pa.concat_tables([schema.empty_table(), *parts])
         table = table if mask is None else table.filter(pa.array(mask))
         table = table.append_column(free(UNREADABLE, table.column_names), pa.array(beside)) if beside else table
         return back(table)
@@ -335,7 +340,7 @@ def metric_support(
     """
     require_choice("system", system, (*SYSTEMS, "all", "auto"))
     report = validate_eval_set(data, format=format, outputs=outputs, columns=columns)
-    wanted = [m.name for m in metrics_of(report.system if system == "auto" else system)]
+    wanted = [m.name for m in metrics_of(find_format(report.format).system if system == "auto" else system)]
     return report_on_rows(report, outputs).metric_support[wanted]
 
 
@@ -468,8 +473,8 @@ def validate_traces(
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
     source = _open_traces(traces) if columns is None else open_source(traces, "traces", columns)
     report = check_source(source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore)
-    has_no_traces = report.format == "databricks" or not report.has_metrics
-    if report.row_count and "trace" not in report.source_schema.names and has_no_traces:
+    has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
+    if report.row_count and "trace" not in run_of(report).read_schema.names and has_no_traces:
         raise EvalSetError(
             f"no traces found: expected a `trace` column, or one trace (info, data) a row{_advice(report)}"
         )
@@ -477,7 +482,7 @@ def validate_traces(
 
 
 def _advice(report: Report) -> str:
-    logged = payload_table(tuple(report.source_schema.names))
+    logged = payload_table(tuple(run_of(report).read_schema.names))
     return f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
 
 

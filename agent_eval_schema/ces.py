@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from agent_eval_schema.formats.ces.evaluation import write_evaluations as write_evaluations
     from agent_eval_schema.formats.ces.golden_file import GoldenFile as GoldenFile
     from agent_eval_schema.formats.ces.golden_file import read_golden_csv as read_golden_csv
-    from agent_eval_schema.formats.ces.golden_template import golden_template as golden_template
     from agent_eval_schema.formats.ces.golden_writer import golden_csv_text as golden_csv_text
+    from agent_eval_schema.formats.ces.golden_writer import golden_template as golden_template
     from agent_eval_schema.formats.ces.golden_writer import write_golden_csv as write_golden_csv
     from agent_eval_schema.formats.ces.update import import_request as import_request
     from agent_eval_schema.formats.ces.update import update_request as update_request
@@ -37,7 +37,7 @@ else:
         "read_golden_csv": "formats.ces.golden_file",
         "write_golden_csv": "formats.ces.golden_writer",
         "golden_csv_text": "formats.ces.golden_writer",
-        "golden_template": "formats.ces.golden_template",
+        "golden_template": "formats.ces.golden_writer",
         "read_evaluation": "formats.ces.evaluation",
         "read_evaluations": "formats.ces.evaluation",
         "write_evaluation": "formats.ces.evaluation",

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import WorkStealingScheduling
 
+from tests.helpers.mlflow_store import empty_store, mlflow_store
 from tests.helpers.spark_session import start_spark
 
 pytest_plugins = ["pytester"]
@@ -111,28 +112,81 @@ KINDS: dict[str, Callable[[list[Row], Path], Any]] = {
 }
 
 
-SLOW_FIXTURES = frozenset({"spark", "tracking_store", "mlflow_folder"})
-SLOW_PLACES = (
-    *("integrations", "project/test_notebooks.py", "render/test_page.py"),
-    *("inference_tables/test_build_file.py", "validation/test_workers.py", "evaluation/test_journal.py"),
-    "evaluation/test_judges.py",
-)
+NEEDS = {
+    "spark": "starts Spark",
+    "browser": "opens pages in Chromium",
+    "mlflow": "runs MLflow, mostly on a tracking store",
+    "mcp": "calls an MCP or HTTP server on loopback",
+    "process": "starts other processes: workers, kernels of notebooks, commands, builds",
+    "property": "tries many examples",
+    "containers": "repeats a test with the other containers and places, which are read alike",
+    "oracle": "compares with a package that only the group `dev` installs",
+    "docs": "builds the documentation, or runs the code of its pages",
+}
+"""What a test needs besides Python packages and a moment. A test has the mark of each of its needs."""
+
+WITHOUT_NEEDS = f"not ({' or '.join(NEEDS)})"
+
+QUICK = f"smoke or {WITHOUT_NEEDS}"
+"""What `pytest` without a path or a mark runs: the tests without needs, and each component once (tests/smoke)."""
+
+NEED_OF_FIXTURE = {
+    "spark": "spark",
+    "tracking_store": "mlflow",
+    "browser": "browser",
+    **dict.fromkeys(("google_adk", "adk", "agentevals", "model"), "oracle"),
+}
+
+NEED_OF_PLACE = {
+    "integrations/mlflow/": "mlflow",
+    "integrations/ces/": "mcp",
+    "integrations/test_pytest_plugin.py": "process",
+    "evaluation/test_journal.py": "process",
+    "evaluation/test_judges.py": "mlflow",
+    "inference_tables/test_build_file.py": "process",
+    "metrics/test_standard_errors.py": "oracle",
+    "project/test_notebooks.py": "process",
+    "project/test_package.py": "process",
+    "render/test_page.py": "browser",
+    "validation/test_workers.py": "process",
+}
 
 
-def _is_slow_place(path: Path) -> bool:
-    return path.relative_to(ROOT / "tests").as_posix().startswith(SLOW_PLACES)
+COMPONENTS_REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_COMPONENTS") == "required"
+"""Whether a test fails, and is not skipped, where a package, Chromium or Spark is missing: so in `.ci/run`."""
+
+
+def _imported(name: str, *_: Any, **__: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if COMPONENTS_REQUIRED:
+        pytest.importorskip = _imported
+    for name, text in NEEDS.items():
+        config.addinivalue_line("markers", f"{name}: {text}")
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not (named or config.option.markexpr or config.option.keyword):
+        config.option.markexpr = QUICK
+
+
+def _need_of(path: Path) -> str | None:
+    place = path.relative_to(ROOT / "tests").as_posix()
+    return next((need for start, need in NEED_OF_PLACE.items() if place.startswith(start)), None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where all is slow, and is not to run, not even what it imports is loaded."""
-    return (config.option.markexpr in WITHOUT_SERVICES and _is_slow_place(collection_path)) or None
+    """Where nothing is to run, not even what it imports is loaded."""
+    return (config.option.markexpr in (QUICK, WITHOUT_NEEDS) and _need_of(collection_path) is not None) or None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling | None:
-    """Without slow tests there are no groups, and no need for their scheduler, whose work grows with the square of the
-    number of tests."""
-    return WorkStealingScheduling(config, log) if config.option.markexpr in WITHOUT_SERVICES else None
+    """Without needs there are no groups, and no use for their scheduler, whose work grows with the square of the number
+    of tests."""
+    return WorkStealingScheduling(config, log) if config.option.markexpr in (QUICK, WITHOUT_NEEDS) else None
 
 
 def pytest_collection_finish() -> None:
@@ -145,32 +199,31 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
-WITHOUT_SERVICES = ("not slow", "not slow or long")
-"""The fast tests, and all that need nothing but Python packages."""
-
-LONG = frozenset((ROOT / "tests" / "long.txt").read_text().split())
-"""The tests that took longest when `python -m tests.durations` last looked."""
-
-
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what needs Spark, a tracking store, a browser, a kernel, a server or other processes, and the
-    properties, of which hypothesis tries many examples; and, as long, what takes its time without any of these."""
     for item in items:
-        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if is_property or _is_slow_place(item.path) or not SLOW_FIXTURES.isdisjoint(item.fixturenames):  # type: ignore[attr-defined]
-            item.add_marker(pytest.mark.slow)
-        elif item.nodeid.partition("[")[0] in LONG and item.get_closest_marker("slow") is None:
-            item.add_marker(pytest.mark.long)
-            item.add_marker(pytest.mark.slow)
+        needs = {NEED_OF_FIXTURE.get(name) for name in item.fixturenames} | {_need_of(item.path)}  # type: ignore[attr-defined]
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            needs.add("property")
+        for need in needs - {None}:
+            item.add_marker(need)
+        if "spark" in needs and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one session, in one process
 
 
-FAST_KINDS = ("list", "jsonl", "csv", "parquet")
-"""Python values, JSON texts, plain text and typed columns: the kinds of input that the fast run reads."""
+CONTAINERS = ("list", "parquet")
+"""Python values, and columns of texts: the two kinds of input that always run."""
 
 
-@pytest.fixture(params=[pytest.param(k, marks=() if k in FAST_KINDS else pytest.mark.slow) for k in KINDS])
+@pytest.fixture(params=[pytest.param(k, marks=() if k in CONTAINERS else pytest.mark.containers) for k in KINDS])
 def every_input(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[Row]], Any]:
     """Turns rows into one kind of input; the test runs once for each kind."""
+    return lambda rows: KINDS[request.param](rows, tmp_path)
+
+
+@pytest.fixture(params=CONTAINERS)
+def two_inputs(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[Row]], Any]:
+    """As `every_input`, for what is crossed with so many cases that two kinds are enough."""
     return lambda rows: KINDS[request.param](rows, tmp_path)
 
 
@@ -189,29 +242,35 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def mlflow_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for a tracking store, whose tables cost seconds to make: tests share it, each with an experiment or a
-    dataset of its own."""
+    """A folder for a tracking store that tests share, each with an experiment or a dataset of its own."""
     return tmp_path_factory.mktemp("store")
 
 
+@pytest.fixture(scope="session")
+def no_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty tracking store, made once for all processes of a test run."""
+    base = tmp_path_factory.getbasetemp()
+    return empty_store((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "no_runs.db")
+
+
 @pytest.fixture(scope="module")
-def tracking_store(mlflow_folder: Path) -> Iterator[str]:
-    """The URI of a tracking store of the real mlflow, which mlflow is set to."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # mlflow warns of its own parts while they are loaded
-        mlflow = pytest.importorskip("mlflow")
-        importlib.import_module("mlflow.pyfunc")
-        importlib.import_module("mlflow.genai")
-    uri = f"sqlite:///{mlflow_folder}/mlflow.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-        patch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")
-        # set_experiment and set_tracking_uri write these; the next module is to find them as they were
-        patch.setenv("MLFLOW_TRACKING_URI", uri)
-        patch.setenv("MLFLOW_EXPERIMENT_ID", "0")
-        patch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
-        patch.chdir(mlflow_folder)  # where mlflow puts what belongs to no experiment
-        mlflow.set_tracking_uri(uri)
-        yield uri
-        mlflow.set_tracking_uri(None)
-        mlflow.tracing.reset()
+def tracking_store(mlflow_folder: Path, no_runs: Path) -> Iterator[str]:
+    """The URI of a tracking store of the real MLflow, which MLflow is set to."""
+    with mlflow_store(mlflow_folder, no_runs) as mlflow:
+        yield mlflow.get_tracking_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium, closed with its module, as an event loop runs while it is open. Debian's package is enough.
+
+    Without one the tests are skipped, unless components are required.
+    """
+    chromium = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+    if chromium is None:
+        assert not COMPONENTS_REQUIRED, "no Chromium on this machine"
+        pytest.skip("no Chromium on this machine")
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -37,8 +37,8 @@ def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
     pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
     offsets = bounds(np.fromiter(map(len, pieces), np.int64, len(pieces)))
     kind, width = (pa.large_string(), np.int64) if offsets[-1] > LARGEST_OFFSET else (pa.string(), np.int32)
-    given = np.array([c is not None for c in cells], bool)
-    bits = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
+    valid = np.array([c is not None for c in cells], bool)
+    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     data = pa.py_buffer(b"".join(pieces))
     array = pa.Array.from_buffers(kind, len(pieces), [bits, pa.py_buffer(offsets.astype(width)), data])
     array.validate(full=True)
@@ -179,18 +179,18 @@ def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
         return lambda v: None if v is None else {str(k): item(x) for k, x in v}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         item = plain_values(kind.value_type)
-        return item if item is _same else lambda v: None if v is None else [item(x) for x in v]
+        return item if item is unchanged else lambda v: None if v is None else [item(x) for x in v]
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
         return lambda v: v.decode("utf-8", "replace") if isinstance(v, bytes) else v
     if pa.types.is_struct(kind):
         fields = {f.name: plain_values(f.type) for f in kind}
-        if all(f is _same for f in fields.values()):
-            return _same
+        if all(f is unchanged for f in fields.values()):
+            return unchanged
         return lambda v: None if v is None else {k: fields[k](x) for k, x in v.items()}
-    return _same
+    return unchanged
 
 
-def _same(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
     return value
 
 

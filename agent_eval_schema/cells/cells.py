@@ -22,13 +22,17 @@ from agent_eval_schema.cells.arrow import (
     is_text,
     is_valid_text,
     plain_values,
+    present,
     simplified,
     text_views,
     to_values,
 )
 from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.depth import deep_cells, type_depth
 from agent_eval_schema.cells.notes import column_names, is_hidden
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import STAND_IN
 from agent_eval_schema.text.privacy import byte_name
 
 
@@ -36,7 +40,7 @@ class Cells(Struct, eq=False):
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
     `nul` is true if some text contains a NUL character; `unreadable` has the cells that are not UTF-8, with the reason.
-    `array` is there if every cell is text that can be read.
+    `array` is there if every cell is text that can be read. `deep` is true if some text, as JSON, is nested too deep.
     """
 
     json: bool
@@ -44,6 +48,7 @@ class Cells(Struct, eq=False):
     array: pa.Array | None = None
     nul: bool = False
     unreadable: dict[int, str] = {}
+    deep: bool = False
 
     def suspects(self) -> list[int]:
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
@@ -87,12 +92,16 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         array = simplified(array)
     if is_json_column(batch.schema.field(at)):
         nul = pc.any(pc.match_substring(array, "\\u0000")).as_py()
-        return Cells(True, array.to_pylist(), nul=bool(nul))
+        return Cells(True, array.to_pylist(), nul=bool(nul), deep=bool(deep_cells(array)))
     if is_text(array.type):
-        nul = _has_nul(array)
+        nul, deep = _has_nul(array), bool(deep_cells(array))
         texts, unreadable = _decoded(array)
-        return Cells(False, _Texts(array) if texts is None else texts, None if unreadable else array, nul, unreadable)
-    texts = _as_json(array)
+        found = _Texts(array) if texts is None else texts
+        return Cells(False, found, None if unreadable else array, nul, unreadable, deep)
+    if type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type
+        return Cells(True, [STAND_IN if given else None for given in present(array)], deep=True)
+    plain = plain_values(array.type)
+    texts = [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
     return Cells(True, texts, nul=any(t is not None and "\\u0000" in t for t in texts))
 
 
@@ -121,18 +130,14 @@ def _has_nul(array: pa.Array) -> bool:
     return data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
 
 
-def _as_json(array: pa.Array) -> list[str | None]:
-    plain = plain_values(array.type)
-    return [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
-
-
 def _json_text(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "Infinity"  # which is not JSON, and is reported
-    return infinite_told(value, _encode(_whole(value)), str).decode()
+    is_whole = isinstance(value, float) and abs(value) < 2**53 and value.is_integer()  # counts with gaps are floats
+    return with_infinite(value, _encode(int(value) if is_whole else value), str).decode()
 
 
-def infinite_told(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
+def with_infinite(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
     """The JSON text of a value, with the infinite numbers in it as Python writes them: JSON does not have them, and
     they are reported. In `text`, which msgspec has made with that hook, they are null."""
     if b"null" not in text or not _INFINITE.search(repr(value)):
@@ -151,16 +156,11 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _whole(value: Any) -> Any:
-    """A whole number in a float column as an integer: counts with gaps have this type."""
-    return int(value) if isinstance(value, float) and abs(value) < 2**53 and value.is_integer() else value
-
-
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def native(batch: pa.RecordBatch, at: int) -> list[Any]:
-    """The cells of a column as the Python values that the user gave."""
+    """The cells of a column as the user's Python values."""
     values = to_values(batch.column(at))
     if is_json_column(batch.schema.field(at)):
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
@@ -169,7 +169,7 @@ def native(batch: pa.RecordBatch, at: int) -> list[Any]:
 
 
 def native_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of a batch as the user gave them, without the cells that are absent."""
+    """The rows of a batch as the user's Python values, without the cells that are absent."""
     columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
 
@@ -177,14 +177,13 @@ def native_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 def row_texts(batch: pa.RecordBatch, nested: Container[str]) -> list[str | None]:
     """Each row as one JSON text: its columns put back together, without those that are absent. The columns that are
     `nested` hold objects or lists, which may be written as text; in all others a text is not parsed."""
-    columns = {n: _json_cells(batch, n, n in nested) for n in column_names(batch.schema)}
-    return [_object_text({n: texts[i] for n, texts in columns.items()}) for i in range(batch.num_rows)]
-
-
-def _json_cells(batch: pa.RecordBatch, name: str, nested: bool) -> list[str | None]:
-    """The JSON texts of the cells of a column."""
-    cells = read_cells(batch, name) or Cells(True, [None] * batch.num_rows)
-    return [None if text is None else json_cell(text, cells.json, nested) for text in cells.texts]
+    columns: list[tuple[str, list[str | None]]] = []  # the key of each, with its colon, and its cells as JSON
+    for name in column_names(batch.schema):
+        cells = read_cells(batch, name) or Cells(True, [None] * batch.num_rows)
+        texts = [None if text is None else json_cell(text, cells.json, name in nested) for text in cells.texts]
+        columns.append((jsontext.encode_text(name) + ":", texts))
+    rows = (",".join([key + cell for key, texts in columns if (cell := texts[i])]) for i in range(batch.num_rows))
+    return ["{" + row + "}" if row else None for row in rows]
 
 
 def json_cell(text: str, is_json: bool, nested: bool) -> str:
@@ -194,9 +193,4 @@ def json_cell(text: str, is_json: bool, nested: bool) -> str:
         inner = jsontext.parse_leniently(text) if is_json else text
         if isinstance(inner, str) and jsontext.is_structured(inner) and jsontext.is_json(inner):
             return inner
-    return text if is_json else jsontext.encode(text).decode()
-
-
-def _object_text(parts: dict[str, str | None]) -> str | None:
-    given = {k: v for k, v in parts.items() if v is not None}
-    return "{" + ",".join(f"{jsontext.encode(k).decode()}:{v}" for k, v in given.items()) + "}" if given else None
+    return text if is_json else jsontext.encode_text(text)

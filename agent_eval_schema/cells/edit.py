@@ -42,15 +42,8 @@ def _replaced(array: pa.Array, values: dict[int, Any], nests: bool) -> pa.Array 
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
     plain = plain_values(array.type)
-    same = all(_without_nulls(plain(spliced[i].as_py())) == _without_nulls(v) for i, v in values.items())
+    same = all(jsontext.without_null(plain(spliced[i].as_py())) == jsontext.without_null(v) for i, v in values.items())
     return spliced if same else None
-
-
-def _without_nulls(value: Any) -> Any:
-    """A struct has all its fields, an object only those that are given."""
-    if isinstance(value, dict):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
-    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
 
 
 def _spliced(array: pa.Array, values: dict[int, Any]) -> pa.Array:
@@ -80,14 +73,14 @@ def json_texts(batch: pa.RecordBatch, column: str) -> list[str | None]:
 
 
 def with_columns(
-    batch: pa.RecordBatch, made: Mapping[str, Sequence[str | None]], taken: Container[str]
+    batch: pa.RecordBatch, new: Mapping[str, Sequence[str | None]], replaced: Container[str]
 ) -> pa.RecordBatch:
-    """The batch with new columns of JSON texts, then its own but for those that are `taken`. Of a column that is made
-    beside its own, its own cells stay in the rows for which none was made."""
-    columns = {n: _beside(texts, batch, n) if n not in taken else texts for n, texts in made.items()}
+    """The batch with new columns of JSON texts, then its own except those that are `replaced`. Where a new column has
+    the name of another one, the cells of the batch fill the rows in which the new column is null."""
+    columns = {n: _completed(texts, batch, n) if n not in replaced else texts for n, texts in new.items()}
     arrays = [pa.array(texts, pa.string()) for texts in columns.values()]
     fields = [pa.field(name, pa.string(), metadata=JSON_CELLS) for name in columns]
-    kept = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in taken and f.name not in made)]
+    kept = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in replaced and f.name not in new)]
     arrays += [batch.column(i) for i in kept]
     fields += [batch.schema.field(i) for i in kept]
     if not arrays:
@@ -95,8 +88,8 @@ def with_columns(
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _beside(made: Sequence[str | None], batch: pa.RecordBatch, column: str) -> Sequence[str | None]:
-    """The made cells, and those of the batch's own column where there is none."""
-    if column not in batch.schema.names or None not in made:
-        return made
-    return [own if text is None else text for text, own in zip(made, json_texts(batch, column), strict=True)]
+def _completed(new: Sequence[str | None], batch: pa.RecordBatch, column: str) -> Sequence[str | None]:
+    """The new cells, and those of the batch's own column where there is none."""
+    if column not in batch.schema.names or None not in new:
+        return new
+    return [own if text is None else text for text, own in zip(new, json_texts(batch, column), strict=True)]

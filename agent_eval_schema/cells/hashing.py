@@ -19,12 +19,12 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
     """A stable 64-bit hash of each text, the same in every process and on every machine; and, if some texts are absent,
     which."""
     absent = np.array([t is None for t in texts], bool) if None in texts else None
-    given: list[bytes]
+    encoded: list[bytes]
     try:
-        given = [t if t.__class__ is bytes else t.encode() if t else b"" for t in texts]  # type: ignore[union-attr]
+        encoded = [t if t.__class__ is bytes else t.encode() if t else b"" for t in texts]  # type: ignore[union-attr]
     except UnicodeEncodeError:  # a lone surrogate
-        given = [t.encode("utf-8", "surrogatepass") if isinstance(t, str) else t or b"" for t in texts]
-    return np.fromiter(map(xxhash.xxh3_64_intdigest, given), np.uint64, len(texts)), absent
+        encoded = [t.encode("utf-8", "surrogatepass") if isinstance(t, str) else t or b"" for t in texts]
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), np.uint64, len(texts)), absent
 
 
 def hash_array(texts: pa.Array) -> pa.Array:
@@ -41,8 +41,8 @@ def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:
     import pandas as pd
 
     key = hashlib.blake2b(str(seed).encode(), digest_size=8).hexdigest()
-    given = np.array(["" if t is None else t for t in texts], dtype=object)
-    return np.asarray(pd.util.hash_array(given, hash_key=key, categorize=False)).view(np.int64)
+    filled = np.array(["" if t is None else t for t in texts], dtype=object)
+    return np.asarray(pd.util.hash_array(filled, hash_key=key, categorize=False)).view(np.int64)
 
 
 class _Run(NamedTuple):
@@ -63,12 +63,12 @@ class FirstSeen:
         Returns for each key the earlier row that had it (-1 if none) and that row's payload.
         """
         unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        found, theirs = self._look_up(unique)
+        found, found_payloads = self._look_up(unique)
         new = found < 0
         home = np.where(new, rows[first], found)
-        their_payload = np.where(new, payloads[first], theirs)
+        payload = np.where(new, payloads[first], found_payloads)
         self._push(_Run(unique[new], rows[first][new].astype(np.uint32), payloads[first][new].astype(np.uint32)))
-        earlier, payload = home[inverse], their_payload[inverse]
+        earlier, payload = home[inverse], payload[inverse]
         return np.where(earlier == rows, -1, earlier), payload
 
     def _look_up(self, keys: Array) -> tuple[Array, Array]:

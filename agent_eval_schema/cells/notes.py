@@ -72,11 +72,11 @@ def notes_on(batch: pa.RecordBatch) -> Notes:
     if at is None:
         return {}
     rows = enumerate(batch.column(at).to_pylist())
-    return {row: [_as_finding(note) for note in notes] for row, notes in rows if notes}
-
-
-def _as_finding(note: dict[str, Any]) -> Finding:
-    return Finding(RULES[note["code"]], note["message"], note["column"], note["path"], note["hint"])
+    return {
+        row: [Finding(RULES[n["code"]], n["message"], n["column"], n["path"], n["hint"]) for n in notes]
+        for row, notes in rows
+        if notes
+    }
 
 
 def reading_problems(batch: pa.RecordBatch) -> Notes:
@@ -90,11 +90,11 @@ def is_unread(finding: Finding) -> bool:
     return finding.rule.code.startswith("AE0") and finding.rule.severity is Severity.ERROR
 
 
-def rename_notes(batch: pa.RecordBatch, ours: Mapping[str, str]) -> pa.RecordBatch:
+def rename_notes(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
     """The batch whose notes on cells that could not be read name the columns that these became."""
     return _changed(
         batch,
-        lambda f: replace(f, column=ours.get(f.column, f.column), path=None) if f.column and is_unread(f) else f,
+        lambda f: replace(f, column=names.get(f.column, f.column), path=None) if f.column and is_unread(f) else f,
     )
 
 

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import LARGEST_OFFSET, changed, per_cell
+from agent_eval_schema.cells.arrow import LARGEST_OFFSET, changed, per_cell, simplified
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.notes import Notes, is_hidden, with_notes
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.reading import LARGE_CELL
+from agent_eval_schema.text import jsontext
 
 Sizes = np.ndarray[Any, Any]
 
@@ -39,16 +44,16 @@ def batch_bytes(batch: pa.RecordBatch) -> int:
 def cut(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
     """The rows of batches, of which each one above `most` bytes is cut into pieces of `size` bytes, or of one row."""
     # Only the reader references a batch while it is read: a generator expression would keep it.
-    for held in map(lambda batch: [batch], batches):  # noqa: C417
-        small = all(_is_stored_per_cell(field.type) for field in held[0].schema) and held[0].nbytes <= most
-        ends = np.zeros(0) if small else np.cumsum(_row_bytes(held[0]))
+    for box in map(lambda batch: [batch], batches):  # noqa: C417
+        small = all(_is_stored_per_cell(field.type) for field in box[0].schema) and box[0].nbytes <= most
+        ends = np.zeros(0) if small else np.cumsum(_row_bytes(box[0]))
         if not len(ends) or ends[-1] <= most:
-            yield held.pop()
+            yield box.pop()
             continue
         start = done = 0
         while start < len(ends):
             end = max(int(np.searchsorted(ends, done + size, "right")), start + 1)
-            yield held[0].slice(start, end - start)
+            yield box[0].slice(start, end - start)
             start, done = end, ends[end - 1]
 
 
@@ -64,14 +69,10 @@ def one_batch(rows: pa.Table | Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of a table, or of at least one batch, in one batch; of types with offsets of 64 bits if need be."""
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
     if table.get_total_buffer_size() > LARGEST_OFFSET and sum(map(batch_bytes, table.to_batches())) > LARGEST_OFFSET:
-        wide = [f.with_type(changed(f.type, _widened)) for f in table.schema]
+        wide = [f.with_type(changed(f.type, lambda kind: _WIDE.get(str(kind), kind))) for f in table.schema]
         table = table.cast(pa.schema(wide, table.schema.metadata))
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-
-
-def _widened(kind: pa.DataType) -> pa.DataType:
-    return _WIDE.get(str(kind), kind)
 
 
 _WIDE = {"string": pa.large_string(), "binary": pa.large_binary()}
@@ -79,16 +80,16 @@ _WIDE = {"string": pa.large_string(), "binary": pa.large_binary()}
 
 def joined(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of at least so many rows or bytes in memory, the last one excepted."""
-    held: list[pa.RecordBatch] = []
+    parts: list[pa.RecordBatch] = []
     count = total = 0
     for batch in batches:
-        held.append(batch)
+        parts.append(batch)
         count, total = count + batch.num_rows, total + batch.nbytes
         if count >= rows or total >= size:
-            yield one_batch(held)
-            held, count, total = [], 0, 0
-    if held:
-        yield one_batch(held)
+            yield one_batch(parts)
+            parts, count, total = [], 0, 0
+    if parts:
+        yield one_batch(parts)
 
 
 def _row_bytes(batch: pa.RecordBatch) -> Sizes:
@@ -152,3 +153,31 @@ _SIZES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Sizes]],
     (_is_any("null"), lambda array: np.zeros(len(array), np.int64)),
 )
 """How the sizes of a kind of array are found; any other has cells of one width."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# cells that are too large
+def without_large_cells(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
+    """The batch without its cells of more than `most` bytes, and with a note on each of them."""
+    notes: Notes = {}
+    for at, field in enumerate(batch.schema):
+        if is_hidden(field):
+            continue
+        sizes = cell_bytes(batch.column(at))
+        large = sizes > most
+        if is_json_column(field):
+            for row in np.flatnonzero(large).tolist():
+                text = batch.column(at)[row].as_py()
+                # a JSON string has the bytes of its content, which is never longer than its JSON text
+                value = jsontext.parse_leniently(text) if text[:1] == '"' else text
+                sizes[row] = len((value if isinstance(value, str) else text).encode("utf-8", "surrogatepass"))
+            large = sizes > most
+        if not large.any():
+            continue
+        for row in np.flatnonzero(large).tolist():
+            message = f"expected at most {most:,} bytes, got {int(sizes[row]):,}"
+            notes.setdefault(row, []).append(Finding(LARGE_CELL, message, field.name))
+        array = simplified(batch.column(at))
+        kept = array.take(pa.array(np.arange(len(array)), mask=large))
+        batch = batch.set_column(at, field.with_type(kept.type), kept)
+    return with_notes(batch, notes)

@@ -56,7 +56,7 @@ def _seconds(text: str) -> float:
 
 
 def _template(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.ces.golden_template import golden_template
+    from agent_eval_schema.formats.ces.golden_writer import golden_template
     from agent_eval_schema.io.atomic import require_place, write_text
 
     if arguments.output is None:
@@ -69,8 +69,7 @@ def _template(arguments: argparse.Namespace) -> int:
 
 
 def _update(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.ces.review import review_update
-    from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
+    from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of, review_update
     from agent_eval_schema.io.stdin import stdin_as_file
     from agent_eval_schema.io.streams import STDIN
     from agent_eval_schema.render.console import finding

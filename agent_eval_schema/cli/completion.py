@@ -53,11 +53,10 @@ def _add_choices(parser: argparse.ArgumentParser, names: dict[str, list[str]], f
 
 def _names() -> dict[str, list[str]]:
     """The names that arguments take, by metavar."""
-    from agent_eval_schema.conversion.conversion import TARGETS
     from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
     from agent_eval_schema.formats.json_schema import SCHEMAS
-    from agent_eval_schema.formats.registry import FORMATS
-    from agent_eval_schema.inference_tables.options import KEEPABLE
+    from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
+    from agent_eval_schema.inference_tables.make_plan import KEEPABLE
     from agent_eval_schema.metrics.catalog import SYSTEMS
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.rules import RULES
@@ -66,8 +65,8 @@ def _names() -> dict[str, list[str]]:
     return {
         "CODE": codes,
         "CODES": codes,
-        "FAMILY": [family.name for family in TABLE_FAMILIES],
-        "FORMAT": ["auto", *(format.name for format in FORMATS)],
+        "TABLE_FORMAT": ["auto", *(family.name for family in TABLE_FAMILIES)],
+        "FORMAT": ["auto", *FORMAT_NAMES],
         "METRICS": list(TRAJECTORY_METRICS),
         "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
         "REASON": list(KEEPABLE),

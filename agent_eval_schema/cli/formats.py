@@ -23,17 +23,14 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print all formats, or one."""
-    from agent_eval_schema.formats.catalog import CATALOG
+    from agent_eval_schema.formats.overview import overview, overview_of
     from agent_eval_schema.render.formats import format_text, formats_json, formats_text
 
-    if arguments.name is None and arguments.output == "text":
-        print_text(formats_text(CATALOG, color=in_color()))
-        return ExitCode.CLEAN
-    from msgspec import to_builtins
-
-    from agent_eval_schema.formats.overview import overview, overview_of
-
-    found = [to_builtins(e) for e in (overview() if arguments.name is None else [overview_of(arguments.name)])]
-    text = formats_json(found) if arguments.output == "json" else format_text(found[0], color=in_color())
-    print_text(text, arguments.output)
+    found = overview() if arguments.name is None else [overview_of(arguments.name)]
+    if arguments.output == "json":
+        print_text(formats_json(found), "json")
+    elif arguments.name is None:
+        print_text(formats_text(found, color=in_color()))
+    else:
+        print_text(format_text(found[0], color=in_color()))
     return ExitCode.CLEAN

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeAlias
 
+from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.issues import FAILING, EvalSetError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -54,18 +55,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, choice_problem(value, action.choices))
 
 
-FORMAT_NAMES = (
-    *("databricks", "mlflow", "traces", "search_traces", "ces-csv", "ces-evaluation", "vertex", "adk", "adk-legacy"),
-    *("ragas", "deepeval", "langsmith", "openai", "azure", "bedrock", "bedrock-rag", "agentcore", "strands"),
-    *("otel", "vertex-genai", "langfuse", "braintrust", "phoenix", "inspect", "promptfoo"),
-)
-"""The formats, written out here since the registry need not be imported for a command's help."""
-
 SYSTEM_NAMES = (
     "databricks, mlflow, vertex, ces, azure, bedrock, bedrock-rag, agentcore, vertex-genai, strands, braintrust, "
     "phoenix, inspect, promptfoo or all"
 )
-"""The systems whose metrics there are, likewise."""
+"""The systems whose metrics there are, written out here since the catalog of metrics need not be imported for a
+command's help."""
 
 ROW_FILES = (
     "JSONL, JSON, CSV or Parquet file (.gz, .zst), a folder or quoted glob of them, a Delta folder, a URL, a table "
@@ -129,7 +124,7 @@ def add_columns(command: Parser) -> None:
         "or a FILE of them (.json, .toml); repeatable"
     )
     command.group(INPUT).add_argument(
-        "--columns", metavar="PATH=NAME|FILE", type=_pairs, action="extend", default=[], help=named
+        "--columns", metavar="PATH=NAME|FILE", type=column_pairs, action="extend", default=[], help=named
     )
 
 
@@ -154,7 +149,7 @@ def add_max_cell_bytes(command: Parser) -> None:
     )
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
+def column_pairs(text: str) -> list[tuple[str, str]]:
     """A pair of the mapping, or those in a file."""
     path, equals, name = text.rpartition("=")
     if not equals and text.lower().endswith((".json", ".toml")):

@@ -87,8 +87,8 @@ def add(commands: Commands) -> None:
         dest="profile_fail_on",
         choices=FAILING,
         action="append",
-        help="what causes exit code 1: invalid rows, duplicates (exact or near), leaks, conflicts (same question, "
-        "other ground truth) or never (default); repeatable",
+        help="what causes exit code 1: invalid rows, duplicates (exact or near), leaks, conflicts (AE902: same "
+        "request, other ground truth) or never (default); repeatable",
     )
 
 

@@ -107,6 +107,7 @@ def _bound(text: str) -> tuple[str, float]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low."""
+    from agent_eval_schema.evaluation.result_blocks import result_document, result_json
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.io.atomic import require_apart, require_place
@@ -114,8 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.render.numbers import number
-    from agent_eval_schema.render.result.json import result_json
-    from agent_eval_schema.render.result.text import result_text
+    from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.text.choices import require_choice
 
     if arguments.html:
@@ -139,7 +139,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     too_low = result.failing(lowest)
     summary = result.summary()
-    text = result_json(summary) if arguments.output == "json" else result_text(summary, color=in_color())
+    in_json = arguments.output == "json"
+    text = result_json(summary) if in_json else as_text(result_document(summary), color=in_color())
     print_text(text, arguments.output)
     if arguments.html:
         save_page(arguments.html, result.to_html(), "result", arguments)

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -134,11 +135,11 @@ def _print_concise(report: Report) -> None:
     from itertools import islice
 
     from agent_eval_schema.render.report.text import concise_text
+    from agent_eval_schema.validation.report import run_of
 
     issues = report.iter_issues()
     while part := list(islice(issues, CONCISE_PART)):
-        lines = report.lines({issue.row for issue in part if issue.row is not None})
-        print_text(concise_text(report.summary, part, lines))
+        print_text(concise_text(report.summary, part, run_of(report).lines(part)))
 
 
 def _require_places(arguments: argparse.Namespace) -> None:
@@ -161,12 +162,12 @@ def _require_places(arguments: argparse.Namespace) -> None:
 
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
-    from agent_eval_schema.fix.preview import with_preview
+    from agent_eval_schema.fix.preview import preview_fixes
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.validation.validate import check_source
 
     source = open_source(path, "FILE", arguments.columns or None)
-    report = check_source(
+    return check_source(
         source,
         format=arguments.format,
         outputs=arguments.outputs,
@@ -176,8 +177,8 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
         max_cell_bytes=arguments.max_cell_bytes,
         jobs=arguments.jobs,
         screen=progress_screen(arguments, path),
+        preview=partial(preview_fixes, source),
     )
-    return with_preview(report, source)
 
 
 def _ignored(path: str, arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -256,7 +257,7 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.fixes import cell_lines, file_lines, unfixed_lines, unrenamed_lines
 
     counts, color, start = FixCounts(len(fixed.renames)), in_color(), 0
-    head = "".join(file_lines(fixed.given.name, fixed.renames, color=color))
+    head = "".join(file_lines(fixed.original.name, fixed.renames, color=color))
     why = "".join(unrenamed_lines(fixed.unrenamed, color=color))
     if counts or why:
         print_text(head + why)
@@ -270,7 +271,7 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
         start += batch.num_rows
     if counts:
         print_note(f"{counts} can be fixed; no file was written. To write it:", arguments)
-        print_note(f"  {fix_command(fixed.given.name)}", arguments)
+        print_note(f"  {fix_command(fixed.original.name)}", arguments)
     else:
         print_note(_nothing_fixed(fixed.plan.format), arguments)
     return ExitCode.FOUND if counts else ExitCode.CLEAN
@@ -293,8 +294,9 @@ def _json(reports: list[Report], _: argparse.Namespace) -> str:
 
 def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.github import github_text
+    from agent_eval_schema.validation.report import run_of
 
-    lines_of = {report.summary: report.lines for report in reports}
+    lines_of = {report.summary: run_of(report).lines_of for report in reports}
     return github_text(lines_of, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=_listing_all(arguments))
 
 
@@ -317,11 +319,13 @@ def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
 
 def _sarif(reports: list[Report], _: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.sarif import sarif_text
+    from agent_eval_schema.validation.report import run_of
 
     found = []
     for report in reports:
-        issues = report.listed_issues()
-        found.append((report.summary, issues, report.lines({i.row for i in issues if i.row is not None})))
+        run = run_of(report)
+        issues = run.builder.take_issues()
+        found.append((report.summary, issues, run.lines(issues)))
     return sarif_text(found, root=os.environ.get("GITHUB_WORKSPACE") or ".")
 
 

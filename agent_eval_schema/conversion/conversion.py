@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.conversion.losses_blocks import losses_document
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.formats.writer import RowWriter, Writer
@@ -17,7 +19,9 @@ from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.document import json_text, versioned
+from agent_eval_schema.render.printable import Savable, as_page, as_text
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation import ces_turns
@@ -25,14 +29,6 @@ from agent_eval_schema.validation.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TargetFormat = Literal[
-    "databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval", "azure",
-    "bedrock", "bedrock-rag", "vertex-genai", "agentcore", "strands", "langfuse", "braintrust", "phoenix", "inspect",
-    "promptfoo", "ces-evaluation", "ces-csv",
-]  # fmt: skip
-TARGETS: tuple[str, ...] = get_args(TargetFormat)
-"""The formats that have a writer, in the order in which they are named to a user."""
 
 
 def find_writer(target: str) -> Writer:
@@ -58,7 +54,7 @@ def cells_writer(writer: Writer, path: str) -> RowWriter:
     return writer.cells if writer.cells is not None and path.lower().endswith(".csv") else dict
 
 
-class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
+class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
     """The result of a conversion between formats.
 
     Attributes
@@ -173,9 +169,7 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         ✓ databricks → mlflow: 1 of 1 rows converted, no losses
         <BLANKLINE>
         """
-        from agent_eval_schema.render.losses import losses_text
-
-        return losses_text(self._headline, self._issues, self.report.name, color=color, width=width)
+        return as_text(self._document(), color=color, width=width)
 
     def to_json(self) -> str:
         """Return the losses as JSON.
@@ -193,10 +187,8 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         >>> json.loads(conversion.to_json())["losses"]
         []
         """
-        from agent_eval_schema.render.losses_page import losses_json
-
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted", "lossless")}
-        return losses_json(numbers, self._issues)
+        return json_text(versioned({**numbers, "losses": self._issues}))
 
     def to_html(self) -> str:
         """Return the losses as a standalone HTML page.
@@ -213,14 +205,10 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         >>> conversion.to_html().startswith("<!doctype html>")
         True
         """
-        from agent_eval_schema.render.losses_page import losses_page
+        return as_page(self._document())
 
-        return losses_page(self._headline, self._issues, self.report.name)
-
-    def _repr_html_(self) -> str:
-        from agent_eval_schema.render.losses_page import losses_inline
-
-        return losses_inline(self._headline, self._issues, self.report.name)
+    def _document(self) -> Document:
+        return losses_document(self._headline, self._issues, self.report.name)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `data` to a file.

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.conversion.unread import ORIGINALS, unread_values
+from agent_eval_schema.conversion.unread import ORIGINALS, UnreadValues
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.writer import POSITION, CanonicalRow, Written
@@ -17,9 +17,11 @@ from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
+from agent_eval_schema.text.paths import column_of
 from agent_eval_schema.text.visible import visible
-from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.shown import rows_one_by_one
 
 SOURCE = "__source__"
 """The key under which it has what its format has read of the source row, without the trace."""
@@ -34,17 +36,18 @@ class Losses:
     def __init__(self, target: str, plan: Plan) -> None:
         self.issues: list[Issue] = []
         self._target, self._plan = target, replace(plan, columns=True, nests=True)
-        self._seen: set[tuple[str, type]] = set()
+        self._unread = UnreadValues(self._plan)
 
-    def compare(self, rows: Sequence[CanonicalRow], made: Written) -> None:
+    def compare(self, rows: Sequence[CanonicalRow], written: Written) -> None:
         """Note what does not come back of these rows."""
-        back = []
+        back: list[dict[str, Any]] = []
         if rows:
-            back = list(check_source(open_source(made.back), format=made.format, outputs="generated").iter_rows())
-        if any(place is not None and place >= len(back) for place in made.places):  # they are read as something else
-            back = [dict.fromkeys(COLUMNS) for _ in range(len(made.places))]
-        self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in made.losses]
-        pairs = list(zip(rows, made.places, strict=True))
+            source = open_source(written.back)
+            back = list(rows_one_by_one(CheckedRun(source, make_plan(source, written.format, "generated"))))
+        if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
+            back = [dict.fromkeys(COLUMNS) for _ in range(len(written.places))]
+        self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
+        pairs = list(zip(rows, written.places, strict=True))
         for row, place in pairs:
             came = {} if place is None else back[place]
             self._compare_row(row, came)
@@ -57,7 +60,7 @@ class Losses:
         spelled = as_source(self._plan.format, back) if rows else None
         if spelled is None:
             return
-        for found, columns in unread_values([row[SOURCE] for row in rows], spelled, self._plan, self._seen):
+        for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
             row, came = rows[found.row], back[found.row]
             path = path_text(found.path)
             if not columns:
@@ -89,9 +92,8 @@ class Losses:
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""
-        column = path.partition(".")[0].partition("[")[0]
         place = {POSITION: row, "request_id": None}
-        self.add(conversion.NOT_READ, place, column, f"{describe(value)} has no column", path)
+        self.add(conversion.NOT_READ, place, column_of(path), f"{describe(value)} has no column", path)
 
     def as_text(self, row: CanonicalRow, cells: Mapping[str, Any]) -> None:
         """Note the cells that come back as text from a file that holds them as text."""
@@ -123,9 +125,9 @@ def as_source(format: str, rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]
     if writer.row is not None:
         return [writer.row(row) for row in rows]
     assert writer.document is not None
-    made = writer.document(rows)
-    turns = [row for batch in open_source(made.back).batches() for row in native_rows(batch)]
-    return [{} if place is None else turns[place] for place in made.places]
+    document = writer.document(rows)
+    turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
+    return [{} if place is None else turns[place] for place in document.places]
 
 
 PREFIX = "passed_through."

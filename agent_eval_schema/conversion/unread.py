@@ -6,21 +6,30 @@
 A suspect is a value of the source that is not in the row that came back. It may only be spelled otherwise (a string
 that became a list of messages), so it is put to the test: the value is altered in the source row, and the row is read
 again. If nothing changes, no column contains the value. There is no table of the values that a format reads; its reader
-does.
+does. Rows of one shape are read alike: the value at a path is put to the test in the first of them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import islice
+from types import EllipsisType
+from typing import Any, TypeAlias
+from uuid import uuid4
 
+import msgspec
 from msgspec import Struct
 
+from agent_eval_schema.formats.ces.parts import objects
+from agent_eval_schema.formats.ces.rows import by_json_names
 from agent_eval_schema.formats.writer import CanonicalRow
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.validation.ces_turns import CesEvaluation
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
@@ -31,35 +40,70 @@ Path = tuple[str | int, ...]
 ORIGINALS = frozenset(columns_of(JsonValue))
 
 AT_ONCE = 512
-"""So many altered rows are read at once."""
+"""Altered rows that are read at once."""
+
+MOST_REMEMBERED = 20_000
+"""Places of which it is remembered what depends on them."""
 
 ABSENT: Any = object()
 DEEPEST = 100
 """No format reads deeper parts one by one: a value at this depth is compared as a whole."""
 
 
-def unread_values(
-    given: Sequence[SourceRow], back: Sequence[SourceRow], plan: Plan, seen: set[tuple[str, type]]
-) -> Iterator[tuple[Suspect, frozenset[str]]]:
-    """The values of source rows that are not in the rows that came `back`, in the same form, and that are not merely
-    spelled otherwise there; each with the canonical columns that depend on it, none if it is not read. `seen` keeps the
-    columns whose plain cells are known to be read."""
-    read = _Reader(given, plan)
-    suspects = [s for i, rows in enumerate(zip(given, back, strict=True)) for s in _missing(i, (), *rows)]
-    while suspects:
-        found, suspects = suspects, []
-        for suspect, columns in read.depending([s for s in found if _cell_type(s) not in seen]):
-            if suspect.is_read_whole(columns):
-                if columns and _cell_type(suspect)[0]:
-                    seen.add(_cell_type(suspect))
-                yield suspect, columns
-            else:
-                suspects += suspect.parts()
+class UnreadValues:
+    """Finds the values of source rows that were lost; it remembers what it has learned of earlier rows."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._depending: dict[Place, frozenset[str]] = {}
+
+    def among(
+        self, source_rows: Sequence[SourceRow], back: Sequence[SourceRow]
+    ) -> Iterator[tuple[Suspect, frozenset[str]]]:
+        """The values of source rows that are not in the rows that came `back`, in the same form, and that are not
+        merely spelled otherwise there; each with the canonical columns that depend on it, none if it is not read."""
+        if len(self._depending) > MOST_REMEMBERED:
+            self._depending.clear()
+        suspects = [s for i, rows in enumerate(zip(source_rows, back, strict=True)) for s in _missing(i, (), *rows)]
+        shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
+        reader = _Reader(source_rows, self._plan)
+        while suspects:
+            found = [((shapes[suspect.row], suspect.path), suspect) for suspect in suspects]
+            untested = {place: s for place, s in reversed(found) if place not in self._depending}
+            self._depending.update(reader.depending(untested))
+            suspects = []
+            for place, suspect in found:
+                columns = self._depending[place]
+                if suspect.is_read_whole(columns):
+                    yield suspect, columns
+                else:
+                    suspects += suspect.parts()
+
+
+Place: TypeAlias = "tuple[bytes, Path]"
+"""The shape of a row, and a path in it."""
+
+
+def _shape(row: SourceRow) -> bytes:
+    """What the reading of a row may depend on: its keys, the types of its values, and the words that may be a role or
+    a type; not which text it has in a place, and which number of several digits."""
+    try:
+        text = _NUMBER.sub("00", msgspec.json.encode(row, enc_hook=repr).decode())
+    except (ValueError, TypeError, OverflowError, RecursionError):  # not JSON: a shape of its own
+        return uuid4().bytes
+    return hashlib.blake2b(repr(_TEXT.split(text)).encode(), digest_size=16).digest()
+
+
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_TEXT = re.compile(rf'("[^\d\s"\\/]{{0,32}}"(?!:)|{_STRING}(?=:)|(?="\W){_STRING})|{_STRING}')
+"""A string in a JSON text. It is in the group if it counts: a word, a key, and what begins with no letter or digit, as
+JSON in a string does."""
+_NUMBER = re.compile(r"(?<=[:,\[])-?\d[\d.eE+-]+")
 
 
 class Suspect(Struct, frozen=True):
-    """A value of the source: its row (a place among those given), its path, and the value in its place in the row that
-    was read back (`ABSENT` if there is none)."""
+    """A value of the source: its row (a place among the source rows), its path, and the value in its place in the row
+    that was read back (`ABSENT` if there is none)."""
 
     row: int
     path: Path
@@ -83,35 +127,22 @@ class Suspect(Struct, frozen=True):
         return _missing(self.row, self.path, self.value, came)
 
 
-def _cell_type(suspect: Suspect) -> tuple[str, type]:
-    """The column and the type of a cell that is not a container; for all others a pair that never occurs."""
-    plain = len(suspect.path) == 1 and not isinstance(suspect.value, dict | list)
-    return (str(suspect.path[0]) if plain else "", type(suspect.value))
-
-
-def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[Suspect]:
+def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
-    given, back = structured(given), structured(back)
+    value, came = structured(value), structured(came)
     if len(path) >= DEEPEST:
-        if given is not None and _differ(given, back):
-            yield Suspect(row, path, given, back)
-    elif isinstance(given, Mapping) and isinstance(back, Mapping):
-        spelled = {_plain_key(k): v for k, v in back.items() if k not in given}
-        for key, value in given.items():
-            came = back[key] if key in back else spelled.get(_plain_key(key), ABSENT)
-            yield from _missing(row, (*path, key), value, came)
-    elif isinstance(given, list) and isinstance(back, list):
-        for i, value in enumerate(given):
-            yield from _missing(row, (*path, i), value, back[i] if i < len(back) else ABSENT)
-    elif given is not None and (_differ(given, back) or isinstance(given, bool) != isinstance(back, bool)):
-        yield Suspect(row, path, given, back)
-
-
-def _differ(given: Any, back: Any) -> bool:
-    try:
-        return bool(given != back)
-    except RecursionError:
-        return True
+        if value is not None and value != came:
+            yield Suspect(row, path, value, came)
+    elif isinstance(value, dict) and isinstance(came, dict):
+        spelled = {_plain_key(k): v for k, v in came.items() if k not in value}
+        for key, part in value.items():
+            part_came = came[key] if key in came else spelled.get(_plain_key(key), ABSENT)
+            yield from _missing(row, (*path, key), part, part_came)
+    elif isinstance(value, list) and isinstance(came, list):
+        for i, part in enumerate(value):
+            yield from _missing(row, (*path, i), part, came[i] if i < len(came) else ABSENT)
+    elif value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
+        yield Suspect(row, path, value, came)
 
 
 def _plain_key(key: Any) -> str:
@@ -121,20 +152,21 @@ def _plain_key(key: Any) -> str:
 class _Reader:
     """Reads altered copies of source rows, and returns the canonical columns that then differ."""
 
-    def __init__(self, given: Sequence[SourceRow], plan: Plan) -> None:
-        self._given, self._plan = given, plan
-        self._as_given: dict[int, CanonicalRow] = {}
+    def __init__(self, source_rows: Sequence[SourceRow], plan: Plan) -> None:
+        self._rows, self._plan = source_rows, plan
+        self._unaltered: dict[int, CanonicalRow] = {}
 
-    def depending(self, suspects: Sequence[Suspect]) -> Iterator[tuple[Suspect, frozenset[str]]]:
-        """Each suspect with the columns that depend on it."""
-        for start in range(0, len(suspects), AT_ONCE):
-            part = suspects[start : start + AT_ONCE]
-            new = sorted({s.row for s in part} - self._as_given.keys())
-            rows = self._read([self._given[i] for i in new] + [_altered_at(self._given[s.row], s.path) for s in part])
-            self._as_given.update(zip(new, rows, strict=False))
-            for suspect, row in zip(part, rows[len(new) :], strict=True):
-                before = self._as_given[suspect.row]
-                yield suspect, frozenset(name for name in COLUMNS if before[name] != row[name])
+    def depending(self, suspects: Mapping[Place, Suspect]) -> Iterator[tuple[Place, frozenset[str]]]:
+        """The columns that depend on each suspect."""
+        left = iter(suspects.items())
+        while part := list(islice(left, AT_ONCE)):
+            new = sorted({s.row for _, s in part} - self._unaltered.keys())
+            altered = [_altered_at(self._rows[s.row], s.path) for _, s in part]
+            rows = self._read([self._rows[i] for i in new] + altered)
+            self._unaltered.update(zip(new, rows, strict=False))
+            for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
+                before = self._unaltered[suspect.row]
+                yield place, frozenset(name for name in COLUMNS if before[name] != row[name])
 
     def _read(self, rows: Sequence[SourceRow]) -> list[CanonicalRow]:
         _, columns = to_columns([rows_of(check_batch(batch_of_rows(list(rows)), self._plan))])
@@ -168,3 +200,88 @@ _CHANGES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (float, lambda value: value + 1.0 if abs(value) < 1e15 else 1.0),
     (str, lambda value: f"{value}~"),
 )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# results of Customer Engagement Suite, which do not consist of rows
+ReadKeys = EllipsisType | Mapping[str, Any]
+"""The keys that are read of a value; lists are looked through, of `ALL` everything is read."""
+
+ALL = ...
+
+
+def unread_fields(evaluation: CesEvaluation) -> Iterator[tuple[str, Any]]:
+    """The fields of a result that no row represents: the JSON path and the value. The rows of an evaluation represent
+    all of it; fields that a trajectory cannot represent are reported."""
+    named = by_json_names(evaluation.evaluation)
+    if not named.keys() & {"golden", "scenario"}:
+        yield from unread(named, _READ)
+    for path in _any_arguments(named):
+        yield path, "any arguments"
+
+
+def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The path and the value of everything below a value that its shape does not read."""
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from unread(item, shape, f"{path}[{i}]")
+    elif isinstance(value, dict) and not isinstance(shape, EllipsisType):
+        for key, part in value.items():
+            below = f"{path}.{key}" if path else key
+            if key in shape:
+                yield from unread(part, shape[key], below)
+            elif part not in (None, "", [], {}):
+                yield below, part
+
+
+def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
+    """Expected calls with unspecified arguments, which a trajectory cannot represent."""
+    golden, scenario = evaluation.get("golden"), evaluation.get("scenario")
+    expected = objects(scenario.get("scenarioExpectations")) if isinstance(scenario, dict) else []
+    for i, wanted in enumerate(expected):
+        tool = wanted.get("toolExpectation")
+        call = tool.get("expectedToolCall") if isinstance(tool, dict) else None
+        if isinstance(call, dict) and call.get("args") is None:
+            yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall.args"
+    for i, turn in enumerate(objects(golden.get("turns")) if isinstance(golden, dict) else ()):
+        for j, step in enumerate(objects(turn.get("steps"))):
+            expectation = step.get("expectation")
+            call = expectation.get("toolCall") if isinstance(expectation, dict) else None
+            if isinstance(call, dict) and call.get("args") is None:
+                yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
+
+
+_CALL: ReadKeys = dict.fromkeys(("tool", "toolsetTool", "displayName", "args"), ALL)
+_SAID: ReadKeys = {"chunks": dict.fromkeys(("text", "transcript"), ALL)}
+_ERROR: ReadKeys = dict.fromkeys(("errorType", "errorMessage"), ALL)
+
+_READ: ReadKeys = {
+    **dict.fromkeys(("displayName", "name"), ALL),
+    "goldenResult": {
+        "turnReplayResults": {
+            **dict.fromkeys(("conversation", "turnLatency"), ALL),
+            **dict.fromkeys(("toolInvocationScore", "toolOrderedInvocationScore"), ALL),
+            "overallToolInvocationResult": {"toolInvocationScore": ALL},
+            "errorInfo": _ERROR,
+            **{key: {"score": ALL} for key in ("semanticSimilarityResult", "hallucinationResult")},
+            "expectationOutcome": {
+                **dict.fromkeys(("expectation", "outcome"), ALL),
+                "observedToolCall": _CALL,
+                "observedAgentResponse": _SAID,
+                "toolInvocationResult": {"parameterCorrectnessScore": ALL},
+            },
+        }
+    },
+    "scenarioResult": {
+        **dict.fromkeys(("conversation", "task", "allExpectationsSatisfied", "taskCompleted", "rubricOutcomes"), ALL),
+        **{key: {"score": ALL} for key in ("taskCompletionResult", "userGoalSatisfactionResult")},
+        "expectationOutcomes": {
+            "observedToolCall": {"toolCall": _CALL},
+            "observedAgentResponse": _SAID,
+            "expectation": {"toolExpectation": {"expectedToolCall": _CALL}},
+        },
+    },
+    **dict.fromkeys(("evaluationStatus", "evaluationRun", "appVersion"), ALL),
+    "errorInfo": _ERROR,
+}
+"""What result_rows.py reads of a result."""

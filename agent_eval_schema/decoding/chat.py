@@ -1,7 +1,7 @@
 """Every shape in which agents write a request or an answer → chat messages, or text.
 
-Used for the root span of a trace, for responses that are chat objects, and for logged payloads. Shapes: the decision
-tables of mlflow.md (sources: seed 003, measured traces, public documentation).
+Used for the root span of a trace, for responses that are chat objects, and for logged payloads. Sources of the shapes:
+the input schema of Databricks Agent Evaluation (docs.databricks.com), OpenAI's API reference, and measured traces.
 
     read_messages   "text" · {messages} · {query, history} · {input: text | items} · {question|prompt|text: "..."} ·
                     {args: [x]}
@@ -80,7 +80,7 @@ def lone_question(messages: Sequence[dict[str, Any]]) -> str | None:
 
 
 def read_messages(value: Any, depth: int = 0) -> Messages | None:
-    """The chat that the inputs of an agent hold, as OpenAI messages; None if they have no known format."""
+    """The chat in the inputs of an agent, as OpenAI messages; None if they have no known format."""
     if isinstance(value, str):
         return user_message(value)
     if isinstance(value, list):
@@ -101,28 +101,28 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
     texts = [value[k] for k in LONE_TEXT_KEYS if isinstance(value.get(k), str)]
     if len(texts) == 1:
         return user_message(texts[0])
-    given = [v for v in value.values() if v is not None]
-    if len(given) == 1 and isinstance(value.get("args"), list) and len(value["args"]) == 1:
-        given = value["args"]  # as MLflow's SDK for TypeScript logs the arguments of a function
-        if isinstance(given[0], str | list):
-            return read_messages(given[0], depth + 1)
+    arguments = [v for v in value.values() if v is not None]
+    if len(arguments) == 1 and isinstance(value.get("args"), list) and len(value["args"]) == 1:
+        arguments = value["args"]  # as MLflow's SDK for TypeScript logs the arguments of a function
+        if isinstance(arguments[0], str | list):
+            return read_messages(arguments[0], depth + 1)
     # A traced `def predict(request)` logs {"request": {...}}: the one argument is the request.
-    wrapped = len(given) == 1 and isinstance(given[0], dict) and depth < DEEPEST_WRAPPER
-    return read_messages(given[0], depth + 1) if wrapped else None
+    wrapped = len(arguments) == 1 and isinstance(arguments[0], dict) and depth < DEEPEST_WRAPPER
+    return read_messages(arguments[0], depth + 1) if wrapped else None
 
 
 def read_inputs(inputs: dict[str, Any]) -> Any:
     """The request in the inputs of an agent: messages or a query as they are, for their reader to judge, else the chat
     that the inputs contain; None if they have no known format. Other parts of the inputs are not part of the
     request."""
-    given = {k: v for k, v in inputs.items() if v is not None}
-    messages, query = given.get("messages"), {k: given[k] for k in ("query", "history") if k in given}
+    filled = jsontext.without_null_keys(inputs)
+    messages, query = filled.get("messages"), {k: filled[k] for k in ("query", "history") if k in filled}
     if isinstance(messages, list) and messages and not any(_of_langchain(m) for m in messages):
         return {"messages": messages}  # a query in addition to them is an argument of the agent
     if isinstance(query.get("query"), str) and isinstance(query.get("history", []), list):
         return query
     if messages == []:
-        return {"messages": []} if given.keys() == {"messages"} else None
+        return {"messages": []} if filled.keys() == {"messages"} else None
     found = read_messages(inputs)
     return found if found is None else {"messages": found} if found else inputs
 
@@ -133,8 +133,8 @@ def _chat(items: Any) -> Messages | None:
     if all([is_plain(m) for m in items]):
         return items
     # The Responses API puts the model's reasoning between the messages; it is not a message.
-    given = [item for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
-    messages = [message for item in given for message in of_parts(item) or [_message(item)]]
+    spoken = [item for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
+    messages = [message for item in spoken for message in of_parts(item) or [_message(item)]]
     return messages if all([is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
 
 
@@ -164,7 +164,9 @@ def _message(item: Any) -> Any:
         call = {"id": item.get("call_id"), "type": "function", "function": _only(item, "name", "arguments")}
         return {"role": "assistant", "content": None, "tool_calls": [call]}
     if kind == "function_call_output":
-        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": _as_text(item.get("output"))}
+        output = item.get("output")
+        content = output if isinstance(output, str) else jsontext.encode_text(output)
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": content}
     if "role" not in item and isinstance(kind, str) and kind in LANGCHAIN_ROLES:
         return without_nulls({**_only(item, "content", "name", "tool_call_id"), "role": LANGCHAIN_ROLES[kind]})
     if kind == "message":
@@ -202,10 +204,6 @@ def _only(item: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {k: item[k] for k in keys if k in item}
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else jsontext.encode(value).decode()
-
-
 def join_text(content: Any) -> Any:
     """Content given as parts: their texts joined. Content with other parts, or none, comes back as it is."""
     if isinstance(content, list) and content:
@@ -215,8 +213,8 @@ def join_text(content: Any) -> Any:
 
 
 def read_answer(value: Any) -> tuple[str | None, bool]:
-    """The answer's text that the outputs of an agent hold, and whether their format is known. Text stays text, even
-    JSON that was asked for, unless it is that of a chat object.
+    """The answer's text in the outputs of an agent, and whether their format is known. Text stays text, even JSON as
+    the user requested it, unless it is that of a chat object.
 
     `(None, True)` means that there is no answer, `(None, False)` that the format is unknown.
     """
@@ -245,8 +243,8 @@ def _read_answer(value: Any, depth: int) -> tuple[str | None, bool]:
             return _last_assistant(value[key])
     if (parts := of_parts(value)) is not None:
         return _last_assistant(parts)
-    if "content" in value and _is_text(value["content"]):
-        return _text(value["content"]), True
+    if "content" in value and ((text := _text(value["content"])) is not None or value["content"] is None):
+        return text, True
     texts = [value[k] for k in ANSWER_KEYS if isinstance(value.get(k), str)]
     return (texts[0], True) if len(texts) == 1 else (None, False)
 
@@ -283,10 +281,6 @@ def _role(message: dict[str, Any]) -> Any:
     return message.get("role") or LANGCHAIN_ROLES.get(str(message.get("type")))
 
 
-def _is_text(content: Any) -> bool:
-    return content is None or isinstance(join_text(content), str)
-
-
 def _text(content: Any) -> str | None:
     joined = join_text(content)
     return joined if isinstance(joined, str) else None
@@ -294,7 +288,7 @@ def _text(content: Any) -> str | None:
 
 def read_tool_calls(value: Any) -> list[tuple[str, dict[str, Any] | None]]:
     """The (name, arguments) of the tool calls in a model's output, in order."""
-    spoken = [message for given in _spoken(value) for message in of_parts(given) or [given]]
+    spoken = [message for item in _spoken(value) for message in of_parts(item) or [item]]
     calls = [_call(entry) for message in spoken for entry in _entries(message)]
     return [c for c in calls if c is not None]
 

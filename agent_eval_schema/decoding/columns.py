@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.diagnose import Problem, diagnose
-from agent_eval_schema.decoding.malformed import explain_malformed
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, retrieval, tools
@@ -40,6 +39,7 @@ from agent_eval_schema.schema import (
     columns_of,
 )
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.python_text import explain_malformed
 
 
 class Shape(Struct, frozen=True):
@@ -74,13 +74,8 @@ class Shape(Struct, frozen=True):
 Typed = tuple[Any, list[Finding]]
 """A typed value or FAILED, and the problems of the original."""
 
-
-def _keep_documents(value: Any) -> list[Document]:
-    return [Document(d["doc_uri"], d.get("content"), other_keys(d, "doc_uri", "content")) for d in value]
-
-
-def _keep_calls(value: Any) -> list[ToolCall]:
-    return [ToolCall(c["tool_name"], c.get("tool_input"), other_keys(c, "tool_name", "tool_input")) for c in value]
+_Reader = Callable[[Any, str], Typed]
+"""The typed value of an invalid cell, and its problems, below a path."""
 
 
 def other_keys(entry: dict[str, Any], *known: str) -> str | None:
@@ -89,12 +84,8 @@ def other_keys(entry: dict[str, Any], *known: str) -> str | None:
     return jsontext.encode(others).decode() if others else entry.get(OTHER_KEYS)
 
 
-def _with_parsed_inputs(value: Any) -> Any:
-    """tool_input may be JSON text, as it is in the canonical Arrow form."""
-    return [_with_parsed_input(call) for call in value] if isinstance(value, list) else value
-
-
 def _with_parsed_input(call: Any) -> Any:
+    """The call with its input as an object: it may be JSON text, as it is in the canonical Arrow form."""
     if isinstance(call, dict) and isinstance(call.get("tool_input"), str):
         parsed = jsontext.parse(call["tool_input"])
         return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
@@ -142,8 +133,22 @@ _DOCUMENT_AT = re.compile(r"\[(\d+)\]")
 _URI_KEYS = ("doc_uri", "source", "url", "uri", "path", "document_id", "doc_id")
 """The names under which the metadata of a document has its uri."""
 
-_CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents, explain=_uri_in_metadata)
-_TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls, _with_parsed_inputs)
+_CONTEXT = Shape(
+    Contexts,
+    retrieval.CONTEXT_SHAPE,
+    _CONTEXT_RULES,
+    keep=lambda value: [Document(d["doc_uri"], d.get("content"), other_keys(d, "doc_uri", "content")) for d in value],
+    explain=_uri_in_metadata,
+)
+_TRAJECTORY = Shape(
+    Trajectory,
+    tools.TRAJECTORY_SHAPE,
+    _TRAJECTORY_RULES,
+    keep=lambda value: [
+        ToolCall(c["tool_name"], c.get("tool_input"), other_keys(c, "tool_name", "tool_input")) for c in value
+    ],
+    prepare=lambda value: list(map(_with_parsed_input, value)) if isinstance(value, list) else value,
+)
 
 _SHAPES = (
     (Facts, Shape(Facts, expectations.EXPECTED_FACTS_SHAPE)),
@@ -164,6 +169,8 @@ own)."""
 _COUNTS = columns_of(Count)
 
 _DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).decode for n, s in SHAPES.items()}
+_GUARDED: dict[str, Callable[[Any], Any]] = {n: jsontext.decoder(s.type) for n, s in SHAPES.items()}
+"""The decoders of a column with a cell that is nested too deep: they reject it."""
 
 
 def native_values(name: str, array: pa.Array) -> Values | None:
@@ -180,25 +187,28 @@ def native_values(name: str, array: pa.Array) -> Values | None:
     return array.to_pylist() if fits else None
 
 
-def decode_column(name: str, cells: Cells, log: IssueLog, read: Callable[[Any, str], Typed] | None = None) -> Values:
-    """The values of a column of SHAPES, one per row: None where absent, FAILED where unreadable. `read` gives the typed
-    value of an invalid cell, at a path, where a format has other keys for the content of the column."""
+def decode_column(name: str, cells: Cells, log: IssueLog, read: _Reader | None = None) -> Values:
+    """The values of a column of SHAPES, one per row: None where absent, FAILED where unreadable. `read` reads
+    an invalid cell where a format has other keys for the content of the column."""
     read = read or partial(typed_value, name)
-    decode = _DECODERS[name]
+    decode = (_GUARDED if cells.deep else _DECODERS)[name]
     try:
         return [None if text is None else decode(text) for text in cells.texts]
-    except (msgspec.MsgspecError, RecursionError):
-        pass  # at least one cell needs the second look
+    except msgspec.MsgspecError:
+        pass  # at least one cell is invalid
     values: Values = []
     for row, text in enumerate(cells.texts):
         try:
             values.append(None if text is None else decode(text))
-        except (msgspec.MsgspecError, RecursionError):
-            values.append(_second_look(name, text or "", cells, row, log, read))
+        except msgspec.MsgspecError:
+            values.append(_read_invalid(name, text or "", cells, row, log, read))
     return values
 
 
-def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog, read: Callable[[Any, str], Typed]) -> Any:
+def _read_invalid(
+    name: str, text: str, cells: Cells, row: int, log: IssueLog, read: Callable[[Any, str], Typed]
+) -> Any:
+    """The value of a cell that the typed decode rejects, after each of its problems was logged; or FAILED."""
     value = value_of_cell(text, cells.json)
     if isinstance(value, jsontext.Malformed):
         log.add_finding(row, explain_malformed(value, text), name)

@@ -1,7 +1,7 @@
 """A type and a value → every problem, each with its path, the expected and the actual value, and the likely fix.
 
-The typed decode of msgspec is fast and stops at the first thing it does not like. This module is the slow second
-look, taken only at cells that failed: it walks the same type (``msgspec.inspect``) and reports everything.
+The typed decode of msgspec is fast and stops at the first problem. This module is slow and examines only the cells that
+failed: it walks the same type (``msgspec.inspect``) and reports every problem.
 ``diagnose(type, value)`` is empty exactly when ``msgspec.convert(value, type)`` succeeds; a property test holds that.
 """
 
@@ -37,9 +37,7 @@ def diagnose(expected: Any, value: Any, path: str) -> list[Problem]:
     return list(_walk(_type_info(expected), value, path, ""))
 
 
-@lru_cache(maxsize=64)
-def _type_info(expected: Any) -> inspect.Type:
-    return inspect.type_info(expected)
+_type_info = lru_cache(maxsize=64)(inspect.type_info)
 
 
 def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Problem]:
@@ -52,7 +50,8 @@ def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Pro
     if isinstance(node, inspect.StructType):
         return _walk_struct(node, value, path)
     if isinstance(node, inspect.ListType):
-        return _walk_items(node.item_type, value, path)
+        items = enumerate(value)
+        return [problem for i, item in items for problem in _walk(node.item_type, item, f"{path}[{i}]", "[]")]
     if isinstance(node, inspect.DictType):
         return _walk_entries(node, value, path)
     if isinstance(node, inspect.LiteralType):
@@ -104,11 +103,6 @@ def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> 
         yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"add the key `{name}`")
 
 
-def _walk_items(item: inspect.Type, value: list[Any], path: str) -> Iterable[Problem]:
-    for i, entry in enumerate(value):
-        yield from _walk(item, entry, f"{path}[{i}]", "[]")
-
-
 def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> Iterable[Problem]:
     for key, entry in value.items():
         place = f"{path}.{key if may_quote() else '*'}"
@@ -125,22 +119,18 @@ def _walk_choice(choices: tuple[Any, ...], value: Any, path: str, field: str) ->
 
 
 def _wrong_type(nodes: list[inspect.Type], value: Any, path: str, field: str) -> Problem:
-    wanted = dict.fromkeys(_NAMES.get(type(n), "null") for n in nodes if not _is_none(n))
-    message = f"expected {' or '.join(wanted)}, got {describe(value)}"
-    return Problem(path, field, "null" if value is None else "type", message, _remedy(set(wanted), value))
+    expected = dict.fromkeys(_NAMES.get(type(n), "null") for n in nodes if not isinstance(n, inspect.NoneType))
+    message = f"expected {' or '.join(expected)}, got {describe(value)}"
+    return Problem(path, field, "null" if value is None else "type", message, _remedy(set(expected), value))
 
 
-def _remedy(wanted: set[str], value: Any) -> str:
-    if "a list" in wanted and isinstance(value, dict | str):
+def _remedy(expected: set[str], value: Any) -> str:
+    if "a list" in expected and isinstance(value, dict | str):
         return "put it into a list: [...]" if isinstance(value, dict) else "put the text into a list: ['...']"
-    if "text" in wanted and isinstance(value, int | float) and not isinstance(value, bool):
+    if "text" in expected and isinstance(value, int | float) and not isinstance(value, bool):
         is_short = may_quote() and describe(value) != "the number huge"
         return f"write it as text: '{value}'" if is_short else "write it as text"
     return ""
-
-
-def _is_none(node: inspect.Type) -> bool:
-    return isinstance(node, inspect.NoneType)
 
 
 _ACCEPTS: dict[type[inspect.Type], Callable[[Any], bool]] = {
@@ -182,6 +172,6 @@ def is_type(expected: Any, value: Any) -> bool:
     """Whether `value` is of the type: the fast check that `diagnose` explains."""
     try:
         msgspec.convert(value, expected)
-    except (msgspec.ValidationError, RecursionError):
+    except msgspec.ValidationError:
         return False
     return True

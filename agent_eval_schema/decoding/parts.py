@@ -39,10 +39,10 @@ def of_parts(message: Any) -> list[Message] | None:
         if not isinstance(parts, list) or not any(isinstance(p, dict) and _is_part(p) for p in parts):
             return None
     role = "assistant" if message.get("role") == "model" else message.get("role") or "user"
-    given = [part for part in parts if isinstance(part, dict)]
-    texts = [text for text in map(_text, given) if text is not None] + [p for p in parts if isinstance(p, str)]
-    calls = [call for call in map(_call, given) if call is not None]
-    results = [result for result in map(_result, given) if result is not None]
+    objects = [part for part in parts if isinstance(part, dict)]
+    texts = [text for text in map(_text, objects) if text is not None] + [p for p in parts if isinstance(p, str)]
+    calls = [call for call in map(_call, objects) if call is not None]
+    results = [result for result in map(_result, objects) if result is not None]
     if results and not texts and not calls:
         return results
     spoken: Message = {"role": role, "content": "".join(texts) if texts or not calls else None}

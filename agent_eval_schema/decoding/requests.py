@@ -5,10 +5,11 @@
     {"query": "...", "history": [...]}   the history, then the query as a user message
     {"input": "..." or [...]}            a request of the Responses API, its items as messages
 
-The first three formats are seed 003's; messages follow the OpenAI chat completion schema.
+The first three formats are those of Databricks Agent Evaluation (docs.databricks.com); messages follow the OpenAI chat
+completion schema.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,15 +21,13 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
-from agent_eval_schema.decoding.malformed import explain_malformed
-from agent_eval_schema.decoding.turns import look_at_chat, odd_turns
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt_names, key_name
-from agent_eval_schema.text.python_text import python_value
+from agent_eval_schema.text.python_text import explain_malformed, python_value
 from agent_eval_schema.text.spelling import match_names
 
 KEYS = ("messages", "query", "history")
@@ -46,7 +45,9 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bo
     `plain` has the text cells that `is_plain_chat` accepts."""
     if cells.json:
         values: Values = [
-            None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
+            None
+            if text is None
+            else (not cells.deep and _plain_chat(text)) or _value(jsontext.parse(text), row, nests, log)
             for row, text in enumerate(cells.texts)
         ]
     elif texts := TextColumn.of(cells):
@@ -63,7 +64,7 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bo
 def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -> Values:
     """The requests in cells that contain text. The texts themselves are only made if some cell is not a plain chat."""
     suspects, chats = cells.suspects(), dict[int, Messages]()
-    if cells.array is not None and suspects and not nests:
+    if cells.array is not None and suspects and not nests and not cells.deep:
         views = text_views(cells.array)
         for row in suspects:
             found = Chat(views[row]) if plain and plain[row] else _plain_chat(views[row])
@@ -132,6 +133,7 @@ class _RawChat(Struct, gc=False):
 
 
 _plain = msgspec.json.Decoder(_PlainChat).decode
+_guarded_plain = jsontext.decoder(_PlainChat)
 _raw = msgspec.json.Decoder(_RawChat).decode
 _message = msgspec.json.Decoder(PlainMessage).decode
 
@@ -149,8 +151,8 @@ def has_nothing_odd(messages: list[PlainMessage]) -> bool:
 def is_plain_chat(cell: Any) -> bool:
     """Whether the JSON text of a request is a chat without any issue."""
     try:
-        return has_nothing_odd(_plain(cell).messages)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return has_nothing_odd(_guarded_plain(cell).messages)
+    except ValueError:
         return False
 
 
@@ -159,9 +161,9 @@ def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
     try:
         if not has_nothing_odd(_plain(cell).messages):
             return None
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return None
-    found: list[dict[str, Any]] = jsontext.decode(cell)["messages"]  # with their keys in the order of the cell
+    found: list[dict[str, Any]] = jsontext.decode_shallow(cell)["messages"]  # with their keys in the order of the cell
     return found
 
 
@@ -196,7 +198,7 @@ def last_user_text(value: Any) -> str | None:
     return None
 
 
-def asked_in(cell: Any) -> str | None:
+def last_question(cell: Any) -> str | None:
     """The last question of the user in a request or the inputs of an agent, which may be JSON text."""
     messages = chat.read_messages(jsontext.structured(cell))
     return last_user_text(messages) if messages else None
@@ -212,7 +214,8 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
         return text
     value = jsontext.parse(stripped)
     if isinstance(value, jsontext.Malformed):
-        if _begins_like_a_request(stripped) or _is_request(python_value(stripped)):
+        begins_like_a_request = stripped[1:].lstrip().startswith(tuple(f'"{k}"' for k in KEYS))
+        if begins_like_a_request or _is_request(python_value(stripped)):
             log.add_finding(row, explain_malformed(value, stripped), "request")
             return FAILED
         return text
@@ -234,10 +237,6 @@ def _is_request(value: Any) -> bool:
     if isinstance(value, dict):
         return any(k in value for k in KEYS) or bool(match_names(value, KEYS))
     return isinstance(value, list) and bool(value) and all(map(_has_role, value))
-
-
-def _begins_like_a_request(text: str) -> bool:
-    return text[1:].lstrip().startswith(tuple(f'"{k}"' for k in KEYS))
 
 
 def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
@@ -269,11 +268,13 @@ def _has_role(message: Any) -> bool:
 def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
     """An object: exactly one of messages and query, in which every message is one."""
     unknown = [k for k, v in value.items() if k not in KEYS and v is not None]
-    given = {k: v for k, v in value.items() if k in KEYS and v is not None}
-    if not given and (items := _of_responses_api(value)) is not None:
+    request = {k: v for k, v in value.items() if k in KEYS and v is not None}
+    is_of_responses_api = not request and isinstance(value.get("input"), str | list)
+    items = chat.read_messages({"input": value["input"]}) if is_of_responses_api else None
+    if items is not None:
         log.add(requests.RESPONSES_REQUEST, row, "request", f"got {describe(value)}; its messages are read")
-        unknown, given = [k for k in unknown if k != "input"], {"messages": items}
-    if "messages" not in given and "query" not in given:
+        unknown, request = [k for k in unknown if k != "input"], {"messages": items}
+    if "messages" not in request and "query" not in request:
         _no_request_in(value, row, log)
         return FAILED
     parameters = [k for k in unknown if chat.is_parameter(k, value[k])]
@@ -283,21 +284,16 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
     if len(unknown) > len(parameters):
         others = [k for k in unknown if k not in parameters]
         message = f"no metric reads these keys of the request; they are preserved in inputs: {excerpt_names(others)}"
-        hint = "did you mean `history`?" if "query" in given and _means_history(value, others) else ""
+        hint = "did you mean `history`?" if "query" in request and _means_history(value, others) else ""
         log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
-    if "messages" in given and "query" in given:
+    if "messages" in request and "query" in request:
         message = "expected `messages` or `query`, got both"
         log.add(requests.AMBIGUOUS_REQUEST, row, "request", message)
         return FAILED
-    messages = _messages(given, row, log)
+    messages = _messages(request, row, log)
     if messages is not FAILED:
-        look_at_chat(messages, row, log, len(given.get("history") or ()) if "query" in given else None)
+        _check_chat(messages, row, log, len(request.get("history") or ()) if "query" in request else None)
     return messages
-
-
-def _of_responses_api(value: dict[str, Any]) -> chat.Messages | None:
-    """The messages of a request of the Responses API."""
-    return chat.read_messages({"input": value["input"]}) if isinstance(value.get("input"), str | list) else None
 
 
 def match_request_keys(value: dict[str, Any], cutoff: float = 0.75) -> dict[str, str]:
@@ -323,25 +319,25 @@ def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
     log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
 
 
-def _messages(given: dict[str, Any], row: int, log: IssueLog) -> Any:
-    if not is_type(RequestObject, given):
-        for problem in diagnose(RequestObject, given, "request"):
+def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
+    if not is_type(RequestObject, request):
+        for problem in diagnose(RequestObject, request, "request"):
             _log_problem(problem, row, log)
         return FAILED
-    if "messages" in given:
-        messages = [chat.without_nulls(m) for m in given["messages"]]
+    if "messages" in request:
+        messages = [chat.without_nulls(m) for m in request["messages"]]
         if not messages:
             log.add(
                 requests.BLANK_REQUEST, row, "request", "expected messages, got an empty list", path="request.messages"
             )
             return FAILED
         return messages if _check_contents(messages, "messages", row, log) else FAILED
-    if not given["query"].strip():
-        message = f"expected a question, got {describe(given['query'])}"
+    if not request["query"].strip():
+        message = f"expected a question, got {describe(request['query'])}"
         log.add(requests.BLANK_REQUEST, row, "request", message, path="request.query")
         return FAILED
-    history = [chat.without_nulls(m) for m in given.get("history") or []]
-    return history + chat.user_message(given["query"]) if _check_contents(history, "history", row, log) else FAILED
+    history = [chat.without_nulls(m) for m in request.get("history") or []]
+    return history + chat.user_message(request["query"]) if _check_contents(history, "history", row, log) else FAILED
 
 
 def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
@@ -368,12 +364,56 @@ def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: Iss
     return good
 
 
-def look_at_messages(messages: list[dict[str, Any]], row: int, log: IssueLog) -> None:
+def check_messages(messages: list[dict[str, Any]], row: int, log: IssueLog) -> None:
     """Log the issues of a request that was taken from a trace, as those of a column."""
     question = chat.lone_question(messages)
     if question is None or not question.strip():  # else it is by far the most common request, without an issue
         _check_contents(messages, "messages", row, log)
-        look_at_chat(messages, row, log)
+        _check_chat(messages, row, log)
 
 
-__all__ = ["Message", "asked_in", "canonical_request", "decode_requests", "last_user_text"]
+__all__ = ["Message", "canonical_request", "decode_requests", "last_question", "last_user_text"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the turns of a chat: the roles, their order, and the last one
+def odd_turns(roles: Iterable[str]) -> Iterator[int]:
+    """The turns of a chat that are out of order: an assistant's before all others, and a user's behind another one
+    of the same user once the assistant has spoken (a user may begin with several)."""
+    before, answered = "", False
+    for i, role in enumerate(roles):
+        if role in ("system", "developer"):
+            continue
+        if role == "assistant":
+            if not before:
+                yield i
+            answered = True
+        elif role == before and answered and role.startswith("user"):
+            yield i
+        before = role
+
+
+def _check_chat(messages: Sequence[dict[str, Any]], row: int, log: IssueLog, query: int | None = None) -> None:
+    """Log the issues of the chat as a whole: its last role, a missing or duplicated user message, turns out of order.
+    `query` is the place of the message that came as the query, behind its history."""
+    last = len(messages) - 1
+    questions = [m.get("content") for m in messages if m["role"] == "user"]
+    if questions and not any(q.strip() if isinstance(q, str) else q for q in questions):
+        log.add(requests.BLANK_REQUEST, row, "request", "expected a question, got only blank user messages")
+    elif messages[last]["role"] == "assistant":
+        path = f"request.messages[{last}].role"
+        log.add(
+            requests.ENDS_WITH_ASSISTANT, row, "request", "expected the user's message last, got assistant", path=path
+        )
+    elif not questions:
+        log.add(requests.NO_USER_MESSAGE, row, "request", "expected a message with the role user, got none")
+    if last > 0 and messages[last]["role"] == "user" and messages[last - 1] == messages[last]:
+        log.add(requests.REPEATED_USER_MESSAGE, row, "request", "the last user message is duplicated")
+    for i in odd_turns(f"{m['role']} {m['name']}" if m.get("name") else m["role"] for m in messages):
+        path = "request.query" if i == query else f"request.{'messages' if query is None else 'history'}[{i}]"
+        if messages[i]["role"] == "assistant":
+            message = "expected the first turn from the user, got the assistant's"
+            log.add(requests.STARTS_WITH_ASSISTANT, row, "request", message, path=path)
+        elif i < last or messages[i] != messages[i - 1]:  # else it is reported as repeated
+            message = "expected the assistant's turn, got a second user message in a row"
+            log.add(requests.CONSECUTIVE_USER_MESSAGES, row, "request", message, path=path)

@@ -87,9 +87,9 @@ class ListColumn(list[Any]):
         return pa.array([v if v.__class__ is str else None for v in self], pa.string())
 
     def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
-        given = [row for row in candidates if self[row] and self[row] is not FAILED]
-        texts = {row: wanted[row].as_py() for row in given}
-        return [row for row in given if any([d.content and texts[row] in d.content for d in self[row]])]
+        rows = [row for row in candidates if self[row] and self[row] is not FAILED]
+        texts = {row: wanted[row].as_py() for row in rows}
+        return [row for row in rows if any([d.content and texts[row] in d.content for d in self[row]])]
 
 
 class NoCells(ListColumn):

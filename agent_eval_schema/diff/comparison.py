@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from agent_eval_schema.cells.hashing import Array
+from agent_eval_schema.diff.diff_summary import IssueChange, MetricChange, RowCounts
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
 from agent_eval_schema.diff.matching import match, moved_rows
 from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import COMMON, Metric
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.render.diff.summary import IssueChange, MetricChange, RowCounts
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 

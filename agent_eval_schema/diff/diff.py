@@ -18,6 +18,8 @@ from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import Comparison
+from agent_eval_schema.diff.diff_blocks import diff_document
+from agent_eval_schema.diff.diff_summary import DiffSummary, IssueChange, MetricChange
 from agent_eval_schema.diff.examples import NAMING, asked, issues_among, summarize
 from agent_eval_schema.diff.snapshot import Snapshot
 from agent_eval_schema.formats.column_names import require_in_one, with_names
@@ -25,8 +27,10 @@ from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.render.diff.summary import DiffSummary, IssueChange, MetricChange
-from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.document import summary_json
+from agent_eval_schema.render.printable import Savable, as_page, as_text
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
 from agent_eval_schema.validation.report import Report
@@ -106,7 +110,7 @@ def _sides(old: Any, new: Any, format: str, columns: Mapping[str, str]) -> list[
     ]
 
 
-class Diff(Saved):  # numpydoc ignore=PR01
+class Diff(Savable):  # numpydoc ignore=PR01
     """The changes between two versions of an evaluation dataset.
 
     Attributes
@@ -502,9 +506,8 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> "Good day!" in diff.to_text(width=80)
         True
         """
-        from agent_eval_schema.render.diff.text import diff_text
-
-        return diff_text(self.review, color=color, width=width, system=system)
+        metrics_of(system)  # which raises for an unknown system
+        return as_text(diff_document(self.review, system), color=color, width=width)
 
     def to_json(self) -> str:
         """Return the diff as JSON.
@@ -522,8 +525,6 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> json.loads(diff_eval_sets(old, old).to_json())["same"]
         True
         """
-        from agent_eval_schema.render.document import summary_json
-
         return summary_json(self.review)
 
     def to_html(self) -> str:
@@ -541,14 +542,10 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> diff_eval_sets(old, old).to_html().startswith("<!doctype html>")
         True
         """
-        from agent_eval_schema.render.diff.html import diff_page
+        return as_page(self._document())
 
-        return diff_page(self.review)
-
-    def _repr_html_(self) -> str:
-        from agent_eval_schema.render.diff.html import diff_inline
-
-        return diff_inline(self.review)
+    def _document(self) -> Document:
+        return diff_document(self.review)
 
     def __repr__(self) -> str:
         counts = self.counts

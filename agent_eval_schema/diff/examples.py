@@ -14,12 +14,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.diff.comparison import CODE_MASK, Comparison, IssueSet
-from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
-from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
-from agent_eval_schema.issues import Issue
-from agent_eval_schema.metrics.catalog import Metric
-from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
-from agent_eval_schema.render.diff.summary import (
+from agent_eval_schema.diff.diff_summary import (
     EXAMPLES_KEPT,
     CellChange,
     DatasetSummary,
@@ -30,6 +25,12 @@ from agent_eval_schema.render.diff.summary import (
     MetricChange,
     MetricRow,
 )
+from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
+from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.edits import edits
 from agent_eval_schema.text.jsontext import encode
 from agent_eval_schema.validation.report import Report
@@ -120,7 +121,7 @@ class _Summarizer:
         sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
         there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
         name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
-        asks = next((a for _, values, row in there if (a := _excerpt(asked(values, row)))), "")
+        asks = next((a for _, values, row in there if (a := cut(asked(values, row) or "", ASKS))), "")
         snapshot, _, row = there[0]
         return DiffPlace(old, new, name, asks, snapshot.errors(row))
 
@@ -168,11 +169,6 @@ def _lacks(snapshot: Snapshot, metric: Metric, row: int) -> str:
     return ", and ".join(need_words(need) for need in missing)
 
 
-def _excerpt(text: str | None) -> str:
-    text = text or ""
-    return text if len(text) <= ASKS else f"{text[: ASKS - 1]}…"
-
-
 def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
     """The first issues of each code among findings, one per row (or column, for the dataset as a whole)."""
     codes = found.rows & CODE_MASK
@@ -187,4 +183,4 @@ def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue,
 
 def _summary(report: Report) -> DatasetSummary:
     counts = report.row_count, report.valid_count, report.invalid_count
-    return DatasetSummary(report.name, report.format, report.format_reason, report.outputs, *counts)
+    return DatasetSummary(report.name, report.format, report.summary.format_reason, report.outputs, *counts)

@@ -42,27 +42,26 @@ _JSON_TEXTS = frozenset((*columns_of(ChatRequest, JsonObject, JsonValue), "trace
 _UNREADABLE = np.uint64(0x9E3779B97F4A7C15)
 
 
-def fingerprints(rows: pa.RecordBatch, given: pa.RecordBatch, unread: dict[str, list[int]]) -> dict[str, Array]:
+def fingerprints(rows: pa.RecordBatch, source_cells: pa.RecordBatch, unread: dict[str, list[int]]) -> dict[str, Array]:
     """One hash per row for each column of the normalized `rows` that has a value.
 
-    A cell that could not be read has no normalized value: where `unread` is true, the original cell (`given`) is
-    hashed.
+    A cell that could not be read has no normalized value: in the `unread` rows, the original cell is hashed.
     """
     found = {field.name: _column(rows, field) for field in rows.schema}
     for name, at in unread.items():
-        cells = read_cells(filtered(given.select([name]), np.isin(np.arange(given.num_rows), at)), name)
+        cells = read_cells(filtered(source_cells.select([name]), np.isin(np.arange(source_cells.num_rows), at)), name)
         if cells is not None:
             hashes = _texts(_said(cells.texts, cells.json))
             # Different from cells that can be read: text that is not a list yet differs from the list.
             found[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
-    lines = line_texts(given)
+    lines = line_texts(source_cells)
     if lines is not None:
         found[ORIGINAL_LINE] = _texts(lines.to_pylist())
     return {name: hashes for name, hashes in found.items() if hashes.any()}
 
 
 def mixed(hashes: Array) -> Array:
-    """Hashes that share no pattern with the given ones (the finaliser of SplitMix64)."""
+    """Hashes that share no pattern with these hashes (the finalizer of SplitMix64)."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     last: Array = hashes ^ (hashes >> np.uint64(31))

@@ -47,9 +47,9 @@ def match(old: Sequence[Array], new: Sequence[Array]) -> Pairs:
     old_left, new_left = np.arange(len(old[0])), np.arange(len(new[0]))
     pairs = []
     for old_keys, new_keys in zip(old, new, strict=True):
-        ours, theirs = _nth_with_nth(old_keys[old_left], new_keys[new_left])
-        pairs.append((old_left[ours], new_left[theirs]))
-        old_left, new_left = np.delete(old_left, ours), np.delete(new_left, theirs)
+        old_at, new_at = _nth_with_nth(old_keys[old_left], new_keys[new_left])
+        pairs.append((old_left[old_at], new_left[new_at]))
+        old_left, new_left = np.delete(old_left, old_at), np.delete(new_left, new_at)
     old_rows, new_rows = (np.concatenate(side) for side in zip(*pairs, strict=True))
     order = np.argsort(new_rows)
     return Pairs(old_rows[order], new_rows[order], old_left, new_left)
@@ -57,11 +57,11 @@ def match(old: Sequence[Array], new: Sequence[Array]) -> Pairs:
 
 def _nth_with_nth(old: Array, new: Array) -> tuple[Array, Array]:
     """The places of equal keys, the n-th on one side with the n-th on the other."""
-    ours, theirs = np.flatnonzero(old), np.flatnonzero(new)
-    if not len(ours) or not len(theirs):
-        return ours[:0], theirs[:0]
-    _, a, b = np.intersect1d(_numbered(old[ours]), _numbered(new[theirs]), assume_unique=True, return_indices=True)
-    return ours[a], theirs[b]
+    old_at, new_at = np.flatnonzero(old), np.flatnonzero(new)
+    if not len(old_at) or not len(new_at):
+        return old_at[:0], new_at[:0]
+    _, a, b = np.intersect1d(_numbered(old[old_at]), _numbered(new[new_at]), assume_unique=True, return_indices=True)
+    return old_at[a], new_at[b]
 
 
 def _numbered(keys: Array) -> Array:

@@ -5,8 +5,7 @@ The rows are checked once for both. The values to be shown are read again once t
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,16 @@ from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, fingerprints, mix
 from agent_eval_schema.diff.matching import row_keys
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
-from agent_eval_schema.validation.kernel import check_stream
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import ReportBuilder
 
 CODES = tuple(RULES)
 CODE_BITS = np.int64(16)
@@ -50,36 +48,24 @@ class Snapshot:
     """
 
     def __init__(self, source: Source, format: str, outputs: str) -> None:
-        plan = make_plan(source, format, outputs)
-        self._source = find_format(plan.format).prepare(source)
-        self._plan = replace(plan, columns=True)
-        self._builder = ReportBuilder(plan.codes, plan.outputs, self._source)
+        self._run = run = CheckedRun(source, replace(make_plan(source, format, outputs), columns=True))
+        self._read = find_format(run.plan.format).read
         parts: dict[str, list[tuple[int, Array]]] = {}
         findings = [np.zeros(0, np.int64)]
-        for given, checked in self._checked(self._source.batches()):
-            start = self._builder.row_count
-            for name, hashes in fingerprints(rows_of(checked), given, _unread(given, checked)).items():
+        start = 0
+        for batch, checked in run.pairs():
+            cells = self._read(batch)
+            for name, hashes in fingerprints(rows_of(checked), cells, _unread(cells, checked)).items():
                 parts.setdefault(name, []).append((start, hashes))
             findings.append(_findings(checked, start))
-            self._builder.add(checked)
-        self.report = Report(self._source, plan, self._builder)
-        self.row_count, self.valid, self.masks = self._builder.row_count, self._builder.valid, self._builder.masks
-        self.overall = {(issue.code, issue.column) for issue in self._builder.overall}
+            start += batch.num_rows
+        self.report = Report(run)
+        self.row_count, self.valid, self.masks = start, run.builder.valid, run.builder.masks
+        self.overall = {(issue.code, issue.column) for issue in run.builder.overall}
         self.hashes = {name: self._joined(parts.pop(name)) for name in list(parts)}
-        self.findings = np.unique(np.concatenate([*findings, self._compared()]))
-
-    def _checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Each batch as its format reads it, and checked."""
-        read = find_format(self._plan.format).read
-        waiting: deque[pa.RecordBatch] = deque()  # those that were read ahead
-
-        def kept() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                waiting.append(batch)
-                yield batch
-
-        for checked in check_stream(kept(), self._plan):
-            yield read(waiting.popleft()), checked
+        compared = np.array(run.builder.compared_rows, np.int64)  # the issues of the rules that compare rows
+        codes = np.array([CODES.index(code) for code in run.builder.compared_codes], np.int64)
+        self.findings = np.unique(np.concatenate([*findings, (compared << CODE_BITS) | codes]))
 
     def _joined(self, parts: list[tuple[int, Array]]) -> Array:
         whole = np.zeros(self.row_count, np.uint64)
@@ -87,16 +73,11 @@ class Snapshot:
             whole[start : start + len(hashes)] = hashes
         return whole
 
-    def _compared(self) -> Array:
-        """The issues of the rules that compare rows."""
-        rows = np.array(self._builder.compared_rows, np.int64)
-        return (rows << CODE_BITS) | np.array([CODES.index(c) for c in self._builder.compared_codes], np.int64)
-
     # the content of a row
 
     def supports(self, metric: Metric) -> Array:
         """For each row whether it supports the metric; the rows of a CES file are not evaluation rows."""
-        if not self.report.has_metrics:
+        if not find_format(self.report.format).is_rows:
             return np.zeros(self.row_count, bool)
         return supports(metric, self.masks, self.valid, self.report.outputs)
 
@@ -112,8 +93,8 @@ class Snapshot:
             if name != "request_id":
                 contents += np.where(hashes, mixed(hashes ^ name_hash(name)), 0)
         own, request = self.hash("inputs"), self.hash("request")
-        asked = np.where(own, mixed(own ^ mixed(request)), request)
-        return row_keys(self.hash("request_id"), asked, request, mixed(contents + np.uint64(1)))
+        question = np.where(own, mixed(own ^ mixed(request)), request)
+        return row_keys(self.hash("request_id"), question, request, mixed(contents + np.uint64(1)))
 
     def errors(self, row: int) -> tuple[str, ...]:
         """The codes for which a row is invalid."""
@@ -130,13 +111,14 @@ class Snapshot:
         mask = np.zeros(self.row_count, bool)
         mask[rows] = True
         start = 0
-        for given, checked in self._checked(rows_where(self._source.batches(), mask)):
-            here = rows[start : start + given.num_rows]
-            start += given.num_rows
-            unread = _unread(given, checked)
+        for batch, checked in self._run.reread(mask):
+            cells = self._read(batch)
+            here = rows[start : start + cells.num_rows]
+            start += cells.num_rows
+            unread = _unread(cells, checked)
             for name in wanted:
                 places = np.flatnonzero(np.isin(here, wanted[name]))
-                values = _values(name, given, checked, unread.get(name, []), places)
+                values = _values(name, cells, checked, unread.get(name, []), places)
                 found[name].update(zip(here[places].tolist(), values, strict=True))
         return found
 
@@ -148,7 +130,7 @@ def _findings(checked: pa.RecordBatch, start: int) -> Array:
     return np.unique((rows << CODE_BITS) | np.asarray(codes).astype(np.int64))
 
 
-def _unread(given: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:
+def _unread(cells: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:
     """For each column the rows of which the cell is there but could not be read, so that it has no normalized value."""
     lists = verdict(checked, "issues")
     notes = lists.flatten()
@@ -158,17 +140,17 @@ def _unread(given: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[in
     rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
     columns, normal = notes.field("column"), rows_of(checked)
     found = {}
-    for name in set(columns.filter(pa.array(wrong)).unique().to_pylist()).intersection(COLUMNS, given.schema.names):
+    for name in set(columns.filter(pa.array(wrong)).unique().to_pylist()).intersection(COLUMNS, cells.schema.names):
         at = np.unique(rows[wrong & np.asarray(pc.equal(columns, name).fill_null(False))])
         absent = np.asarray(normal.column(normal.schema.get_field_index(name)).is_null())
         found[name] = at[absent[at]].tolist()
     return {name: at for name, at in found.items() if at}
 
 
-def _values(name: str, given: pa.RecordBatch, checked: pa.RecordBatch, unread: list[int], places: Array) -> list[Any]:
+def _values(name: str, cells: pa.RecordBatch, checked: pa.RecordBatch, unread: list[int], places: Array) -> list[Any]:
     """The values of a column at some places of a batch."""
     if name == ORIGINAL_LINE:
-        lines = line_texts(given)
+        lines = line_texts(cells)
         return [None] * len(places) if lines is None else [lines[at].as_py() for at in places.tolist()]
     rows = rows_of(checked)
     at = rows.schema.get_field_index(name)
@@ -177,5 +159,5 @@ def _values(name: str, given: pa.RecordBatch, checked: pa.RecordBatch, unread: l
     wanted = filtered(rows.select([at]), np.isin(np.arange(rows.num_rows), places))
     values = canonical_values(wanted.column(0), rows.schema.field(at))
     for i in np.flatnonzero(np.isin(places, unread)).tolist():
-        values[i] = native(given.slice(int(places[i]), 1), given.schema.get_field_index(name))[0]
+        values[i] = native(cells.slice(int(places[i]), 1), cells.schema.get_field_index(name))[0]
     return values

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from agent_eval_schema.evaluation.columns import score_column
+from agent_eval_schema.evaluation.comparison_blocks import comparison_document
+from agent_eval_schema.evaluation.result_summary import MetricComparison
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.standard_errors import AUTO, Z_INTERVAL, clusters_of, standard_error
-from agent_eval_schema.render.result.summary import MetricComparison
-
-if TYPE_CHECKING:
-    from agent_eval_schema.render.panel import Panel
+from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.printable import as_inline, as_page, as_text
 
 Numbers = np.ndarray[Any, Any]
 
@@ -109,9 +109,7 @@ class ScoreComparison:  # numpydoc ignore=PR01
         >>> "exact_match" in old.compare(new).to_text(width=80)
         True
         """
-        from agent_eval_schema.render.result.text import comparison_text
-
-        return comparison_text(self.lines, len(self.only_old), len(self.only_new), width, self._panel().title)
+        return as_text(self._document(), width=width)
 
     def to_html(self) -> str:
         """Return the comparison as a standalone HTML page.
@@ -130,23 +128,17 @@ class ScoreComparison:  # numpydoc ignore=PR01
         >>> old.compare(new).to_html().startswith("<!doctype html>")
         True
         """
-        from agent_eval_schema.render.panel import panel_page
-
-        return panel_page(self._panel())
+        return as_page(self._document())
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.panel import panel_inline
+        return as_inline(self._document())
 
-        return panel_inline(self._panel())
-
-    def _panel(self) -> Panel:
-        from agent_eval_schema.render.result.comparison import comparison_panel
-
+    def _document(self) -> Document:
         rows = self.rows
         names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
-        return comparison_panel(self.lines, changed, len(self.only_old), len(self.only_new))
+        return comparison_document(self.lines, changed, len(self.only_old), len(self.only_new))
 
     def __str__(self) -> str:
         return self.to_text()
@@ -178,7 +170,7 @@ def compare(
     return ScoreComparison(lines, rows, *only)
 
 
-ASKED = ("request_id", "prompt", "request", "inputs")
+IDENTIFYING = ("request_id", "prompt", "request", "inputs")
 """Columns that identify a row or its prompt: where they differ, a position does not identify a row."""
 
 
@@ -186,19 +178,16 @@ def _require_same_rows(old: pd.DataFrame, new: pd.DataFrame) -> None:
     """Rows are only compared by their position if the two tables have the same rows, as far as can be seen."""
     if len(old) != len(new):
         raise EvalSetError(f"the results have {len(old):,} and {len(new):,} rows: {_GIVE_KEY}")
-    for name in ASKED:
+    for name in IDENTIFYING:
         if name in old.columns and name in new.columns:
             pairs = zip(old[name].tolist(), new[name].tolist(), strict=True)
-            row = next((i for i, (a, b) in enumerate(pairs) if not _is_same(a, b)), None)
+            differing = (i for i, (a, b) in enumerate(pairs) if not ((is_absent(a) and is_absent(b)) or bool(a == b)))
+            row = next(differing, None)
             if row is not None:
                 raise EvalSetError(f"row {row} has another {name} in the other result: {_GIVE_KEY}")
 
 
 _GIVE_KEY = "set key= to a column that identifies the rows, such as key='request_id'"
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return (is_absent(one) and is_absent(other)) or bool(one == other)
 
 
 def _keyed(table: pd.DataFrame, key: str | None) -> pd.DataFrame:
@@ -219,6 +208,8 @@ def _line(metric: str, before: Numbers, after: Numbers, clusters: Numbers | None
     difference = new - old
     own = None if clusters is None else clusters[both]
     error, mean = standard_error(difference, own), ScoreStats(difference).mean
+    # The rows of a cluster change their signs together: the test is on their sums.
+    units = difference if own is None else np.bincount(np.unique(own, return_inverse=True)[1], weights=difference)
     return MetricComparison(
         metric,
         int(both.sum()),
@@ -227,17 +218,11 @@ def _line(metric: str, before: Numbers, after: Numbers, clusters: Numbers | None
         mean,
         int((difference > 0).sum()),
         int((difference < 0).sum()),
-        paired_test(difference if own is None else _summed(difference, own)),
+        paired_test(units),
         error,
         mean - Z_INTERVAL * error,
         mean + Z_INTERVAL * error,
     )
-
-
-def _summed(differences: Numbers, clusters: Numbers) -> Numbers:
-    """The sum of the differences of each cluster."""
-    found: Numbers = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=differences)
-    return found
 
 
 def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, after: Numbers) -> pd.DataFrame:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from agent_eval_schema.evaluation.runner import error_line
-from agent_eval_schema.evaluation.table import Measured, Table
+from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.text.choices import require_kind
 
@@ -52,23 +51,23 @@ class CustomMetric(Struct, frozen=True):
         require_kind("metric_function", self.metric_function, Callable, "a function of a row")  # type: ignore[arg-type]
 
 
-def measure_custom(metric: CustomMetric, table: Table) -> Measured:
+def measure_custom(metric: CustomMetric, table: RowTable) -> Measured:
     """The scores of a user-defined metric; a row on which it raises an exception has none."""
     found = [_custom_row(metric, row) for row in table.rows()]
     parts = dict.fromkeys(["score", *(part for columns, _ in found for part in columns)])
     columns = {
         part: [columns.get(part, math.nan if part == "score" else None) for columns, _ in found] for part in parts
     }
-    return Measured(columns, Counter(why for _, why in found if why))
+    return Measured(columns, [reason for _, reason in found])
 
 
-def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
     try:
-        given = metric.metric_function(row)
-        given = given if isinstance(given, Mapping) else {metric.name: given}
-        columns = {"score" if name == metric.name else str(name): value for name, value in given.items()}
+        result = metric.metric_function(row)
+        result = result if isinstance(result, Mapping) else {metric.name: result}
+        columns = {"score" if name == metric.name else str(name): value for name, value in result.items()}
         absent = is_absent(columns.get("score"))
         columns["score"] = math.nan if absent else float(columns["score"])
     except Exception as error:
         return {"score": math.nan}, f"the metric raised an exception: {error_line(error)}"
-    return columns, "the metric gave no score" if absent else ""
+    return columns, "the metric gave no score" if absent else None

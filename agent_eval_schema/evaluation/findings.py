@@ -1,15 +1,19 @@
-"""The issues of cells that scores are read from: exact counts, and the first issues themselves."""
+"""The issues of cells that scores are read from, and the rows on which an agent failed: exact counts, and the first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.evaluation.score_stats import Numbers
 from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.render.coverage import NAMED
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.plan import Plan
@@ -44,3 +48,16 @@ def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None
                 log.rows.append(row)
                 log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
     return log
+
+
+class FailedCalls(Struct):
+    """How many rows failed, and the first of them by their request_id or position."""
+
+    count: int = 0
+    names: list[str] = []
+
+    def add(self, failed: Numbers, start: int, ids: Sequence[str | None]) -> None:
+        """Take in the rows of a part, the first of which is row `start`."""
+        rows: list[int] = np.flatnonzero(failed > 0).tolist()
+        self.count += len(rows)
+        self.names += [ids[row] or str(start + row) for row in rows[: NAMED - len(self.names)]]

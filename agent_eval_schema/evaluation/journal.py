@@ -77,21 +77,16 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
             with open(path, "wb") as file:
                 file.write(jsontext.encode(head) + b"\n")
         with open(path, "rb+") as file:
-            _lock(path, file)
+            try:
+                lock_file(file.fileno())
+            except BlockingIOError:
+                raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
             finished = _read(path, file, head)
             yield Journal(file, finished)
     except EvalSetError:
         raise
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _lock(path: str, file: IO[bytes]) -> None:
-    """Two runs must not write one checkpoint file."""
-    try:
-        lock_file(file.fileno())
-    except BlockingIOError:
-        raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
 
 
 def _head_of(prompts: Iterable[Any]) -> _Head:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.evaluation.runner import run_all
-from agent_eval_schema.evaluation.table import Measured, Table
+from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text.visible import visible
@@ -115,27 +114,23 @@ class PointwiseMetric(Struct, frozen=True):
         return "\n".join(parts)
 
 
-def measure_pointwise(metric: PointwiseMetric, table: Table, max_workers: int) -> Measured:
+def measure_pointwise(metric: PointwiseMetric, table: RowTable, max_workers: int) -> Measured:
     """The judge's score and explanation of each row. For a row that lacks an input, the judge is not called."""
     judge = _judge(metric)
-    scores, explanations = [math.nan] * table.size, [None] * table.size
-    unscored: Counter[str] = Counter()
+    scores, reasons = [math.nan] * table.size, list[str | None]([None] * table.size)
     questions: list[tuple[int, dict[str, Any]]] = []
     for row, cells in enumerate(table.rows()):
-        _require_columns(metric, cells)
+        if unknown := [name for name in metric.variables if name not in cells]:
+            raise EvalSetError(f"{metric.name}: no column {unknown[0]!r} in the data: there are {', '.join(cells)}")
         lacking = [name for name in metric.variables if cells[name] is None]
         if lacking:
-            unscored[table.why_lacking(row, lacking[0])] += 1
+            reasons[row] = table.why_lacking(row, lacking[0])
         else:
             questions.append((row, {name: _plain(cells[name]) for name in metric.variables}))
     for outcome in run_all(lambda given: judge(inputs=given), questions, max_workers=max_workers):
-        score, why = _read(outcome.value, outcome.error)
-        scores[outcome.row] = score
-        if math.isnan(score):
-            unscored[why] += 1
-        else:
-            explanations[outcome.row] = why  # type: ignore[call-overload]
-    return Measured({"score": scores, "explanation": explanations}, unscored)
+        scores[outcome.row], reasons[outcome.row] = _read(outcome.value, outcome.error)
+    explanations = [None if math.isnan(score) else reason for score, reason in zip(scores, reasons, strict=True)]
+    return Measured({"score": scores, "explanation": explanations}, reasons)
 
 
 def _judge(metric: PointwiseMetric) -> Any:
@@ -151,12 +146,6 @@ def _judge(metric: PointwiseMetric) -> Any:
         return make_judge(name=metric.name, instructions=instructions, model=metric.model, feedback_value_type=float)
     except MlflowException as error:
         raise EvalSetError(f"{metric.name}: {visible(str(error).splitlines()[0])}") from error
-
-
-def _require_columns(metric: PointwiseMetric, cells: dict[str, Any]) -> None:
-    unknown = [name for name in metric.variables if name not in cells]
-    if unknown:
-        raise EvalSetError(f"{metric.name}: no column {unknown[0]!r} in the data: there are {', '.join(cells)}")
 
 
 def _plain(value: Any) -> Any:

@@ -28,6 +28,7 @@ from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import STAND_IN, is_too_deep
 from agent_eval_schema.text.describe import describe
 
 
@@ -161,10 +162,10 @@ def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and its problems."""
     try:
         text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
-    except RecursionError:
-        return None, f"{PREDICTED}: expected calls, got a value that is nested too deep to read"
+    except RecursionError:  # an object that holds itself, or is deeper than the encoder goes
+        text = STAND_IN
     log = IssueLog(1)
-    found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text]), log)[0]
+    found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text], deep=is_too_deep(text)), log)[0]
     if found is not FAILED and found is not None:
         return as_plain(found), None
     wrong = [note for note in log.notes if RULES[note[0]].severity is Severity.ERROR]

@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
+from agent_eval_schema.evaluation.result_summary import GroupMean, GroupOfRows, ScoreSteps
 from agent_eval_schema.evaluation.score_stats import Groups, ScoreStats, add_by_group, scores_in
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.figures import CELLS
-from agent_eval_schema.render.result.summary import Group, GroupMean, ScoreSteps
 
 GROUPINGS, MOST_GROUPS = 3, 12
 """Columns that rows are grouped by, and the values of such a column, at most."""
@@ -105,7 +105,7 @@ class Overview:
         ]
 
     @property
-    def groups(self) -> dict[str, list[Group]]:
+    def groups(self) -> dict[str, list[GroupOfRows]]:
         """The groups of each column that has few values; the largest group first."""
         found = {}
         for column, values in (self._groups or {}).items():
@@ -115,9 +115,9 @@ class Overview:
         return dict(list(found.items())[:GROUPINGS])
 
 
-def _group(value: str, tallies: Mapping[str, ScoreStats]) -> Group:
+def _group(value: str, tallies: Mapping[str, ScoreStats]) -> GroupOfRows:
     rows = max(tally.rows for tally in tallies.values())
-    return Group(value, rows, [_mean(name, tally) for name, tally in tallies.items()])
+    return GroupOfRows(value, rows, [_mean(name, tally) for name, tally in tallies.items()])
 
 
 def _mean(name: str, tally: ScoreStats) -> GroupMean:

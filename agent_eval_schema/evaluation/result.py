@@ -1,66 +1,80 @@
-"""EvalResult: the scores of rows, ready to be asked, compared, drawn and kept.
+"""EvalResult: the scores of rows, by EvalTask or by MLflow; they can be summarized, compared, shown and written.
 
     scored rows ──parts──▶ metrics_table           the data's columns, then those of the run, then <metric>/score
                 └─tallies─▶ summary_metrics        row_count, <metric>/mean, <metric>/std
 
-The names of columns and keys are those that trajectories.md documents. Of a file only the tallies are in memory: its
-table is read, and scored, again when it is asked for.
+The names of columns and keys are those of the Vertex AI SDK's `EvalResult`
+(https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents). Of a file only the tallies are in
+memory: its table is read, and scored, again on demand.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, overload
 
+import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
+from agent_eval_schema.evaluation.columns import REQUEST_ID, score_column
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
-from agent_eval_schema.evaluation.coverage import FailedCalls
-from agent_eval_schema.evaluation.findings import Findings
+from agent_eval_schema.evaluation.findings import FailedCalls, Findings
+from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.result_blocks import result_document, result_json
+from agent_eval_schema.evaluation.result_summary import ResultSummary, Scored, ScorePlot
 from agent_eval_schema.evaluation.score_stats import RESAMPLES, Groups, ScoreStats, add_by_group, scores_in
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table
+from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
-from agent_eval_schema.render.coverage import headline
-from agent_eval_schema.render.result.summary import ResultSummary, Scored, ScorePlot
-from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.coverage import NAMED, headline
+from agent_eval_schema.render.printable import Savable, as_inline, as_page, as_text
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
-ROWS_ON_A_PAGE, ROWS_INLINE = 500, 3
-"""Rows that are shown, those to be examined first."""
+ROWS_ON_A_PAGE, ROWS_INLINE, MLFLOW_ROWS_INLINE = 500, 3, 5
+"""Rows that are shown, those to be examined first; a notebook shows more of an evaluation with MLflow."""
 
 ROWS_LISTED = 10_000
 """Rows that `to_json` lists; `write` writes them all."""
 
 
-class EvalResult(Saved):  # numpydoc ignore=PR01
+class EvalResult(Savable):  # numpydoc ignore=PR01
     """The scores of an evaluation, with their summary.
 
     Attributes
     ----------
     metrics : tuple of str
-        The names of the metrics.
+        The names of the metrics (scorers).
     row_count : int
         The number of rows.
     options : dict of str to str
         How trajectories were compared: `duplicates`, `empty` and, if it is not "call", `match`.
-    reasons : dict of (str, str) to int
-        By metric and reason: the number of rows without a score.
     name : str or None
         The path of the file, or None for data in memory.
+    report : Report or None
+        The validation report of the data, of an evaluation with MLflow.
+    run_id : str or None
+        The ID of the MLflow run, of an evaluation with MLflow.
+    mlflow_result : mlflow.genai.evaluation.entities.EvaluationResult or None
+        The result of MLflow, of an evaluation with MLflow.
+    without_judge : dict of str to int
+        The scorers of MLflow that were skipped because `model` is None, with the number of rows that each could score.
 
     See Also
     --------
     EvalTask.evaluate : The method that returns a result.
+    evaluate_eval_set : Evaluate with MLflow; returns a result.
     score_trajectories : The function that returns a result.
 
     Examples
@@ -81,18 +95,25 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         tallies: Mapping[str, ScoreStats],
         row_count: int,
         parts: Callable[[], Iterator[pd.DataFrame]],
-        options: Mapping[str, str],
+        reasons: Callable[[], Mapping[str, Sequence[str | None]]],
         unscored: Mapping[tuple[str, str], int],
-        findings: Findings,
+        options: Mapping[str, str] = MappingProxyType({}),
+        findings: Findings | None = None,
         name: str | None = None,
         failed: FailedCalls | None = None,
         left_out: int = 0,
+        evaluation: MlflowEvaluation | None = None,
     ) -> None:
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), name
         self.tallies = dict(tallies)
-        self.reasons = dict(unscored)
-        self._parts, self._findings = parts, findings
+        self._unscored = dict(unscored)
+        self._parts, self._reasons, self._findings = parts, reasons, findings or Findings()
         self._failed, self._left_out = failed or FailedCalls(), left_out
+        self._evaluation = evaluation
+        self.report = None if evaluation is None else evaluation.report
+        self.run_id = None if evaluation is None else evaluation.run_id
+        self.mlflow_result = None if evaluation is None else evaluation.result
+        self.without_judge = {} if evaluation is None else evaluation.without_judge
 
     # numbers
 
@@ -105,7 +126,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         dict of str to float
             `row_count`, then `<metric>/mean` and `<metric>/std` of each metric; after a run, those of
             `latency_in_seconds` and `failure` come first. Rows without a score are excluded. The standard deviation is
-            that of a sample, NaN for one row.
+            that of a sample, NaN for one row. Of an evaluation with MLflow also MLflow's aggregated metrics.
 
         Examples
         --------
@@ -117,7 +138,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         found: dict[str, float] = {"row_count": self.row_count}
         for name, tally in self.tallies.items():
             found[f"{name}/mean"], found[f"{name}/std"] = tally.mean, tally.std
-        return found
+        return found if self._evaluation is None else {**found, **self._evaluation.metrics}
 
     @cached_property
     def metrics_table(self) -> pd.DataFrame:
@@ -129,7 +150,9 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
             One row per row of the data, in order, with the index of the data if it is a DataFrame, otherwise a
             RangeIndex. The columns are those of the data, `request_id` if a row has one, those of a run (`response`,
             `latency_in_seconds` (float64), `failure` (int64), `predicted_trajectory`, `error`), then `<metric>/score`
-            (float64; NaN if missing) and the other columns of a metric, such as `<metric>/explanation` of a judge.
+            (float64; NaN if missing) and the other columns of a metric, such as `<metric>/explanation` of a judge. Of
+            an evaluation with MLflow the data's columns are the canonical ones, and a scorer also has
+            `<metric>/reason` and, if its values are not numbers, `<metric>/value`.
 
         Examples
         --------
@@ -159,6 +182,100 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         [2]
         """
         yield from [self.metrics_table] if "metrics_table" in self.__dict__ else self._parts()
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """The score of each row and metric.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row of the data, in order and with the index of `metrics_table`: `request_id` if any row has
+            one, then one column per metric. Of an evaluation with MLflow the columns have dtype object: a missing score
+            is None, and several scores of one row (a judge of each document) are a list; otherwise float64.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().scores["exact_match"].tolist()
+        [1.0, 0.0]
+        """
+        if self._evaluation is not None:
+            return self._evaluation.scores
+        names = {score_column(name): name for name in self.metrics}
+        ids = [name for name in (REQUEST_ID,) if name in self.metrics_table.columns]
+        return self.metrics_table[[*ids, *names]].rename(columns=names)
+
+    @cached_property
+    def reasons(self) -> pd.DataFrame:
+        """The reason for each missing score, and the rationale of each score that has one.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The shape of `scores`, of dtype object: the reason why a score is missing, the rationale of a judge, or
+            None.
+
+        See Also
+        --------
+        EvalResult.unscored : Count the rows per reason.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().reasons["exact_match"].tolist()
+        [None, 'the row lacks response']
+        """
+        if self._evaluation is not None:
+            return self._evaluation.reasons
+        frame = self.scores.drop(columns=list(self.metrics)).astype("object")
+        for name, reasons in self._reasons().items():
+            frame[name] = pd.Series(list(reasons), frame.index, dtype="object")
+        return frame
+
+    @property
+    def scored(self) -> dict[str, int]:
+        """The number of rows with a score, per metric.
+
+        Returns
+        -------
+        dict of str to int
+            By the name of the metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().scored
+        {'exact_match': 1}
+        """
+        if self._evaluation is not None:
+            return {name: int(self.scores[name].notna().sum()) for name in self.metrics}
+        return {name: self.tallies[name].scored for name in self.metrics}
+
+    @property
+    def failed(self) -> tuple[int, ...]:
+        """The rows on which the agent failed.
+
+        Returns
+        -------
+        tuple of int
+            Their 0-based positions; empty if no agent was run.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"prompt": "1 / 2"}, {"prompt": "1 / 0"}]
+        >>> EvalTask(data, []).evaluate(lambda prompt: str(eval(prompt))).failed
+        (1,)
+        """
+        if self._evaluation is not None:
+            return self._evaluation.failed
+        if not self._failed.count:
+            return ()
+        return tuple(np.flatnonzero(self.metrics_table[FAILURE].to_numpy() == 1).tolist())
 
     @property
     def lines(self) -> list[Scored]:
@@ -194,8 +311,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> EvalTask(data, ["exact_match"]).evaluate().headline
         '1 of 2 rows scored'
         """
-        scored = {name: tally.scored for name, tally in self.tallies.items() if name in self.metrics}
-        return headline(self.row_count, scored, self._failed.count, self._failed.names, self._left_out)
+        return headline(self.row_count, self.scored, self._failed.count, self._failed.names, self._left_out)
 
     @overload
     def quantile(self, q: float, metric: str = ...) -> float: ...
@@ -386,7 +502,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         0    0  predicted_trajectory    error
         1    0  reference_trajectory  warning
         """
-        return issues_frame(self._findings.kept)
+        return issues_frame(self._findings.kept) if self.report is None else self.report.issues
 
     @property
     def issue_counts(self) -> dict[str, int]:
@@ -404,7 +520,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> sum(result.issue_counts.values())
         2
         """
-        return dict(sorted(self._findings.counts.items()))
+        return dict(sorted((self._findings if self.report is None else self.report).counts.items()))
 
     def count(self, severity: Severity | str) -> int:
         """Return the number of issues of a severity.
@@ -477,7 +593,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
                 metric  rows
         0  exact_match     1
         """
-        lines = [(metric, reason, rows) for (metric, reason), rows in self.reasons.items()]
+        lines = [(metric, reason, rows) for (metric, reason), rows in self._unscored.items()]
         return pd.DataFrame(lines, columns=["metric", "reason", "rows"])
 
     @property
@@ -497,7 +613,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         [(1, ['exact_match'])]
         """
         groups: dict[tuple[str, int], list[str]] = {}
-        for (metric, reason), rows in self.reasons.items():
+        for (metric, reason), rows in self._unscored.items():
             groups.setdefault((reason, rows), []).append(metric)
         return [(reason, rows, metrics) for (reason, rows), metrics in groups.items()]
 
@@ -586,7 +702,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
             options=self.options,
             numbers=self.summary_metrics,
             lines=self.lines,
-            reasons=self.reasons,
+            reasons=self._unscored,
             reason_groups=self.reason_groups,
             issue_counts=self.issue_counts,
             headline=self.headline,
@@ -621,7 +737,8 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         Returns
         -------
         str
-            A table with one line per metric, and the reasons for missing scores.
+            A table with one line per metric, and the reasons for missing scores. Of an evaluation with MLflow a table
+            with a score or a reason for each row and scorer.
 
         Examples
         --------
@@ -630,9 +747,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> "exact_match" in EvalTask(data, ["exact_match"]).evaluate().to_text(width=80)
         True
         """
-        from agent_eval_schema.render.result.text import result_text
-
-        return result_text(self.summary(), width)
+        return as_text(self._document(), width=width)
 
     def to_json(self) -> str:
         """Return the summary and the rows as JSON.
@@ -640,7 +755,8 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         Returns
         -------
         str
-            An object with the summary and at most 10,000 rows of `metrics_table`; NaN is null.
+            An object with the summary and at most 10,000 rows of `metrics_table`; of an evaluation with MLflow with the
+            scores and reasons of all rows. NaN is null.
 
         Examples
         --------
@@ -650,8 +766,8 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> json.loads(result.to_json())["summary_metrics"]["exact_match/mean"]
         1.0
         """
-        from agent_eval_schema.render.result.json import result_json
-
+        if self._evaluation is not None:
+            return self._evaluation.json(self.headline, self.scored)
         rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
         return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
@@ -681,15 +797,16 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> result.to_html().startswith("<!doctype html>")
         True
         """
-        from agent_eval_schema.render.result.html import result_page
-
         require_count("rows", rows)
-        return result_page(self.summary(worst=rows))
+        return as_page(self._document(rows))
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.result.html import result_inline
+        return as_inline(self._document(ROWS_INLINE if self._evaluation is None else MLFLOW_ROWS_INLINE))
 
-        return result_inline(self.summary(worst=ROWS_INLINE))
+    def _document(self, rows: int = 0) -> Document:
+        if self._evaluation is not None:
+            return self._evaluation.document(self.headline, self.scored, rows)
+        return result_document(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `metrics_table` to a file.
@@ -749,7 +866,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> mlflow.get_run(run_id).data.metrics["exact_match/mean"]
         1.0
         """
-        from agent_eval_schema.evaluation.mlflow_run import log_result
+        from agent_eval_schema.evaluation.mlflow_evaluation import log_result
 
         params = {f"trajectory_{name}": value for name, value in self.options.items()}
         texts = {"result.html": self.to_html, "result.json": self.to_json}
@@ -757,8 +874,36 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         return log_result({**self.summary_metrics, **scored}, params, texts, self.write)
 
     def __repr__(self) -> str:
-        told = f": {self.headline}" if self.headline else ""
-        return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics{told}>"
+        headline = f": {self.headline}" if self.headline else ""
+        return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics{headline}>"
+
+
+def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
+    """The result of an evaluation by MLflow. Scorers that give no numbers have no tally."""
+    scores = {name: numbers_of(evaluation.scores[name].tolist()) for name in evaluation.scorers}
+    tallies = {name: ScoreStats(values) for name, values in scores.items() if not np.isnan(values).all()}
+    size, index = len(evaluation.scores), evaluation.scores.index
+    ids = evaluation.scores[REQUEST_ID].tolist() if REQUEST_ID in evaluation.scores else [None] * size
+    if evaluation.report.outputs == "generated":
+        ran = np.zeros(size)
+        ran[list(evaluation.failed)] = 1
+        tallies = {FAILURE: ScoreStats(ran), **tallies}
+    unscored = {
+        (name, reason): rows
+        for name in evaluation.scorers
+        for reason, rows in Counter(evaluation.reasons[name][evaluation.scores[name].isna()]).items()
+    }
+    return EvalResult(
+        metrics=evaluation.scorers,
+        tallies=tallies,
+        row_count=size,
+        parts=lambda: iter([evaluation.table()]),
+        reasons=dict,
+        unscored=unscored,
+        name=evaluation.report.name,
+        failed=FailedCalls(len(evaluation.failed), [ids[row] or str(index[row]) for row in evaluation.failed[:NAMED]]),
+        evaluation=evaluation,
+    )
 
 
 def _plot(name: str, stats: ScoreStats) -> ScorePlot:

@@ -5,7 +5,6 @@ no score."""
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.evaluation.runner import error_line
-from agent_eval_schema.evaluation.table import Measured, Table
+from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.schema import Document, ToolCall
@@ -37,21 +36,17 @@ _NAMES = (
 ROW_METRICS: dict[str, Definition] = {name: DEFINITIONS[name] for name in _NAMES}
 """Metrics of a row that need no options, by name."""
 
-# An EvalTask has always given both metrics of documents the same reason.
-ROW_METRICS["document_recall"] = DEFINITIONS["document_recall"]._replace(
-    undefined=DEFINITIONS["document_precision"].undefined
-)
 
-
-def measure_row_metric(metric: Definition, table: Table) -> Measured:
+def measure_row_metric(metric: Definition, table: RowTable) -> Measured:
     """The scores of a metric of ROW_METRICS."""
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
     found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
-    unscored = Counter(why for score, why in found if math.isnan(score))
-    return Measured({"score": [score for score, _ in found]}, unscored)
+    reasons = [reason if math.isnan(score) else None for score, reason in found]
+    return Measured({"score": [score for score, _ in found]}, reasons)
 
 
-def _scored(metric: Definition, table: Table, row: int, cells: Sequence[Any]) -> tuple[float, str]:
+def _scored(metric: Definition, table: RowTable, row: int, cells: Sequence[Any]) -> tuple[float, str]:
+    """The score of a row, and the reason in case that it is NaN."""
     for name, cell in zip(metric.reads, cells, strict=True):
         if cell is None:
             return math.nan, table.why_lacking(row, name)

@@ -16,10 +16,13 @@ from msgspec import Struct
 
 from agent_eval_schema.evaluation.inputs import EvalInputs
 from agent_eval_schema.evaluation.journal import Finished, Journal
-from agent_eval_schema.evaluation.outputs import read_output
+from agent_eval_schema.evaluation.outputs import as_plain, read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
 from agent_eval_schema.runtime.progress import Progress
 from agent_eval_schema.text.jsontext import cleaned
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.spans import Trace
 
 OPEN = 2
 """Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
@@ -79,7 +82,7 @@ class _Window:
                 else:
                     yield row, prompt
             start += len(prompts)
-            self._settle()  # a part without rows, too
+            self._pass_on()  # a part without rows, too
 
     def take(self, finished: Finished) -> None:
         """Take in what became of a row."""
@@ -91,9 +94,9 @@ class _Window:
         part.answers[finished.row - part.start] = finished
         part.left -= 1
         self._so_far.add(1)
-        self._settle()
+        self._pass_on()
 
-    def _settle(self) -> None:
+    def _pass_on(self) -> None:
         """Pass on the first parts, if they are done."""
         while self._open and not self._open[0].left:
             part = self._open.popleft()
@@ -115,7 +118,27 @@ def _fill_from_traces(rows: list[Finished]) -> None:
     """The calls that an agent did not return, from the traces that it left."""
     lacking = [row for row in rows if row.trace_id and row.trajectory is None and not row.failed and not row.error]
     if lacking:
-        from agent_eval_schema.evaluation.call_traces import trajectories_of
-
         for row, calls in zip(lacking, trajectories_of([str(r.trace_id) for r in lacking]), strict=True):
             row.trajectory = calls
+
+
+def trajectories_of(trace_ids: Iterable[str]) -> list[list[dict[str, Any]] | None]:
+    """The calls that each trace shows, `[]` if it shows none; None for a trace that is not there.
+
+    mlflow may still be writing, so it is asked to finish first.
+    """
+    import mlflow
+
+    if hasattr(mlflow, "flush_trace_async_logging"):
+        mlflow.flush_trace_async_logging()
+    return [_calls(mlflow, trace_id) for trace_id in trace_ids]
+
+
+def _calls(mlflow: Any, trace_id: str) -> list[dict[str, Any]] | None:
+    try:
+        found = mlflow.get_trace(trace_id)
+    # the store is unavailable or rejects the call: the row then lacks a trajectory, and its reason reports that
+    except Exception:
+        return None
+    trace = decode_trace(found.to_json()) if found is not None else None
+    return as_plain(derive(trace).predicted_trajectory or []) if isinstance(trace, Trace) else None

@@ -49,8 +49,8 @@ def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Ca
     if kind is None:
         known = "a function, an object with .query(input=) or .invoke, or a model that mlflow loaded"
         raise EvalSetError(f"cannot run {describe(runnable)}: expected {known}")
-    run, made = kind.method(runnable), make_input or kind.make_input(runnable)
-    return _like(run, lambda prompt: run(made(prompt)))
+    run, input_of = kind.method(runnable), make_input or kind.make_input(runnable)
+    return _like(run, lambda prompt: run(input_of(prompt)))
 
 
 _METHODS = ("query", "invoke", "predict")
@@ -75,34 +75,24 @@ def _query(runnable: Any) -> Callable[[Any], Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # LangChain, LangGraph
-def _is_langchain(runnable: Any) -> bool:
-    return callable(getattr(runnable, "invoke", None))
-
-
-def _is_bound(runnable: Any) -> bool:
-    """`graph.invoke` or `graph.ainvoke`, which lets a user choose between the two."""
-    return inspect.ismethod(runnable) and runnable.__name__ in ("invoke", "ainvoke") and _is_theirs(runnable.__self__)
-
-
-def _is_theirs(value: Any) -> bool:
+def _is_langchain(value: Any) -> bool:
     return any(cls.__module__.partition(".")[0].startswith(("langchain", "langgraph")) for cls in type(value).__mro__)
-
-
-def _invoke(runnable: Any) -> Callable[[Any], Any]:
-    return _with_memory(runnable, runnable.ainvoke if _is_only_async(runnable) else runnable.invoke)
 
 
 def _is_only_async(part: Any) -> bool:
     """Whether there is something in a runnable that only a coroutine can call."""
-    if not _is_theirs(part):
+    if not _is_langchain(part):
         return False
     waits = callable(getattr(part, "afunc", None)) or callable(getattr(part, "coroutine", None))
     if waits and not callable(getattr(part, "func", None)):
         return True
     nodes, tools = (getattr(part, name, None) for name in ("nodes", "tools_by_name"))
-    held = [getattr(part, "bound", None), *(getattr(part, "steps", None) or ())]
-    held += [*(nodes if isinstance(nodes, dict) else {}).values(), *(tools if isinstance(tools, dict) else {}).values()]
-    return any(map(_is_only_async, held))
+    parts = [getattr(part, "bound", None), *(getattr(part, "steps", None) or ())]
+    parts += [
+        *(nodes if isinstance(nodes, dict) else {}).values(),
+        *(tools if isinstance(tools, dict) else {}).values(),
+    ]
+    return any(map(_is_only_async, parts))
 
 
 def _with_memory(runnable: Any, run: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -183,10 +173,6 @@ def _agent_input(runnable: Any) -> Callable[[Any], Any]:
     return lambda prompt: {key: messages_of(prompt)}
 
 
-def _is_pyfunc(runnable: Any) -> bool:
-    return callable(getattr(runnable, "predict", None)) and hasattr(runnable, "metadata")
-
-
 def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
     signature = getattr(model.metadata, "signature", None)
     inputs = getattr(signature, "inputs", None)
@@ -203,9 +189,19 @@ def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
 
 _KINDS = (
     _Kind(lambda r: callable(getattr(r, "query", None)), _query),
-    _Kind(_is_langchain, _invoke, _langchain_input),
-    _Kind(_is_bound, lambda r: _with_memory(r.__self__, r), lambda r: _langchain_input(r.__self__)),
+    _Kind(
+        lambda r: callable(getattr(r, "invoke", None)),
+        lambda r: _with_memory(r, r.ainvoke if _is_only_async(r) else r.invoke),
+        _langchain_input,
+    ),
+    _Kind(  # `graph.invoke` or `graph.ainvoke`, which lets a user choose between the two
+        lambda r: inspect.ismethod(r) and r.__name__ in ("invoke", "ainvoke") and _is_langchain(r.__self__),
+        lambda r: _with_memory(r.__self__, r),
+        lambda r: _langchain_input(r.__self__),
+    ),
     _Kind(lambda r: _agent_key(r) is not None, lambda r: r.predict, _agent_input),
-    _Kind(_is_pyfunc, lambda r: r.predict, _pyfunc_input),
+    _Kind(
+        lambda r: callable(getattr(r, "predict", None)) and hasattr(r, "metadata"), lambda r: r.predict, _pyfunc_input
+    ),
     _Kind(callable, lambda r: r),
 )

@@ -29,7 +29,7 @@ from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text.visible import visible
 
 LEFT_BEHIND = 32
-"""So many calls may hang at once before the other rows are given up."""
+"""The number of calls that may hang at once before the other rows are given up."""
 
 GRACE = 1.0
 """Seconds beyond its time in which a coroutine has to be canceled."""
@@ -72,7 +72,8 @@ def run_all(
     A coroutine function runs in one event loop, anything else in threads.
     """
     inbox: Inbox = queue.SimpleQueue()
-    make = _loop_slots(call, inbox, timeout) if _is_async(call) else lambda: _ThreadSlot(call, inbox)
+    is_async = any(map(inspect.iscoroutinefunction, (call, getattr(call, "__call__", None))))  # noqa: B004
+    make = _loop_slots(call, inbox, timeout) if is_async else lambda: _ThreadSlot(call, inbox)
     coming = iter(inputs)
     idle: list[Slot] = []
     running: dict[Slot, tuple[int, float]] = {}  # the row of each, and when it is overdue
@@ -89,7 +90,9 @@ def run_all(
             if not running:
                 break
             try:
-                slot, outcome = inbox.get(timeout=_patience(running))
+                first = min(until for _, until in running.values())  # the call that is overdue first
+                patience = None if first == math.inf else max(first - time.monotonic(), 0.001)
+                slot, outcome = inbox.get(timeout=patience)
             except queue.Empty:
                 now = time.monotonic()
                 for slot, row in [(slot, row) for slot, (row, until) in running.items() if now >= until]:
@@ -109,16 +112,6 @@ def run_all(
     finally:
         for slot in (*idle, *running):
             slot.stop()
-
-
-def _patience(running: dict[Slot, tuple[int, float]]) -> float | None:
-    """Seconds until the first call is overdue."""
-    first = min(until for _, until in running.values())
-    return None if first == math.inf else max(first - time.monotonic(), 0.001)
-
-
-def _is_async(call: Call) -> bool:
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -19,21 +19,20 @@ import pandas as pd
 
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.evaluation.coverage import FailedCalls
 from agent_eval_schema.evaluation.custom import CustomMetric, measure_custom
-from agent_eval_schema.evaluation.findings import Findings
+from agent_eval_schema.evaluation.findings import FailedCalls, Findings
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
 from agent_eval_schema.evaluation.judges import PointwiseMetric, measure_pointwise
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_metric
 from agent_eval_schema.evaluation.score_stats import ScoreStats
-from agent_eval_schema.evaluation.table import Measured, Table
+from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.task_metrics import TaskMetric, metric_name
 from agent_eval_schema.evaluation.trajectories import (
     ScoredPart,
+    ToolUseMetric,
     TrajectoryMetric,
     TrajectoryOptions,
-    TrajectorySingleToolUse,
     score_calls,
     score_source,
 )
@@ -68,10 +67,10 @@ def score_trajectories(
         Any input of `validate_eval_set`, with the columns `predicted_trajectory` and `reference_trajectory`: lists of
         `{"tool_name", "tool_input"}`, as values or as JSON strings. Missing trajectories are taken from the trace. A
         file of any size is streamed.
-    metrics : sequence of str or TrajectorySingleToolUse, default all five names
+    metrics : sequence of str or ToolUseMetric, default all five names
         Names of trajectory metrics (`"trajectory_exact_match"`, `"trajectory_in_order_match"`,
         `"trajectory_any_order_match"`, `"trajectory_precision"`, `"trajectory_recall"`), and instances of
-        TrajectorySingleToolUse.
+        ToolUseMetric.
     tool_name : str or None, default None
         The tool for `trajectory_single_tool_use`. None does not add this metric.
     duplicates : {"membership", "one_to_one"}, default "membership"
@@ -142,7 +141,7 @@ def score_dataset(
             )
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:
-        chosen.append(TrajectorySingleToolUse(tool_name))
+        chosen.append(ToolUseMetric(tool_name))
     options = TrajectoryOptions(tuple(chosen), duplicates, empty, match)
     return score_rows(open_source(data), options.metrics, options, format, screen)
 
@@ -192,6 +191,7 @@ class Scoring:
         self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()
         self._failed = FailedCalls()
         self._kept: list[dict[str, Numbers]] = []
+        self._reasons: list[tuple[int, dict[str, Numbers]]] = []
         self._ids: list[Sequence[str | None]] = []
         self._has_ids = False
         self._frame: pd.DataFrame | None = None
@@ -210,6 +210,7 @@ class Scoring:
         self._has_ids |= any(id is not None for id in part.ids)
         if self._again is None:
             self._kept.append(part.columns)
+            self._reasons.append((part.log.size, part.reasons))
             self._ids.append(part.ids)
         return part.log.size
 
@@ -220,6 +221,7 @@ class Scoring:
             tallies=self._stats,
             row_count=self._rows,
             parts=self._table,
+            reasons=self._reasons_by_row,
             options=self._options.reported,
             unscored=self._unscored,
             findings=self._findings,
@@ -227,6 +229,15 @@ class Scoring:
             failed=self._failed,
             left_out=len(self._left_out),
         )
+
+    def _reasons_by_row(self) -> dict[str, list[str | None]]:
+        """The reason of each row, by metric."""
+        again = ((part.log.size, part.reasons) for part in self._again()) if self._again is not None else self._reasons
+        found: dict[str, list[str | None]] = {name: [] for name in self._metrics}
+        for size, reasons in again:
+            for name, rows in found.items():
+                rows += reasons[name].tolist() if name in reasons else [None] * size
+        return found
 
     def _table(self) -> Iterator[pd.DataFrame]:
         """The rows with their scores, in parts: with the index of a frame, else numbered through all parts."""
@@ -277,10 +288,12 @@ def measure(
     has left in their frame, which come first: of a file they cannot be read again."""
     columns = {} if ran is None else {name: ran[name].to_numpy() for name in RUN_COLUMNS}
     failed = np.zeros(len(given.frame), bool) if ran is None else columns[FAILURE] > 0
-    table = Table(given.frame, given.values, frozenset(np.flatnonzero(failed).tolist()))
+    table = RowTable(given.frame, given.values, frozenset(np.flatnonzero(failed).tolist()))
     # Problems of cells were reported by the validation; the outputs of an agent are read already.
     unread = IssueLog(table.size)
-    scores, why = score_calls(given.trajectories, options, given.log, unread, failed) if options.metrics else ({}, {})
+    scores, why, reasons = dict[str, Numbers](), Counter[tuple[str, str]](), dict[str, Numbers]()
+    if options.metrics:
+        scores, why, reasons = score_calls(given.trajectories, options, given.log, unread, failed)
     unscored = Counter[tuple[str, str]]()
     for metric in metrics:
         name = metric_name(metric)
@@ -291,11 +304,13 @@ def measure(
         measured = _measured(metric, table, max_workers)
         for part, values in measured.columns.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
-        unscored.update({(name, reason): rows for reason, rows in measured.unscored.items()})
-    return ScoredPart(columns, given.log, unscored, given.ids, frame=given.frame)
+        reasons[name] = np.array([*measured.reasons, None], object)[:-1]
+        missing = np.isnan(columns[score_column(name)])
+        unscored.update((name, reason) for reason in reasons[name][missing].tolist())
+    return ScoredPart(columns, given.log, unscored, reasons, given.ids, frame=given.frame)
 
 
-def _measured(metric: TaskMetric, table: Table, max_workers: int) -> Measured:
+def _measured(metric: TaskMetric, table: RowTable, max_workers: int) -> Measured:
     if isinstance(metric, CustomMetric):
         return measure_custom(metric, table)
     if isinstance(metric, PointwiseMetric):

@@ -2,7 +2,7 @@
 
 `ScoreStats` counts how often each value occurs, so that a million scores of 0, 0.5 and 1 are three numbers. Rows
 without a score (NaN) are counted and excluded from all other statistics. The standard deviation is that of a sample
-(ddof 1), NaN for one row, as trajectories.md documents.
+(ddof 1), NaN for one row, as in the Vertex AI SDK.
 """
 
 from __future__ import annotations

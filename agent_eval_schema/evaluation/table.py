@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,7 @@ from msgspec import Struct
 from agent_eval_schema.io.records import is_absent
 
 
-class Table(Struct):
+class RowTable(Struct):
     """The input of the metrics: the rows as they will be in the result, and the columns that metrics read, as plain
     values (None where absent). Rows on which the agent `failed` have no outputs."""
 
@@ -42,11 +41,11 @@ OUTPUTS = ("response", "predicted_trajectory")
 
 
 class Measured(Struct):
-    """The result of a metric: columns by their part after the slash (`score`, `explanation`), reasons for missing
-    scores."""
+    """The result of a metric: columns by their part after the slash (`score`, `explanation`), and for each row the
+    reason for its missing score, or the rationale of its score."""
 
     columns: dict[str, list[Any]]
-    unscored: Counter[str]
+    reasons: list[str | None]
 
 
 FAILED_CALL = "the call failed"

@@ -48,7 +48,7 @@ class EvalTask:
         Any input of `validate_eval_set`, the URL of a file (`gs://`, `s3://`, `abfss://`; requires its fsspec driver)
         or a BigQuery table (`bq://project.dataset.table`). Rows of Google Customer Engagement Suite are their turns. A
         file is streamed; only scores and the agent's outputs stay in memory.
-    metrics : iterable of MetricName, TrajectorySingleToolUse, CustomMetric or PointwiseMetric
+    metrics : iterable of MetricName, ToolUseMetric, CustomMetric or PointwiseMetric
         Names of metrics (`"trajectory_exact_match"`, `"rouge_l_sum"`, `"document_recall"`) and metrics with options.
     duplicates : {"membership", "one_to_one"}, default "membership"
         How precision and recall count repeated calls, as in `score_trajectories`.

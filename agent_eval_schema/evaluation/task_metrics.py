@@ -1,6 +1,6 @@
 """The metrics that an EvalTask takes: names, and objects with options.
 
-    "trajectory_exact_match" … , TrajectorySingleToolUse(tool_name=…)    all rows at once (trajectories.py)
+    "trajectory_exact_match" … , ToolUseMetric(tool_name=…)    all rows at once (trajectories.py)
     "rouge_l_sum", "document_recall", "tool_invocation" …                columns of a row → a score (row_metrics.py)
     CustomMetric(name, function)                                         a row as a dict → {name: score, …} (custom.py)
     PointwiseMetric(name, template, model=…)                             a model, by mlflow's judges (judges.py)
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.judges import PointwiseMetric
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
-from agent_eval_schema.evaluation.trajectories import TrajectoryMetric, TrajectorySingleToolUse
+from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
@@ -33,12 +33,12 @@ MetricName = Literal[
 
 NAMES: tuple[str, ...] = (*TRAJECTORY_METRICS, *ROW_METRICS)
 
-_WITH_OPTIONS = (TrajectorySingleToolUse, CustomMetric, PointwiseMetric)
-GivenMetric = MetricName | TrajectorySingleToolUse | CustomMetric | PointwiseMetric
-TaskMetric = str | TrajectorySingleToolUse | CustomMetric | PointwiseMetric
+_WITH_OPTIONS = (ToolUseMetric, CustomMetric, PointwiseMetric)
+GivenMetric = MetricName | ToolUseMetric | CustomMetric | PointwiseMetric
+TaskMetric = str | ToolUseMetric | CustomMetric | PointwiseMetric
 
 _EXAMPLES: dict[object, str] = {
-    TrajectorySingleToolUse: 'TrajectorySingleToolUse(tool_name="search")',
+    ToolUseMetric: 'ToolUseMetric(tool_name="search")',
     CustomMetric: 'CustomMetric("name", function)',
     PointwiseMetric: 'PointwiseMetric("name", template=..., model=...)',
 }
@@ -50,26 +50,23 @@ def metric_name(metric: TaskMetric) -> str:
 
 def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
     """The metrics, or EvalSetError for one that there is not, or two of one name."""
-    given: tuple[Any, ...] = tuple(metrics) if _is_list(metrics) else (metrics,)
-    for metric in given:
+    is_list = isinstance(metrics, Iterable) and not isinstance(metrics, str | type)
+    listed: tuple[Any, ...] = tuple(metrics) if is_list else (metrics,)
+    for metric in listed:
         if metric not in NAMES if isinstance(metric, str) else not isinstance(metric, _WITH_OPTIONS):
             raise EvalSetError(
                 f"metrics: expected names ({', '.join(NAMES)}) or metrics; got {shown(metric)}{_nearest(metric)}"
             )
-    twice = [name for name, n in Counter(map(metric_name, given)).items() if n > 1]
+    twice = [name for name, n in Counter(map(metric_name, listed)).items() if n > 1]
     if twice:
         raise EvalSetError(f"several metrics are called {twice[0]!r}: give them names of their own")
-    return given
-
-
-def _is_list(metrics: object) -> bool:
-    return isinstance(metrics, Iterable) and not isinstance(metrics, str | type)
+    return listed
 
 
 def _nearest(metric: object) -> str:
     """The nearest thing that works."""
     if metric == SINGLE_TOOL_USE:
-        return f"; use {_EXAMPLES[TrajectorySingleToolUse]}"
+        return f"; use {_EXAMPLES[ToolUseMetric]}"
     if isinstance(metric, type) and issubclass(metric, _WITH_OPTIONS):
         return f"; use an instance: {_EXAMPLES[metric]}"
     if callable(metric):
@@ -80,6 +77,4 @@ def _nearest(metric: object) -> str:
 
 def trajectory_metrics(metrics: Iterable[TaskMetric]) -> tuple[TrajectoryMetric, ...]:
     """Those that compare trajectories."""
-    return tuple(
-        m for m in metrics if isinstance(m, TrajectorySingleToolUse) or (isinstance(m, str) and m in TRAJECTORY_METRICS)
-    )
+    return tuple(m for m in metrics if isinstance(m, ToolUseMetric) or (isinstance(m, str) and m in TRAJECTORY_METRICS))

@@ -39,7 +39,7 @@ from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
 
 
-class TrajectorySingleToolUse(Struct, frozen=True):
+class ToolUseMetric(Struct, frozen=True):
     """Whether an agent called a tool: 1 or 0.
 
     It requires no reference.
@@ -57,9 +57,9 @@ class TrajectorySingleToolUse(Struct, frozen=True):
 
     Examples
     --------
-    >>> from agent_eval_schema import TrajectorySingleToolUse, score_trajectories
+    >>> from agent_eval_schema import ToolUseMetric, score_trajectories
     >>> data = [{"predicted_trajectory": [{"tool_name": "search", "tool_input": {}}]}, {"predicted_trajectory": []}]
-    >>> result = score_trajectories(data, [TrajectorySingleToolUse("search")])
+    >>> result = score_trajectories(data, [ToolUseMetric("search")])
     >>> result.metrics_table["trajectory_single_tool_use/score"].tolist()
     [1.0, nan]
     """
@@ -72,7 +72,7 @@ class TrajectorySingleToolUse(Struct, frozen=True):
         require_kind("name", self.name, str, "a string")
 
 
-TrajectoryMetric = str | TrajectorySingleToolUse
+TrajectoryMetric = str | ToolUseMetric
 
 
 class TrajectoryOptions(Struct, frozen=True):
@@ -88,11 +88,11 @@ class TrajectoryOptions(Struct, frozen=True):
         for metric in self.metrics:
             if isinstance(metric, str) and metric not in TRAJECTORY_METRICS:
                 if metric == SINGLE_TOOL_USE:
-                    hint = "give it as TrajectorySingleToolUse(tool_name=...), on the command line as --tool-name T"
+                    hint = "give it as ToolUseMetric(tool_name=...), on the command line as --tool-name T"
                     raise EvalSetError(f"{metric} needs the name of a tool: {hint}")
                 raise no_choice("metrics", metric, TRAJECTORY_METRICS)
-            if not isinstance(metric, str | TrajectorySingleToolUse):
-                use = f'{TrajectorySingleToolUse.__name__}(tool_name="search")'
+            if not isinstance(metric, str | ToolUseMetric):
+                use = f'{ToolUseMetric.__name__}(tool_name="search")'
                 expected = f"names ({', '.join(TRAJECTORY_METRICS)}) or {use}"
                 raise EvalSetError(f"metrics: expected {expected}; got {shown(metric)}")
 
@@ -109,14 +109,15 @@ class TrajectoryOptions(Struct, frozen=True):
 
 class ScoredPart(Struct):
     """Some rows with their scores: the `columns` that a table gets (NaN where there is no score), the issues of the
-    cells, the number of rows without a score, by metric and reason, and the request_id of each row, unless the original
-    rows have a column of that name.
+    cells, the number of rows without a score, by metric and reason, the reason of each row by metric (a metric that
+    scored all rows has none), and the request_id of each row, unless the original rows have a column of that name.
 
     The rows are a `batch` of the source, a `frame` of all of its rows, or still at the source."""
 
     columns: dict[str, Numbers]
     log: IssueLog
     unscored: Counter[tuple[str, str]]
+    reasons: dict[str, Numbers]
     ids: Sequence[str | None] = ()
     batch: pa.RecordBatch | None = None
     frame: pd.DataFrame | None = None
@@ -127,9 +128,11 @@ def score_source(source: Source, format: str, options: TrajectoryOptions) -> Ite
     plan = make_plan(source, format, "provided", select=("AE0", "AE5", "AE6"))
     for batch in source.batches():
         calls, log, unread = _canonical(batch, plan)
-        scores, unscored = score_calls(calls, options, log, unread)
+        scores, unscored, reasons = score_calls(calls, options, log, unread)
         columns = {score_column(name): found for name, found in scores.items()}
-        yield ScoredPart(columns, log, unscored, () if REQUEST_ID in batch.schema.names else _ids(calls), batch)
+        yield ScoredPart(
+            columns, log, unscored, reasons, () if REQUEST_ID in batch.schema.names else _ids(calls), batch
+        )
 
 
 def _ids(rows: pa.RecordBatch) -> list[str | None]:
@@ -143,17 +146,18 @@ def _ids(rows: pa.RecordBatch) -> list[str | None]:
 
 def score_calls(
     calls: pa.RecordBatch, options: TrajectoryOptions, log: IssueLog, unread: IssueLog, failed: Numbers | None = None
-) -> tuple[dict[str, Numbers], Counter[tuple[str, str]]]:
-    """The scores of both canonical columns by metric, and the number of rows without one by metric and reason.
+) -> tuple[dict[str, Numbers], Counter[tuple[str, str]], dict[str, Numbers]]:
+    """The scores of both canonical columns by metric; the number of rows without one by metric and reason; and the
+    reason of each row by metric.
 
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed."""
-    names_tools = any(isinstance(metric, TrajectorySingleToolUse) for metric in options.metrics)
+    names_tools = any(isinstance(metric, ToolUseMetric) for metric in options.metrics)
     with gc_paused():
         pair = read_pair(calls, unread, names=names_tools, by_name=options.match == "tool_name")
     _mark_unreadable(pair, log)
     scores = _score_numbers(pair, options)
-    return scores, _reasons(pair, options, scores, failed)
+    return scores, *_reasons(pair, options, scores, failed)
 
 
 def _mark_unreadable(pair: Pair, log: IssueLog) -> None:
@@ -207,18 +211,21 @@ def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
 
 def _reasons(
     pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
-) -> Counter[tuple[str, str]]:
-    """For each metric and reason the number of rows that have no score for it; the first reason of a row counts. On the
-    rows `failed` an agent that was run did so."""
+) -> tuple[Counter[tuple[str, str]], dict[str, Numbers]]:
+    """For each metric and reason the number of rows that have no score for it, and for each metric the reason of each
+    row; the first reason of a row counts. On the rows `failed` an agent was run and failed."""
     columns = {PREDICTED: pair.predicted, REFERENCE: pair.reference}
     counted: Counter[tuple[str, str]] = Counter()
+    by_row: dict[str, Numbers] = {}
     for metric, name in zip(options.metrics, options.names, strict=True):
         left = np.isnan(scores[name])
-        if failed is not None:
-            counted[name, FAILED_CALL] += int((left & failed).sum())
-            left &= ~failed
         if not left.any():
             continue
+        reasons = by_row[name] = np.full(len(left), None)
+        if failed is not None:
+            counted[name, FAILED_CALL] += int((left & failed).sum())
+            reasons[left & failed] = FAILED_CALL
+            left &= ~failed
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             found = columns[column]
             for words, rows in (
@@ -227,5 +234,6 @@ def _reasons(
                 ("{} is empty", found.lengths == 0),
             ):
                 counted[name, words.format(column)] += int((left & rows).sum())
+                reasons[left & rows] = words.format(column)
                 left &= ~rows
-    return +counted
+    return +counted, by_row

@@ -11,16 +11,16 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from agent_eval_schema.decoding.requests import asked_in
+from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.outputs import read_calls
+from agent_eval_schema.evaluation.result_summary import Worst
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.alignment import aligned
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Match
-from agent_eval_schema.render.result.summary import Worst
 from agent_eval_schema.schema import ToolCall
 
 SHOWN_BESIDE = (
@@ -72,7 +72,7 @@ def _asked(cells: dict[str, Any]) -> str:
     """What the user asked last, or what was asked as it stands."""
     for name in ("prompt", "request", "inputs"):
         if not is_absent(cells.get(name)):
-            return asked_in(cells[name]) or _text(cells[name])
+            return last_question(cells[name]) or _text(cells[name])
     return ""
 
 

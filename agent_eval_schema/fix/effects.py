@@ -1,4 +1,4 @@
-"""What fixes do, in the words of `explain`, and the issues that they settle.
+"""The effects of fixes, in the words of `explain`, and the issues that they resolve.
 
 The functions that do it are elsewhere (catalog.py), as they need Arrow: `explain` starts without it.
 """
@@ -12,7 +12,7 @@ from agent_eval_schema.rules import columns, expectations, reading, requests, re
 
 
 class Effect(Struct, frozen=True):
-    """What a fix does, in a few words, and the codes that it may settle."""
+    """The effect of a fix, in a few words, and the codes that it may resolve."""
 
     what: str
     codes: tuple[str, ...]
@@ -22,9 +22,9 @@ _EFFECTS: list[Effect] = []
 
 
 def _effect(what: str, *rules: Rule) -> Effect:
-    made = Effect(what, tuple(rule.code for rule in rules))
-    _EFFECTS.append(made)
-    return made
+    effect = Effect(what, tuple(rule.code for rule in rules))
+    _EFFECTS.append(effect)
+    return effect
 
 
 _FACTS_OR_GUIDELINES = (expectations.EXPECTED_FACTS_SHAPE, expectations.GUIDELINES_SHAPE)
@@ -66,7 +66,9 @@ RENAMED_TOOL_NAME = _effect("renamed a call's key to tool_name", tools.MISSING_T
 RENAMED_TOOL_INPUT = _effect("renamed a call's key to tool_input", tools.TOOL_CALL_KEY)
 
 RENAMED_COLUMN = _effect("renamed the column", columns.MISSPELT_COLUMN)  # as a whole, see fix.py
-MOVED = _effect("moved columns next to inputs into expectations", expectations.BESIDE_INPUTS)  # see moves.py
+MOVED = _effect(
+    "moved columns next to inputs into expectations", expectations.BESIDE_INPUTS
+)  # see `moves_in` (search.py)
 
 FIXABLE: dict[str, tuple[str, ...]] = {
     code: tuple(effect.what for effect in _EFFECTS if code in effect.codes)

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import PurePath
 
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.phrases import command_on
 from agent_eval_schema.render.report.summary import FixPreview
-from agent_eval_schema.validation.report import Report, previewing
+from agent_eval_schema.validation.report import Report, run_of
 
 PREVIEWED_ROWS = 10_000
 """Rows of a dataset whose fixes are counted, at most: they are validated once more."""
 
 
-def with_preview(report: Report, source: Source) -> Report:
-    """The report, which shows what the safe fixes would change. They are searched for when it is drawn."""
-    return previewing(report, partial(_preview, report, source))
-
-
-def _preview(report: Report, source: Source) -> FixPreview | None:
+def preview_fixes(source: Source, report: Report) -> FixPreview | None:
+    """What the safe fixes would change in a source, of which this is the report; None if nothing."""
     from agent_eval_schema.fix.effects import FIXABLE  # a validation needs none of them
     from agent_eval_schema.fix.fix import fix_source
     from agent_eval_schema.fix.source import FIXED_FORMATS, FixCounts
     from agent_eval_schema.validation.validate import check_source
 
-    plan = report.plan
+    plan = run_of(report).plan
     codes = [code for code in report.counts if code in FIXABLE and code in plan.codes]
     if plan.format not in FIXED_FORMATS or not codes or source.remote is not None:
         return None
@@ -41,14 +36,14 @@ def _preview(report: Report, source: Source) -> FixPreview | None:
         after = check_source(
             fixed.source, format=plan.format, outputs=plan.outputs, select=tuple(plan.codes), values=plan.values
         )
-    except EvalSetError:  # what cannot be fixed is shown without a preview
+    except EvalSetError:  # data that cannot be fixed is shown without a preview
         return None
-    settled = {code: report.counts[code] - after.counts.get(code, 0) for code in codes}
-    settled = {code: count for code, count in settled.items() if count > 0}
-    return FixPreview(settled, command, str(counts), after.valid_count) if counts and settled else None
+    resolved = {code: report.counts[code] - after.counts.get(code, 0) for code in codes}
+    resolved = {code: count for code, count in resolved.items() if count > 0}
+    return FixPreview(resolved, command, str(counts), after.valid_count) if counts and resolved else None
 
 
 def fix_command(name: str | None) -> str:
-    """What to type to write the fixed rows of a file."""
+    """The command that writes the fixed rows of a file."""
     out = f"fixed{PurePath(name or '').suffix or '.jsonl'}"
     return command_on(name, "validate", "--fix", out, instead="normalize_eval_set(data, fix=True)")

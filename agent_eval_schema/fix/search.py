@@ -25,8 +25,9 @@ from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.fix.catalog import CODES_OF, FIXES, FIXES_OF
-from agent_eval_schema.fix.effects import FIXABLE
+from agent_eval_schema.fix.effects import FIXABLE, MOVED
 from agent_eval_schema.fix.values import opened_json_text
+from agent_eval_schema.formats.mlflow import EXPECTED
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text import jsontext
@@ -109,7 +110,7 @@ class _Row:
     def __init__(self, at: int, issues: _RowIssues) -> None:
         self.at = at
         self.issues = issues
-        self.given: dict[str, Any] = {}
+        self.original: dict[str, Any] = {}
         self.cells: dict[str, Any] = {}
         self.what: dict[str, tuple[str, ...]] = {}
         self.tries: list[Try] = []
@@ -144,7 +145,7 @@ def tries_of(column: str, value: Any) -> list[Try]:
 def _can_be_written(value: Any) -> bool:
     try:
         jsontext.write_exactly(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return True
 
@@ -159,7 +160,7 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
         for column in (c for c in FIXES_OF if c in row.what):
             what = "; ".join(dict.fromkeys(row.what[column]))
             request_id = ids[row.at].as_py()
-            yield CellFix(start + row.at, request_id, column, what, row.given[column], row.cells[column])
+            yield CellFix(start + row.at, request_id, column, what, row.original[column], row.cells[column])
 
 
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
@@ -174,7 +175,7 @@ def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, cod
                 cells = read[column] if column in read else read.setdefault(column, read_cells(batch, column))
                 value = read_exactly(cells, row.at, column, plan.nests)
                 if value is not None and not isinstance(value, jsontext.Malformed):
-                    row.given[column] = row.cells[column] = value
+                    row.original[column] = row.cells[column] = value
         if row.cells:
             rows.append(row)
     return rows
@@ -248,3 +249,58 @@ def _taken(batch: pa.RecordBatch, rows: list[int]) -> pa.RecordBatch:
     mask[rows] = True
     taken = filtered(batch, mask)
     return one_batch(taken) if isinstance(taken, pa.Table) else taken
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ground truth next to `inputs` → into `expectations`, where MLflow reads it
+#
+#     {"inputs": …, "expected_response": "12"}   →   {"inputs": …, "expectations": {"expected_response": "12"}}
+#
+# Safe: the value stays as it is, and a key that `expectations` have already is left where it is.
+PLACE = "expectations"
+"""The column that mlflow reads."""
+
+
+def moves_in(batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
+    """The moves in the rows of a batch, of which `start` is the first."""
+    names = [n for n in EXPECTED if n in batch.schema.names] if "inputs" in batch.schema.names else []
+    if not names:
+        return
+    columns = {name: _values(batch, name) for name in names}
+    ids = _values(batch, "request_id")
+    for row, before in enumerate(_values(batch, PLACE)):
+        beside = {name: cells[row] for name, cells in columns.items() if cells[row] is not None}
+        if not beside or any(isinstance(value, jsontext.Malformed) for value in beside.values()):
+            continue
+        if isinstance(before, dict | None):
+            after, emptied = _joined(before or {}, beside)
+            if emptied:
+                name = ids[row] if isinstance(ids[row], str) else None
+                yield CellFix(start + row, name, PLACE, MOVED.what, before, after, emptied)
+
+
+def _joined(expectations: dict[str, Any], beside: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Expectations with the columns next to them, and the names of these columns."""
+    joined, moved = dict(expectations), []
+    for name, value in beside.items():
+        parts = value if name == "custom_expected" and isinstance(value, dict) else {name: value}
+        if not parts.keys() & joined.keys():
+            joined |= parts
+            moved.append(name)
+    return joined, tuple(moved)
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """The cells of a column; text that is an object or a list is parsed."""
+    cells = read_cells(batch, name)
+    if cells is None:
+        return [None] * batch.num_rows
+    return [None if text is None else _value(text, cells.json) for text in cells.texts]
+
+
+def _value(text: str, is_json: bool) -> Any:
+    value = jsontext.parse_exactly(text) if is_json else text
+    if isinstance(value, str) and jsontext.is_structured(value):
+        inner = jsontext.parse_exactly(value)
+        return value if isinstance(inner, jsontext.Malformed) else inner
+    return value

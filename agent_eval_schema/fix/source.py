@@ -14,24 +14,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
+from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.edit import json_texts, with_cells, with_json
 from agent_eval_schema.cells.notes import LINE, Notes, line_texts, own_columns, with_notes
-from agent_eval_schema.fix.moves import moves_in
-from agent_eval_schema.fix.search import CellFix, fixes_in
-from agent_eval_schema.fix.unfixed import Unfixed, unfixed_in
+from agent_eval_schema.fix.catalog import CODES_OF, FIXES_OF
+from agent_eval_schema.fix.search import CellFix, Try, fixes_in, moves_in, read_exactly, tries_of, twins_in
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.json_cells import REMOVED
 from agent_eval_schema.io.rewrite import REWRITTEN, copy_file, rewrite_file
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import EvalSetError, Finding, Severity
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.rules import columns
+from agent_eval_schema.rules import RULES, columns
 from agent_eval_schema.rules.expectations import BESIDE_INPUTS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_difference
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
 
 OUR_COLUMNS = ("databricks", "vertex")
@@ -50,7 +52,7 @@ class FixedSource(Struct, frozen=True):
     columns `as_json` have an Arrow type that cannot hold the fixed cells and become JSON text in every batch.
     """
 
-    given: Source
+    original: Source
     plan: Plan
     codes: frozenset[str]
     renames: dict[str, str] = {}
@@ -61,9 +63,9 @@ class FixedSource(Struct, frozen=True):
     def source(self) -> Source:
         """The source as it is with its fixes."""
         return replace(
-            self.given,
+            self.original,
             batches=lambda: (batch for batch, _ in self.batches()),
-            columns=self.given.columns and tuple(self.renames.get(name, name) for name in self.given.columns),
+            columns=self.original.columns and tuple(self.renames.get(name, name) for name in self.original.columns),
             shares=None,
             fixed=True,
             renamed=tuple(self.renames.items()),
@@ -72,8 +74,8 @@ class FixedSource(Struct, frozen=True):
     def batches(self) -> FixedBatches:
         """The fixed batches, each with the fixes of its cells, in the order of the rows."""
         start = 0
-        for given in self.given.batches():
-            batch = _with_renames(given, self.renames)
+        for original in self.original.batches():
+            batch = _with_renames(original, self.renames)
             fixes = list(self._fixes(batch, start))
             for name in self.as_json:
                 batch = with_json(batch, name)
@@ -88,7 +90,7 @@ class FixedSource(Struct, frozen=True):
     @property
     def _adds_a_column(self) -> bool:
         """Whether a fix may need a column that a file with a header lacks."""
-        return self.plan.format == "mlflow" and self.given.kind == "csv"
+        return self.plan.format == "mlflow" and self.original.kind == "csv"
 
     def _fixes(self, batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
         """The fixes of the cells of a batch, of which `start` is the first row."""
@@ -102,21 +104,21 @@ class FixedSource(Struct, frozen=True):
         The file itself may be given: it is replaced when the new one is complete. Raises EvalSetError if it cannot be
         written, or if some content of the file would be lost.
         """
-        require_fixable(self.given, path)
+        require_fixable(self.original, path)
         counts = FixCounts(len(self.renames))
-        if self.plan.format not in FIXED_FORMATS and _is_of_form(self.given, path, self.given.kind):
-            copy_file(str(self.given.path), path, self.given.state)
+        if self.plan.format not in FIXED_FORMATS and _is_of_form(self.original, path, self.original.kind):
+            copy_file(str(self.original.path), path, self.original.state)
             return counts
         batches = counts.over(self.batches())
-        if _is_rewritten(self.given, path) and not self._adds_a_column:
-            edits, state = _edits(batches), self.given.state
-            rewrite_file(str(self.given.path), self.given.kind, path, self.renames, edits, state)
+        if _is_rewritten(self.original, path) and not self._adds_a_column:
+            edits, state = _edits(batches), self.original.state
+            rewrite_file(str(self.original.path), self.original.kind, path, self.renames, edits, state)
             return counts
         schema = schema_of(self.source)
-        if any(line_texts(batch) is not None for batch in self.given.batches()):
+        if any(line_texts(batch) is not None for batch in self.original.batches()):
             schema = schema.append(pa.field(LINE, pa.string()))
         own = (batch.select(own_columns(batch.schema)) for batch, _ in batches)
-        write_batches(path, own, schema, self.given.state)
+        write_batches(path, own, schema, self.original.state)
         return counts
 
 
@@ -227,3 +229,59 @@ def _note(fix: CellFix) -> Finding:
     before, after = excerpt_difference(jsontext.write_exactly(parts[0].before), jsontext.write_exactly(parts[0].after))
     more = f" (the first of {len(parts)} places)" if len(parts) > 1 else ""
     return Finding(columns.REPAIRED_CELL, f"{fix.what}: {before} became {after}{more}", fix.column, parts[0].path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# fixes that are not written
+class Unfixed(Struct, frozen=True):
+    """A cell that was not fixed: its row (0-based) and id, the place in it, the code of its issue, and the reason."""
+
+    row: int
+    request_id: str | None
+    path: str
+    code: str
+    reason: str
+
+
+def unfixed_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[Unfixed]:
+    """The cells of a fixed batch, of which `start` is the first row, with an issue that has a fix."""
+    checked = check_batch(batch, plan)
+    ids = verdict(checked, "id")
+    twins = twins_in(batch)
+    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
+        seen = set[tuple[str, str]]()
+        for note in notes or ():
+            column, code = note["column"], note["code"]
+            if (column, code) in seen or code not in codes & CODES_OF.get(column, frozenset()):
+                continue
+            seen.add((column, code))
+            reason = (
+                f"the cell may be in `{twins[column][0]}`, which is not renamed"
+                if column in twins and twins[column][1][row]
+                else _reason(batch.slice(row, 1), column, code, notes, plan)
+            )
+            yield Unfixed(start + row, ids[row].as_py(), note["path"] or column, code, reason)
+
+
+def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, Any]], plan: Plan) -> str:
+    """Why no fix of a cell was applied."""
+    value = read_exactly(read_cells(row, column), 0, column, plan.nests)
+    if value is None or isinstance(value, jsontext.Malformed):
+        return "the cell cannot be written again without loss"
+    tries = tries_of(column, value)
+    if not tries:
+        known = "; ".join(fix.effect.what for fix in FIXES_OF[column] if code in fix.effect.codes)
+        return f"no fix has exactly one interpretation ({known})"
+    return _why_no_better(row, tries[-1], notes, plan)
+
+
+def _why_no_better(row: pa.RecordBatch, attempt: Try, notes: list[dict[str, Any]], plan: Plan) -> str:
+    """The issues that a cell with all its fixes would still have, or have then."""
+    fixed = check_batch(with_cells(row, attempt.column, {0: attempt.value}, plan.nests), plan)
+    left = [n for n in verdict(fixed, "issues").to_pylist()[0] or () if RULES[n["code"]].severity is not Severity.INFO]
+    known = [(n["code"], n["path"]) for n in notes]
+    new = [n for n in left if (n["code"], n["path"]) not in known] or [n for n in left if n["column"] == attempt.column]
+    what = "; ".join(dict.fromkeys(attempt.what))
+    return (
+        f"with it ({what}) the row would have {new[0]['code']}: {new[0]['message']}" if new else f"{what} has no effect"
+    )

@@ -208,8 +208,8 @@ def document_uri(document: Any) -> Any:
     chunk's, not the document's) are not URIs. The metadata is not changed."""
     if not isinstance(document, dict) or blank_to_null(document.get("doc_uri")) is not None:
         return document
-    given = document.get("metadata")
-    metadata = given if isinstance(given, dict) else {}
+    metadata = document.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
     above = {k: str(v) for k, v in document.items() if _is_uri(k, v)}
     below = {str(v) for k, v in metadata.items() if _is_uri(k, v)}
     if _is_text(metadata.get("doc_uri")):

@@ -7,7 +7,7 @@
     rubrics                                        guidelines, by their ids
     session_input                                  session_id, and tags app_name, user_id, state
 
-`request_id` is the eval_id, and `<eval_id>#<turn>` where a case has several turns. Source: trajectories.md, and what
+`request_id` is the eval_id, and `<eval_id>#<turn>` where a case has several turns. Source: what
 google-adk's own classes accept (the tests read and write with them).
 """
 
@@ -16,14 +16,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.adk_documents import OF_CASE, OF_SET, snake_keys
+from agent_eval_schema.formats.adk_documents import (
+    LEGACY_COLUMNS,
+    OF_CASE,
+    OF_SET,
+    OF_TEST_LIST,
+    TURN_COLUMNS,
+    are_sessions,
+    is_evalset,
+    is_test_list,
+    snake_keys,
+    turns_of_evalset,
+    turns_of_session,
+    turns_of_test_list,
+)
 from agent_eval_schema.formats.adk_schema import inspect_part
-from agent_eval_schema.formats.layout import Layout, Row, as_tags, as_text, calls_from
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import Format, Nested, Row
+from agent_eval_schema.formats.genai import CASES
+from agent_eval_schema.formats.shapes import as_tags, as_text, calls_from
 from agent_eval_schema.formats.writer import Writer, Written, named, save_json
+from agent_eval_schema.rules.pages import ADK_EVALUATE
 from agent_eval_schema.text import jsontext
 
 COLUMNS_OF_A_TURN = (
@@ -68,7 +82,8 @@ class _Turn:
         return self._given.get("query", _content(self._given.get("user_content")))
 
     def answer(self) -> Any:
-        return self._given.get("reference", _text_of(self._given.get("final_response")))
+        content = self._given.get("final_response")
+        return self._given.get("reference", _joined(_parts(content)) if isinstance(content, dict) else content)
 
     def calls(self) -> Any:
         if "expected_tool_use" in self._given:
@@ -120,10 +135,6 @@ def _part(part: Any) -> Any:
     return {"type": next(iter(part)), **part}
 
 
-def _text_of(content: Any) -> Any:
-    return _joined(_parts(content)) if isinstance(content, dict) else content
-
-
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -155,10 +166,6 @@ def _guidelines(rubrics: Sequence[Any]) -> Any:
     return named or None
 
 
-ADK = Layout(catalog.ADK, read_rest=_read_turn, more=COLUMNS_OF_A_TURN, own=_OWN)
-ADK_LEGACY = replace(ADK, about=catalog.ADK_LEGACY, own=frozenset({"expected_intermediate_agent_responses"}))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # rows → evalset
 def _evalset(rows: Sequence[Row]) -> Written:
@@ -180,7 +187,7 @@ def _evalset(rows: Sequence[Row]) -> Written:
             rubrics[-1].append(_rubrics(row))
             count += 1
         else:
-            first = turn == 1 and _next_is(rows, i, name, 2)
+            first = turn == 1 and i + 1 < len(rows) and _case(rows[i + 1]) == (name, 2)
             identity = name if first else row["request_id"]
             cases.append(_new_case(identity, row, [] if first else _history(row)))
             rubrics.append([_rubrics(row)])
@@ -219,10 +226,6 @@ def _case(row: Row) -> tuple[str, int]:
     identity: str = row["request_id"]
     name, mark, turn = identity.rpartition("#")
     return (name, int(turn)) if mark and turn.isdecimal() and turn.isascii() and name else (identity, 1)
-
-
-def _next_is(rows: Sequence[Row], i: int, name: str, turn: int) -> bool:
-    return i + 1 < len(rows) and _case(rows[i + 1]) == (name, turn)
 
 
 def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str, Any]:
@@ -309,5 +312,40 @@ def _one_session(rows: Sequence[Row]) -> Written:
     return Written(made, made, "adk-legacy", range(len(made)))
 
 
-ADK_WRITER = Writer(document=_evalset, save=save_json)
-ADK_LEGACY_WRITER = Writer(document=_one_session, save=save_json)
+ADK = Format(
+    name="adk",
+    title="Google ADK (evalsets)",
+    summary="turns of an evalset of Google's Agent Development Kit",
+    system="vertex",
+    page=ADK_EVALUATE,
+    signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
+    own=_OWN,
+    read_rest=_read_turn,
+    more=COLUMNS_OF_A_TURN,
+    keeps_originals=False,
+    instead_of_response=(),
+    expects_no_call=True,
+    knows_columns=True,
+    nested=(Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),),
+    writer=Writer(document=_evalset, save=save_json),
+)
+ADK_LEGACY = Format(
+    name="adk-legacy",
+    title="Google ADK (test files)",
+    summary="turns of an older test list of the ADK",
+    system="vertex",
+    page=ADK_EVALUATE,
+    signs=Signs(sure=(("turn", "history", "query"),), needs=("query", "expected_tool_use")),
+    own=frozenset({"expected_intermediate_agent_responses"}),
+    read_rest=_read_turn,
+    more=COLUMNS_OF_A_TURN,
+    keeps_originals=False,
+    instead_of_response=(),
+    expects_no_call=True,
+    knows_columns=True,
+    nested=(
+        Nested(is_test_list, turns_of_test_list, parts=OF_TEST_LIST, columns=LEGACY_COLUMNS, counts=True),
+        Nested(are_sessions, turns_of_session, parts=("data", "initial_session"), columns=LEGACY_COLUMNS),
+    ),
+    writer=Writer(document=_one_session, save=save_json),
+)

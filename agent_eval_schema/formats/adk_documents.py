@@ -11,7 +11,7 @@ and `history`, the turns before it. The values of its evalset and its case are r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -23,7 +23,10 @@ from agent_eval_schema.formats.adk_schema import (
     inspect_turn,
     snake_case,
 )
-from agent_eval_schema.formats.layout import Unfold, Unfolded
+from agent_eval_schema.formats.format import Head, Unfold, Unfolded
+from agent_eval_schema.formats.genai import CASES, cases_of
+from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
+from agent_eval_schema.formats.shapes import all_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.schema import COLUMNS
@@ -44,6 +47,29 @@ def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the three forms
+def is_evalset(names: Sequence[str], head: Head) -> bool:
+    """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
+    if not set(CASES) & set(names):
+        return False
+    cases = [c for row in head() for c in cases_of(row)]
+    first = next((c for c in cases if isinstance(c, dict)), {})
+    return OF_GENAI_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
+
+
+def is_test_list(names: Sequence[str], _: Head) -> bool:
+    """Turns of a test list; `query` and `reference` are keys of others too."""
+    return "query" in names and (not set(OF_TEST_LIST).isdisjoint(names) or set(names) == {"query", "reference"})
+
+
+OF_TEST_LIST = ("expected_tool_use", "expected_intermediate_agent_responses")
+
+
+def are_sessions(names: Sequence[str], head: Head) -> bool:
+    """Sessions of the older evalset: the turns in `data` have a query."""
+    turns = [turn for row in head() for turn in all_of(row.get("data"))] if "data" in names else []
+    return any(isinstance(turn, dict) and "query" in turn for turn in turns)
+
+
 def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
     reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""

@@ -57,6 +57,7 @@ def known_keys() -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=4096)
 def snake_case(key: str) -> str:
     """A key of a model as Python writes it."""
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in key)

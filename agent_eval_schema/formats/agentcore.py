@@ -17,11 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.conversations import TURN, Conversations
-from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question, question_or_messages
-from agent_eval_schema.formats.table import Entry, Table, all_of, text_or_chat
-from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.documents import TURN, CaseList, Conversations
+from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, lists_in
+from agent_eval_schema.formats.shapes import (
+    all_of,
+    as_tags,
+    as_text,
+    question,
+    question_or_messages,
+    read_statements,
+    text_or_chat,
+    write_statements,
+)
+from agent_eval_schema.formats.writer import Writer, save_json
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.describe import describe
@@ -52,58 +61,28 @@ def _write_names(calls: list[dict[str, Any]]) -> list[str]:
     return [call["tool_name"] for call in calls]
 
 
-def _read_assertions(value: Any) -> Any:
-    given = structured(value)
-    if not isinstance(given, list):
-        return given
-    texts = [a.get("text", a) if isinstance(a, dict) else a for a in given]
-    return {ASSERTIONS: texts} if texts else None
-
-
-def _write_assertions(guidelines: dict[str, list[str]]) -> list[str]:
-    return [text for texts in guidelines.values() for text in texts]
-
-
 def _said(turn: Row) -> tuple[Any, Any]:
     return turn.get("input"), turn.get("expected_response")
 
 
 _OF_A_SESSION = ("expected_trajectory", ASSERTIONS, "metadata")
 
-AGENTCORE = Table(
-    about=catalog.AGENTCORE,
-    page="https://docs.aws.amazon.com/bedrock-agentcore/latest/devguide/ground-truth-evaluations.html",
-    entries=(
-        Entry("scenario_id", "session_id", as_text),
-        Entry("input", "request", write=question),
-        Entry("expected_response", "expected_response"),
-        Entry("expected_trajectory", "reference_trajectory", _read_names, _write_names, ("expectedTrajectory",)),
-        Entry(ASSERTIONS, "guidelines", _read_assertions, _write_assertions),
-        Entry("metadata", "tags", as_tags),
-    ),
-    never=frozenset({"request", "inputs"}),
-    more=TURN,
-    unkept=TURN,
-    read_rest=lambda theirs, made: AGENTCORE_TURNS.read_history(theirs, made),
-    own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
-)
-AGENTCORE_TURNS: Conversations = Conversations(
-    AGENTCORE, "turns", _said, _OF_A_SESSION, ("scenario_id",), lambda sessions: {"scenarios": _named(sessions)}
-)
 
-
-def _named(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The scenarios, each with an ID of its own."""
+def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
+    """The dataset of scenarios, each with an ID of its own."""
     taken = {i for s in sessions if isinstance(i := s.get("scenario_id"), str)}
     for i, session in enumerate(sessions):
         name = f"scenario {i + 1}"
         while name in taken:
             name += "'"
         session.setdefault("scenario_id", name)
-    return sessions
+    return {"scenarios": sessions}
 
 
-def has_scenarios(names: Sequence[str], _: Head) -> bool:
+_TURNS = Conversations("turns", _said, _OF_A_SESSION, ("scenario_id",), _dataset)
+
+
+def _has_scenarios(names: Sequence[str], _: Head) -> bool:
     """Whether there is a list of scenarios, or each row is one."""
     return "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
 
@@ -123,48 +102,75 @@ def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
         if not turns:
             first = {k: given.pop(k) for k in ("input", "expected_response") if k in given}
             given["turns"] = [first]
-        yield from AGENTCORE_TURNS.unfold(given)
+        yield from _TURNS.unfold(given)
+
+
+AGENTCORE: Format = Format(
+    name="agentcore",
+    title="AgentCore",
+    summary="scenarios of an AgentCore dataset: turns, assertions and the names of the expected tools",
+    system="agentcore",
+    also_read='`{"scenarios": [...]}` and a scenario per line; simulated scenarios',
+    page="https://docs.aws.amazon.com/bedrock-agentcore/latest/devguide/ground-truth-evaluations.html",
+    signs=Signs(
+        sure=(("scenario_id", "input"), ("turn", "turns", "input")),
+        never=frozenset({"request", "inputs"}),
+        needs=("scenarios",),
+    ),
+    fields=(
+        Field("scenario_id", "session_id", as_text),
+        Field("input", "request", write=question),
+        Field("expected_response", "expected_response"),
+        Field("expected_trajectory", "reference_trajectory", _read_names, _write_names, ("expectedTrajectory",)),
+        Field(ASSERTIONS, "guidelines", read_statements(ASSERTIONS), write_statements),
+        Field("metadata", "tags", as_tags),
+    ),
+    own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
+    more=TURN,
+    unkept=TURN,
+    read_rest=_TURNS.read_history,
+    nested=(
+        lists_in(
+            *("scenarios", "turns"),
+            unfold=turns_of_scenarios,
+            columns=("scenario_id", "input"),
+            detect=_has_scenarios,
+        ),
+    ),
+    writer=Writer(document=lambda rows: _TURNS.document(rows, AGENTCORE), save=save_json),
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Strands
-STRANDS = Table(
-    about=catalog.STRANDS,
-    page="https://strandsagents.com/latest/documentation/docs/user-guide/evals-sdk/quickstart/",
-    entries=(
-        Entry("name", "request_id", as_text),
-        Entry("session_id", "session_id"),
-        Entry("input", "request", text_or_chat, question_or_messages),
-        Entry("expected_output", "expected_response"),
-        Entry("expected_trajectory", "reference_trajectory", _read_names, _write_names),
-        Entry("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, lambda g: _one(_write_assertions(g))),
-        Entry("metadata", "tags", as_tags),
-    ),
-    never=frozenset({"request", "inputs", "scenario_id", "turn", "actual_output"}),
-    own=frozenset({"expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"}),
-)
-
-
-def _experiment(rows: Sequence[CanonicalRow]) -> Written:
-    write = STRANDS.layout.write
-    names = STRANDS.own - {"evaluators"}
-    own = [{k: value for k, value in row.items() if k in names and value is not None} for row in rows]
-    evaluators = [structured(row.get("evaluators")) for row in rows]
-    first = next(iter(evaluators), None)
-    shared = first if first is not None and all(e == first for e in evaluators) else []
-    made = {"cases": [{**write(row), **more} for row, more in zip(rows, own, strict=True)], "evaluators": shared}
-    return Written(made, made, "strands", range(len(rows)))
-
-
-STRANDS_WRITER = Writer(document=_experiment, save=save_json)
-
-
-def _one(texts: list[str]) -> str | None:
+def _write_assertion(guidelines: dict[str, list[str]]) -> str | None:
+    texts = write_statements(guidelines)
     return texts[0] if len(texts) == 1 else "\n".join(texts) or None
 
 
-def rows_of_experiment(row: Row) -> Iterator[Unfolded]:
-    """The cases of an experiment."""
-    beside = {k: v for k, v in row.items() if k != "cases" and v not in ([], {}, None)}
-    for case in all_of(row.get("cases")):
-        yield {"expected_trajectory": None, **beside, **(case if isinstance(case, dict) else {"input": case})}, ()
+_CASES = CaseList("cases", {"cases": [], "evaluators": []}, text="input", mark="expected_trajectory")
+
+STRANDS: Format = Format(
+    name="strands",
+    title="Strands Evals",
+    summary="cases of Strands Evals: input, expected_output, expected_trajectory",
+    system="strands",
+    also_read='`{"cases": [...]}` and a case per line',
+    page="https://strandsagents.com/latest/documentation/docs/user-guide/evals-sdk/quickstart/",
+    signs=Signs(
+        sure=each_with("input", "expected_trajectory", "expected_interactions", "expected_assertion"),
+        never=frozenset({"request", "inputs", "scenario_id", "turn", "actual_output"}),
+    ),
+    fields=(
+        Field("name", "request_id", as_text),
+        Field("session_id", "session_id"),
+        Field("input", "request", text_or_chat, question_or_messages),
+        Field("expected_output", "expected_response"),
+        Field("expected_trajectory", "reference_trajectory", _read_names, _write_names),
+        Field("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, _write_assertion),
+        Field("metadata", "tags", as_tags),
+    ),
+    own=frozenset({"expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"}),
+    nested=(_CASES.nested,),
+    writer=Writer(document=lambda rows: _CASES.document(rows, STRANDS), save=save_json),
+)

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded, of_list, question_or_messages
-from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
+from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
 
@@ -108,12 +108,8 @@ def _expected_calls(truth: Any) -> Any:
     names, arguments = given, {}
     if len(given) == 2 and isinstance(given[0], list):
         names, arguments = given[0], given[1] if isinstance(given[1], dict) else {}
-    return [_expected_call(name, arguments) for name in names]
-
-
-def _expected_call(name: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    given = {"tool_input": arguments[name]} if isinstance(name, str) and name in arguments else {}
-    return {"tool_name": name, **given}
+    inputs = [{"tool_input": arguments[n]} if isinstance(n, str) and n in arguments else {} for n in names]
+    return [{"tool_name": name, **given} for name, given in zip(names, inputs, strict=True)]
 
 
 def _write_expected(calls: Calls) -> Any:
@@ -162,35 +158,9 @@ def _write_labels(documents: list[dict[str, Any]]) -> Any:
     return [{"document_id": d["doc_uri"], "query_relevance_label": 1} for d in documents]
 
 
-AZURE = Table(
-    about=catalog.AZURE,
-    page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
-    entries=(
-        Entry("query", "request", _asked, question_or_messages),
-        Entry("response", "response", _answer),
-        Entry("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
-        Entry("ground_truth", "reference_trajectory", _expected_calls, _write_expected),
-        Entry("context", "retrieved_context", _read_context, _write_context),
-        Entry("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
-        Entry("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
-        Entry("tool_calls", "predicted_trajectory", of_list(lambda part: _call(part) or part), _write_calls),
-        Entry("response", "predicted_trajectory", _calls_made, lambda _: None),
-        Entry("session_id", "session_id", text_only),
-    ),
-    likely=(("response", "context"), ("response", "tool_definitions")),
-    never=frozenset({"request", "inputs", "question", "user_input", "turn", "trace"}),
-    own=frozenset({"tool_definitions", "sample", "test_case_description", "desired_num_turns"}),
-    instead_of_request=("response", "expected_response", "expected_retrieved_context", "predicted_trajectory"),
-    instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),
-    outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
-)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # rows that contain others
-
-
-def is_conversation(names: Sequence[str], head: Head) -> bool:
+def _is_conversation(names: Sequence[str], head: Head) -> bool:
     """Whether the rows are conversations of messages."""
     given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
@@ -254,7 +224,7 @@ def _said(messages: Sequence[dict[str, Any]]) -> Any:
     return content if isinstance(content, str) and len(messages) == 1 else list(messages)
 
 
-def is_run(names: Sequence[str], head: Head) -> bool:
+def _is_run(names: Sequence[str], head: Head) -> bool:
     """Whether the rows are those of an evaluation run of Foundry, and not of OpenAI's, by the keys of the first."""
     if not {"item", "sample"} <= set(names):
         return False
@@ -283,3 +253,53 @@ def row_of_run(row: Row) -> Iterator[Unfolded]:
             rest["output_text"] = text
         sample = rest or None
     yield {**made, "sample": sample}, ()
+
+
+AZURE = Format(
+    name="azure",
+    title="Azure AI Foundry",
+    summary="rows for the evaluators of Azure AI Foundry: query, response, context, ground_truth",
+    system="azure",
+    also_read=(
+        '`{"conversation": …}`: a row per answer, and for a question after the last one; '
+        '`{"item": …, "sample": …}` of an evaluation run'
+    ),
+    page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
+    signs=Signs(
+        sure=(
+            *each_with("query", "response", "ground_truth", "context", "tool_calls", "tool_definitions"),
+            *each_with("query", "retrieval_ground_truth", "retrieved_documents"),
+            ("retrieval_ground_truth", "retrieved_documents"),
+            ("response", "ground_truth"),
+        ),
+        likely=(("response", "context"), ("response", "tool_definitions")),
+        never=frozenset({"request", "inputs", "question", "user_input", "turn", "trace"}),
+    ),
+    fields=(
+        Field("query", "request", _asked, question_or_messages),
+        Field("response", "response", _answer),
+        Field("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
+        Field("ground_truth", "reference_trajectory", _expected_calls, _write_expected),
+        Field("context", "retrieved_context", _read_context, _write_context),
+        Field("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
+        Field("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
+        Field("tool_calls", "predicted_trajectory", of_list(lambda part: _call(part) or part), _write_calls),
+        Field("response", "predicted_trajectory", _calls_made, lambda _: None),
+        Field("session_id", "session_id", text_only),
+    ),
+    own=frozenset({"tool_definitions", "sample", "test_case_description", "desired_num_turns"}),
+    instead_of_request=("response", "expected_response", "expected_retrieved_context", "predicted_trajectory"),
+    instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),
+    outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
+    nested=(
+        Nested(
+            _is_conversation,
+            turns_of_conversations,
+            parts=("conversation",),
+            columns=("query", "response"),
+            lists=("conversation.messages",),
+            counts=True,
+        ),
+        Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),
+    ),
+)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Row, question
-from agent_eval_schema.formats.table import Entry, Table
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Row
+from agent_eval_schema.formats.shapes import question
 
 
 def _with_model(_: Row, made: dict[str, Any]) -> None:
@@ -24,21 +24,24 @@ def _with_model(_: Row, made: dict[str, Any]) -> None:
         response.setdefault("modelIdentifier", "agent")
 
 
-BEDROCK = Table(
-    about=catalog.BEDROCK,
+BEDROCK = Format(
+    name="bedrock",
+    title="Amazon Bedrock (model evaluation)",
+    summary="prompts for model evaluation of Amazon Bedrock: prompt, referenceResponse, modelResponses",
+    system="bedrock",
+    also_read='the records of a result, `{"inputRecord": …}`',
     page="https://docs.aws.amazon.com/bedrock/latest/userguide/model-evaluation-prompt-datasets-judge.html",
-    entries=(
-        Entry("prompt", "request", write=question, others=("inputRecord.prompt",)),
-        Entry("referenceResponse", "expected_response", others=("inputRecord.referenceResponse",)),
-        Entry(
-            "modelResponses[0].response",
-            "response",
-            others=("inputRecord.modelResponses[0].response",),
-        ),
-        Entry("category", "tags", lambda v: {"category": v}, lambda tags: tags.get("category")),
+    signs=Signs(
+        sure=(*each_with("prompt", "referenceResponse", "modelResponses"), ("inputRecord",)),
+        likely=(("prompt", "category"),),
+        never=frozenset({"request", "inputs"}),
     ),
-    likely=(("prompt", "category"),),
-    never=frozenset({"request", "inputs"}),
-    write_rest=_with_model,
+    fields=(
+        Field("prompt", "request", write=question, others=("inputRecord.prompt",)),
+        Field("referenceResponse", "expected_response", others=("inputRecord.referenceResponse",)),
+        Field("modelResponses[0].response", "response", others=("inputRecord.modelResponses[0].response",)),
+        Field("category", "tags", lambda v: {"category": v}, lambda tags: tags.get("category")),
+    ),
     own=frozenset({"automatedEvaluationResult", "modelIdentifier"}),
+    write_rest=_with_model,
 )

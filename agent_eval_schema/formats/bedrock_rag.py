@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.conversations import TURN, Conversations
-from agent_eval_schema.formats.layout import Row, of_list, question
-from agent_eval_schema.formats.table import Entry, Table, text_only, value_at
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.documents import TURN, Conversations
+from agent_eval_schema.formats.format import Field, Format, Row, lists_in
+from agent_eval_schema.formats.shapes import of_list, question, text_only
 from agent_eval_schema.formats.text_documents import MADE_URI, read_texts, uri_of
-from agent_eval_schema.formats.writer import save_lines
+from agent_eval_schema.formats.writer import Writer, save_lines
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.paths import value_at
 
 _PROMPT, _REFERENCE = "prompt.content[0].text", "referenceResponses[0].content[0].text"
 _URIS = ("name", "metadata.x-amz-bedrock-kb-source-uri", "location.s3Location.uri", "location.webLocation.url")
@@ -33,11 +34,8 @@ def _document(result: Any) -> Any:
     return {"doc_uri": next((uri for uri in found if isinstance(uri, str)), uri_of(text)), "content": text}
 
 
-def _write_results(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [_result(d["doc_uri"], d["content"]) for d in documents]
-
-
-def _result(uri: str, text: str | None) -> dict[str, Any]:
+def _write_result(document: dict[str, Any]) -> dict[str, Any]:
+    uri, text = document["doc_uri"], document["content"]
     name = {} if uri is None or uri.startswith(MADE_URI) else {"name": uri}
     return {"content": {"text": uri if text is None else text}, **name}
 
@@ -69,22 +67,32 @@ def _with_sources(_: Row, written: dict[str, Any]) -> None:
 _PASSAGES = "output.retrievedPassages.retrievalResults"
 _RETRIEVED_ONLY = "output.retrievedResults.retrievalResults"
 
-BEDROCK_RAG = Table(
-    about=catalog.BEDROCK_RAG,
+_TURNS = Conversations("conversationTurns", _said)
+
+BEDROCK_RAG: Format = Format(
+    name="bedrock-rag",
+    title="Amazon Bedrock (RAG evaluation)",
+    summary="conversations for RAG evaluation of Amazon Bedrock: conversationTurns",
+    system="bedrock-rag",
+    also_read="retrieve-only jobs",
     page="https://docs.aws.amazon.com/bedrock/latest/userguide/knowledge-base-evaluation-prompt.html",
-    entries=(
-        Entry(_PROMPT, "request", write=question),
-        Entry(_REFERENCE, "expected_response"),
-        Entry("output.text", "response", lambda v: v or None),
-        Entry(_PASSAGES, "retrieved_context", of_list(_document), _write_results, (_RETRIEVED_ONLY,)),
-        Entry("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
-        Entry("session_id", "session_id", text_only, lambda _: None),
+    signs=Signs(
+        sure=(("turn", "turns", "prompt"), ("turn", "turns", "referenceResponses")), needs=("conversationTurns",)
+    ),
+    fields=(
+        Field(_PROMPT, "request", write=question),
+        Field(_REFERENCE, "expected_response"),
+        Field("output.text", "response", lambda v: v or None),
+        Field(_PASSAGES, "retrieved_context", of_list(_document), of_list(_write_result), (_RETRIEVED_ONLY,)),
+        Field("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
+        Field("session_id", "session_id", text_only, lambda _: None),
     ),
     more=TURN,
     unkept=TURN,
-    read_rest=lambda theirs, made: BEDROCK_TURNS.read_history(theirs, made),
+    read_rest=_TURNS.read_history,
     write_rest=_with_sources,
     own=frozenset({"automatedEvaluationResults"}),
     outputs=("response", "trace", "retrieved_context"),
+    nested=(lists_in("conversationTurns", unfold=_TURNS.unfold, columns=("turn", "turns", "prompt")),),
+    writer=Writer(document=lambda rows: _TURNS.document(rows, BEDROCK_RAG), save=save_lines),
 )
-BEDROCK_TURNS: Conversations = Conversations(BEDROCK_RAG, "conversationTurns", _said, save=save_lines)

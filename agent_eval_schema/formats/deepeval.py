@@ -19,9 +19,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_from, calls_to, python_lists, question
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Nested, Row, has_key
+from agent_eval_schema.formats.shapes import as_tags, calls_from, calls_to, python_lists, question
 from agent_eval_schema.formats.text_documents import read_texts, uri_of, write_texts
+from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def _write_conversation(row: Row, written: dict[str, Any]) -> None:
 # rows
 def _with_camel(*fields: Field) -> tuple[Field, ...]:
     """The fields, which have their names in camelCase too."""
-    return tuple(replace(f, other_names=(*f.other_names, *_camel(f.theirs[:1]))) for f in fields)
+    return tuple(replace(f, others=(*f.others, *_camel([f.path]))) for f in fields)
 
 
 def _camel(names: Iterable[str]) -> tuple[str, ...]:
@@ -157,7 +159,7 @@ def _camel(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _expectations(theirs: Row, made: dict[str, Any]) -> None:
+def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
     """What must and what must not be in the answer, for a metric of DeepEval."""
     _read_conversation(theirs, made)
     wanted = structured(theirs.get("expectations"))
@@ -180,34 +182,13 @@ _OWN = (
 )
 """Columns of a golden or a test case that are not reported."""
 
-DEEPEVAL = Layout(
-    catalog.DEEPEVAL,
-    _with_camel(
-        Field(("name",), "request_id"),
-        Field(("input",), "request", write=question),
-        Field(("actual_output",), "response"),
-        Field(("expected_output",), "expected_response"),
-        Field(("context",), "expected_retrieved_context", _read_documents, write_texts),
-        Field(("retrieval_context",), "retrieved_context", _read_documents, _write_retrieved),
-        Field(("tools_called",), "predicted_trajectory", *_CALLS),
-        Field(("expected_tools",), "reference_trajectory", *_CALLS),
-        Field(("completion_time",), "latency_seconds"),
-        Field(("input_token_count",), "input_token_count"),
-        Field(("output_token_count",), "output_token_count"),
-        Field(("additional_metadata", "tags"), "tags", _read_tags, _write_tags, ("metadata",), kept=True),
-    ),
-    _expectations,
-    _write_rest,
-    more=("expectations",),
-    places={"custom_expected": "expectations"},
-    inspect=python_lists("context", "retrieval_context", "retrievalContext", "turns"),
-    beside=CONVERSATION,
-    likely=(("input", "context"),),
-    never=frozenset({"request"}),
-    # the columns of a conversation are passed through into other formats, which have their own column for the question
-    test=lambda names: "input" in names or not {"inputs", "prompt", "user_input", "item"}.intersection(names),
-    own=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
+_BESIDE_INPUT = (
+    *("actual_output", "expected_output", "expected_tools", "tools_called", "retrieval_context"),
+    *("additional_metadata", "source_file"),
+    *("actualOutput", "expectedOutput", "expectedTools", "toolsCalled", "retrievalContext"),
+    *("additionalMetadata", "sourceFile"),
 )
+"""The columns by which an input is that of a golden or a test case."""
 
 
 CASES = ("conversationalTestCases", "testCases", "test_cases")
@@ -231,3 +212,51 @@ def as_csv_cells(row: Row) -> dict[str, Any]:
 def kind_of_golden(row: Row) -> str:
     """A dataset of DeepEval holds goldens of one kind."""
     return "golden" if row.get("scenario") is None else "conversational golden"
+
+
+DEEPEVAL = Format(
+    name="deepeval",
+    title="DeepEval",
+    summary="goldens and test cases of DeepEval: input, actual_output, expected_output; scenario, turns",
+    page="https://deepeval.com/docs/evaluation-test-cases",
+    signs=Signs(
+        sure=(
+            *each_with("input", *_BESIDE_INPUT),
+            *each_with("scenario", *CONVERSATION[1:]),
+            *each_with("turns", *_OUTCOMES),
+            *each_with("scenario", "user_description", "userDescription", "persona", "chatbot_role"),
+            *each_with("turns", "chatbot_role", "chatbotRole"),
+        ),
+        likely=(("input", "context"),),
+        never=frozenset({"request"}),
+        # the columns of a conversation are passed through into other formats, which have their own for the question
+        test=lambda names: "input" in names or not {"inputs", "prompt", "user_input", "item"}.intersection(names),
+    ),
+    fields=_with_camel(
+        Field("name", "request_id"),
+        Field("input", "request", write=question),
+        Field("actual_output", "response"),
+        Field("expected_output", "expected_response"),
+        Field("context", "expected_retrieved_context", _read_documents, write_texts),
+        Field("retrieval_context", "retrieved_context", _read_documents, _write_retrieved),
+        Field("tools_called", "predicted_trajectory", *_CALLS),
+        Field("expected_tools", "reference_trajectory", *_CALLS),
+        Field("completion_time", "latency_seconds"),
+        Field("input_token_count", "input_token_count"),
+        Field("output_token_count", "output_token_count"),
+        Field(
+            *("additional_metadata", "tags", _read_tags, _write_tags), others=("metadata",), second="tags", kept=True
+        ),
+    ),
+    own=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
+    read_rest=_read_rest,
+    write_rest=_write_rest,
+    more=("expectations",),
+    places={"custom_expected": "expectations"},
+    keeps_originals=False,
+    inspect_row=python_lists("context", "retrieval_context", "retrievalContext", "turns"),
+    inspected=CONVERSATION,
+    outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
+    nested=(Nested(has_key(*CASES), cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
+    writer=Writer(cells=as_csv_cells, kind=kind_of_golden),
+)

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.formats.catalog import Columns
 from agent_eval_schema.text.describe import names as listed
 
-
-def always(_: Sequence[str]) -> bool:
-    return True
+Columns = tuple[str, ...]
 
 
-class Signs(Struct, frozen=True):
+def each_with(column: str, *others: str) -> tuple[Columns, ...]:
+    """The groups of a column with each of the others."""
+    return tuple((column, other) for other in others)
+
+
+class Signs(Struct, frozen=True, dict=True):
     """The columns by which a table is known as one of a format.
 
     A claim is sure if the table has all columns of a group of `sure`; it is likely if it has those of a group of
@@ -38,11 +41,16 @@ class Signs(Struct, frozen=True):
     columns: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
     complete: bool = False
-    test: Callable[[Sequence[str]], bool] = always
+    test: Callable[[Sequence[str]], bool] = lambda _: True
     needs: Columns = ()
     spelt: bool = False
 
     @property
+    def groups(self) -> tuple[Columns, ...]:
+        """The groups of columns by which a file of the format is known: any of them suffices."""
+        return (self.needs,) if self.needs else self.sure
+
+    @cached_property
     def known(self) -> frozenset[str]:
         """Every column of the format."""
         return self.columns.union(*self.sure)
@@ -58,13 +66,9 @@ class Signs(Struct, frozen=True):
         for groups in (self.sure, self.likely):
             signs = {name for group in groups if set(group) <= set(names) for name in group}
             if signs:
-                return Claim(self._first(names, signs), groups is self.sure)
+                known = [n for n in names if n in self.known or n in signs]
+                return Claim(tuple(sorted(known, key=lambda name: name not in signs)), groups is self.sure)
         return Claim(tuple(names), False) if self.complete and names and self.known.issuperset(names) else None
-
-    def _first(self, names: Sequence[str], signs: set[str]) -> Columns:
-        """The columns of the table that the format has, its signs before the others."""
-        known = [n for n in names if n in self.known or n in signs]
-        return tuple(sorted(known, key=lambda name: name not in signs))
 
     def missing(self, names: Sequence[str]) -> Columns:
         """The columns that the table lacks of the group to which it is nearest."""
@@ -83,7 +87,7 @@ def _signs_of(group: Columns, names: Sequence[str]) -> int:
 
 
 class Claim(Struct, frozen=True):
-    """The columns of a table that a format has, and whether they are sure signs of it."""
+    """The columns of a table that a format has, its signs before the others, and whether these are sure."""
 
     columns: Columns
     sure: bool
@@ -120,7 +124,7 @@ def _second(
     """The format that the table has if it does not have the first one, and how to select it. Sure signs may leave none;
     without them it is the closest one, by the columns that it needs."""
     nearest = [n for n in _nearest(formats, names) if n != first]
-    shared = [(n, _shared(formats[n], names)) for n in nearest]
+    shared = [(n, tuple(name for name in names if name in formats[n].known)) for n in nearest]
     found = [(n, c.columns) for n, c in others] + [(n, columns) for n, columns in shared if columns]
     if found:
         name, why = found[0][0], _some(found[0][1])
@@ -168,10 +172,6 @@ def _nearest(formats: Formats, names: Sequence[str]) -> list[str]:
     """The formats that a table may have, the nearest first; of equals the later one, which is the plainer."""
     allowed = [name for name in reversed(list(formats)) if formats[name].allow(names)]
     return sorted(allowed, key=lambda name: formats[name].nearness(names), reverse=True)
-
-
-def _shared(signs: Signs, names: Sequence[str]) -> Columns:
-    return tuple(n for n in names if n in signs.known)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from agent_eval_schema.formats import catalog
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
-from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question_or_messages
-from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question_or_messages
+from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
@@ -55,17 +56,14 @@ def _rest(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], No
     return read, write
 
 
-def _table(inputs: str, outputs: str, **more: Any) -> Table:
-    """The table of a platform whose examples have these columns."""
-    read, write = _rest(inputs, outputs)
-    entries = (
-        Entry("id", "request_id", as_text),
-        Entry(inputs, "request", _asked, question_or_messages),
-        *(Entry(outputs, column, _nothing, _nothing) for column in (*_EXPECTED, "custom_expected")),
-        Entry("metadata", "tags", as_tags),
+def _fields(inputs: str, outputs: str) -> tuple[Field, ...]:
+    """The fields of a platform whose examples have these columns."""
+    return (
+        Field("id", "request_id", as_text),
+        Field(inputs, "request", _asked, question_or_messages),
+        *(Field(outputs, column, _nothing, _nothing) for column in (*_EXPECTED, "custom_expected")),
+        Field("metadata", "tags", as_tags),
     )
-    rests = {"more": (outputs,), "read_rest": read, "write_rest": write}
-    return Table(entries=entries, **{**rests, **more})
 
 
 def _nothing(_: Any) -> None:
@@ -86,31 +84,11 @@ def _write_item(row: Row, written: dict[str, Any]) -> None:
     written["status"] = "ACTIVE"  # by which it is known as an item
 
 
-def _say_archived(theirs: Row) -> Iterator[Finding]:
+def _inspect_status(theirs: Row) -> Iterator[Finding]:
     if theirs.get("status") == "ARCHIVED":
         yield Finding(
             NOT_ACTIVE, "expected an item that is ACTIVE, got ARCHIVED: Langfuse runs no experiment on it", "status"
         )
-
-
-LANGFUSE = _table(
-    "input",
-    "expectedOutput",
-    about=catalog.LANGFUSE,
-    page="https://langfuse.com/docs/evaluation/experiments/datasets",
-    likely=(("input", "status"),),
-    never=_NEVER,
-    inspect=_say_archived,
-    inspected=("status",),
-    marks=("status",),
-    write_rest=_write_item,
-    own=frozenset(
-        [
-            *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),
-            *("mediaReferences", "projectId", "validFrom", "validTo"),
-        ]
-    ),
-)
 
 
 def is_page(names: Sequence[str], head: Head) -> bool:
@@ -145,7 +123,7 @@ def rows_of_page(page: Row) -> Iterator[Unfolded]:
         yield {"input": None, **item, **({} if path == "data" else {"node_id": node})}, ()
 
 
-def more_pages(page: Row) -> Sequence[Finding]:
+def _more_pages(page: Row) -> Sequence[Finding]:
     """That more pages of Langfuse follow this one. Phoenix returns all examples at once."""
     meta = structured(page.get("meta"))
     number, pages = (meta.get("page"), meta.get("totalPages")) if isinstance(meta, dict) else (None, None)
@@ -153,6 +131,35 @@ def more_pages(page: Row) -> Sequence[Finding]:
         return ()
     return [Finding(MORE_PAGES, f"expected all {pages} pages, got none after page {number}", path="meta.totalPages")]
 
+
+LANGFUSE = Format(
+    name="langfuse",
+    title="Langfuse",
+    summary="items of a Langfuse dataset: input, expectedOutput, metadata",
+    also_read='a page of the API, `{"data": [...], "meta": …}`',
+    page="https://langfuse.com/docs/evaluation/experiments/datasets",
+    signs=Signs(
+        sure=(
+            *each_with("input", "datasetId", "datasetName", "sourceTraceId", "sourceObservationId"),
+            ("input", "expectedOutput", "status"),
+        ),
+        likely=(("input", "status"),),
+        never=_NEVER,
+    ),
+    fields=_fields("input", "expectedOutput"),
+    own=frozenset(
+        [
+            *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),
+            *("mediaReferences", "projectId", "validFrom", "validTo"),
+        ]
+    ),
+    read_rest=_read_langfuse,
+    write_rest=_write_item,
+    inspect_row=_inspect_status,
+    inspected=("status",),
+    nested=(Nested(is_page, rows_of_page, parts=("data",), columns=("input", "datasetId"), ends=_more_pages),),
+    writer=Writer(marks=("status",)),
+)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Braintrust
@@ -183,35 +190,30 @@ def _read_labels(theirs: Row, made: dict[str, Any]) -> None:
 
 _read_braintrust, _write_braintrust = _rest("input", "expected")
 
-BRAINTRUST = _table(
-    "input",
-    "expected",
-    about=catalog.BRAINTRUST,
+BRAINTRUST = Format(
+    name="braintrust",
+    title="Braintrust",
+    summary="rows of a Braintrust dataset: input, expected, metadata, tags",
+    system="braintrust",
     page="https://www.braintrust.dev/docs/annotate/datasets",
-    never=_NEVER,
+    signs=Signs(
+        sure=(*each_with("input", "_xact_id", "_pagination_key", "root_span_id"), ("input", "expected", "metadata")),
+        never=_NEVER,
+    ),
+    fields=_fields("input", "expected"),
     own=frozenset(
         [
             *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
             *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
         ]
     ),
-    more=("expected", _LABELS),
+    more=(_LABELS,),
     read_rest=_read_labels,
     write_rest=_write_labels,
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Phoenix
-PHOENIX = _table(
-    "input",
-    "output",
-    about=catalog.PHOENIX,
-    page="https://arize.com/docs/phoenix/datasets-and-experiments/how-to-datasets/exporting-datasets",
-    likely=(("input", "output"),),
-    never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
-    own=frozenset({"node_id", "splits", "example_id", "updated_at", "dataset_id", "version_id"}),
-)
-
 _DOTTED = ("input", "output", "metadata")
 
 
@@ -231,6 +233,30 @@ def row_of_dotted(row: Row) -> Iterator[Unfolded]:
             made[name] = structured(value)
     yield made, ()
 
+
+_read_phoenix, _write_phoenix = _rest("input", "output")
+
+PHOENIX = Format(
+    name="phoenix",
+    title="Phoenix",
+    summary="examples of a Phoenix dataset: input, output (the reference), metadata",
+    system="phoenix",
+    also_read=(
+        'the CSV export (`input.question`), `{"data": {"examples": [...]}}`; '
+        "its exports for OpenAI are read as `openai`"
+    ),
+    page="https://arize.com/docs/phoenix/datasets-and-experiments/how-to-datasets/exporting-datasets",
+    signs=Signs(
+        sure=tuple(("input", "output", name) for name in ("node_id", "splits", "example_id", "metadata")),
+        likely=(("input", "output"),),
+        never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
+    ),
+    fields=_fields("input", "output"),
+    own=frozenset({"node_id", "splits", "example_id", "updated_at", "dataset_id", "version_id"}),
+    read_rest=_read_phoenix,
+    write_rest=_write_phoenix,
+    nested=(Nested(is_dotted, row_of_dotted),),
+)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Inspect AI
@@ -255,20 +281,25 @@ def _write_targets(row: Row, written: dict[str, Any]) -> None:
         written[_TARGETS] = targets
 
 
-INSPECT = Table(
-    about=catalog.INSPECT,
+INSPECT = Format(
+    name="inspect",
+    title="Inspect",
+    summary="samples of Inspect AI: input, target, choices, metadata",
+    system="inspect",
     page="https://inspect.aisi.org.uk/datasets.html",
-    entries=(
-        Entry("id", "request_id", as_text),
-        Entry("input", "request", _asked, question_or_messages),
-        Entry(_TARGETS, "expected_response", _first),
-        Entry(_TARGETS, "custom_expected", _nothing, _nothing),
-        Entry("metadata", "tags", as_tags),
+    signs=Signs(sure=(("input", "target"),), never=_NEVER - {"prompt"}),
+    fields=(
+        Field("id", "request_id", as_text),
+        Field("input", "request", _asked, question_or_messages),
+        Field(_TARGETS, "expected_response", _first),
+        Field(_TARGETS, "custom_expected", _nothing, _nothing),
+        Field("metadata", "tags", as_tags),
     ),
-    never=_NEVER - {"prompt"},
+    own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
     read_rest=_read_targets,
     write_rest=_write_targets,
-    own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
-    cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell
-    texts=("input", _TARGETS),  # a chat, or several targets, are one text to its reader of CSV files
+    writer=Writer(
+        cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell
+        texts=("input", _TARGETS),  # a chat, or several targets, are one text to its reader of CSV files
+    ),
 )

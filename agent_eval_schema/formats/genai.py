@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk_schema import snake_case
-from agent_eval_schema.formats.layout import Head, Row, Unfolded
-from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
+from agent_eval_schema.formats.shapes import all_of, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.text.jsontext import structured
 
@@ -158,45 +158,13 @@ def _write_rubrics(guidelines: dict[str, list[str]]) -> dict[str, Any]:
     }
 
 
-GENAI = Table(
-    about=catalog.GENAI,
-    page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
-    entries=(
-        Entry("prompt", "request", _text, lambda _: None, ("source",)),
-        Entry("response", "response", _text, others=("responses[0].response",)),
-        Entry("reference", "expected_response", _text),
-        Entry(
-            "context",
-            "retrieved_context",
-            lambda v: read_texts([v]) if isinstance(structured(v), str) else v,
-            lambda documents: "\n\n".join(write_texts(documents)),
-        ),
-        Entry("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),
-        Entry("reference_trajectory", "reference_trajectory", _read_expected),
-        Entry("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
-        Entry("session_id", "session_id", text_only),
-        Entry("eval_case_id", "request_id", text_only),
-    ),
-    never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
-    more=(*_HISTORY, *_INSTRUCTION),
-    read_rest=_read_request,
-    write_rest=_write_request,
-    own=frozenset({"agent_data", "starting_prompt", "conversation_plan", "user_scenario", "agents"}),
-    instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
-    instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
-    outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
-)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # rows that contain others
-
-
 def _snake(value: Any) -> dict[str, Any]:
     return {snake_case(k): v for k, v in value.items()} if isinstance(value, dict) else {}
 
 
-def is_dataset(names: Sequence[str], head: Head) -> bool:
+def _is_dataset(names: Sequence[str], head: Head) -> bool:
     """An EvaluationDataset: cases with a prompt or responses; those of an evalset of ADK have a conversation."""
     if not set(CASES) & set(names):
         return False
@@ -227,7 +195,7 @@ def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
         yield from rows_of_agent_data({**beside, **(_snake(case) or {"prompt": case})})
 
 
-def has_agent_data(names: Sequence[str], head: Head) -> bool:
+def _has_agent_data(names: Sequence[str], head: Head) -> bool:
     """Whether the rows have agent data with turns."""
     return bool({"agent_data", "agentData"} & set(names)) and any(_turns_of(_snake(row)) for row in head())
 
@@ -263,7 +231,7 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
         before += [_content(answer, "model")] if answer is not None else []
 
 
-def is_gemini(names: Sequence[str], head: Head) -> bool:
+def _is_gemini(names: Sequence[str], head: Head) -> bool:
     """Whether the rows are requests of the Gemini API."""
     return "request" in names and any(isinstance(_contents(row), list) for row in head())
 
@@ -284,3 +252,55 @@ def row_of_gemini(row: Row) -> Iterator[Unfolded]:
     told = request.get("system_instruction")
     made |= {"instruction": told} if told is not None else {}
     yield {**made, "response": row.get("response"), "intermediate_events": None}, ()
+
+
+_COLUMNS = ("prompt", "intermediate_events")
+"""The columns by which rows that are made of a document are known."""
+
+GENAI = Format(
+    name="vertex-genai",
+    title="Gen AI evaluation service of Vertex AI",
+    summary=(
+        "rows and cases for the Gen AI evaluation service of Vertex AI: prompt, history, response, intermediate_events"
+    ),
+    system="vertex-genai",
+    also_read='`{"eval_cases": [...]}`, `agent_data`, requests of the Gemini API',
+    page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
+    signs=Signs(
+        sure=(
+            *each_with("prompt", *_HISTORY, "instruction", "system_instruction", "context"),
+            *each_with("prompt", "intermediate_events", "rubric_groups", "responses", "eval_case_id", "agent_data"),
+            ("response", "intermediate_events"),
+            ("starting_prompt", "conversation_plan"),
+        ),
+        never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
+    ),
+    fields=(
+        Field("prompt", "request", _text, lambda _: None, ("source",)),
+        Field("response", "response", _text, others=("responses[0].response",)),
+        Field("reference", "expected_response", _text),
+        Field(
+            "context",
+            "retrieved_context",
+            lambda v: read_texts([v]) if isinstance(structured(v), str) else v,
+            lambda documents: "\n\n".join(write_texts(documents)),
+        ),
+        Field("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),
+        Field("reference_trajectory", "reference_trajectory", _read_expected),
+        Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
+        Field("session_id", "session_id", text_only),
+        Field("eval_case_id", "request_id", text_only),
+    ),
+    own=frozenset({"agent_data", "starting_prompt", "conversation_plan", "user_scenario", "agents"}),
+    more=(*_HISTORY, *_INSTRUCTION),
+    read_rest=_read_request,
+    write_rest=_write_request,
+    instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
+    instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
+    outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
+    nested=(
+        lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),
+        Nested(_has_agent_data, rows_of_agent_data, parts=("agent_data", "agentData"), columns=_COLUMNS),
+        Nested(_is_gemini, row_of_gemini, parts=("request", "response"), columns=_COLUMNS, key="contents"),
+    ),
+)

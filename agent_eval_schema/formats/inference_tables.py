@@ -3,13 +3,13 @@
     legacy payload · AI Gateway payload · Unity AI Gateway · derived request logs · assessment logs
     search_traces frames · archived trace views · and any other log with a mapping (`request=body.input`)
 
-Sources: the table families of inference_tables.md. Families are tolerant: only the signs must be there; a column that
-a table lacks is absent in all its rows.
+Sources: the pages of Databricks on inference tables (`rules/pages.py`). Families are tolerant: only the signs must be
+there; a column that a table lacks is absent in all its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -17,13 +17,12 @@ from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import are_canonical
-from agent_eval_schema.text.choices import no_choice
+from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.describe import names
-from agent_eval_schema.text.spelling import match_names
 
 MAPPING_TARGETS: dict[str, str] = {
-    "request_id": "id of the logged call",
-    "client_request_id": "id that the caller gave",
+    "request_id": "ID of the logged call",
+    "client_request_id": "ID that the caller set",
     "time": "when the call was logged: timestamp, ISO text, or seconds, ms, us, ns since 1970",
     "status_code": "HTTP status",
     "latency_ms": "how long the call took, in milliseconds",
@@ -44,7 +43,7 @@ MAPPING_TARGETS: dict[str, str] = {
     "text_assessment": "of an assessment: the judgment of the answer",
     "retrieval_assessment": "of an assessment: the judgment of a document",
 }
-"""The fields of a call that a table can have. `map` takes these names."""
+"""The fields of a call that a table can have: the names that `columns` gives to columns of the table."""
 
 TRACE_PARTS = (
     *("trace_id", "client_request_id", "request_time", "state", "execution_duration_ms", "trace_location"),
@@ -174,10 +173,11 @@ TABLE_FAMILIES: tuple[Family, ...] = (
 )
 """In the order in which they are tried."""
 
-MAPPED = Family("mapped", "a table whose columns you name (map)", (), {}, payloads=False)
+MAPPED = Family("mapped", "a table whose columns you name (`columns`)", (), {}, payloads=False)
 """Bedrock, Vertex, SageMaker, LiteLLM and other logs: readable with a mapping, no more."""
 
-Aliases = tuple[tuple[str, str], ...]
+Fields = tuple[tuple[str, str], ...]
+"""Fields of a call, each with the column that holds it or a dotted path into its JSON."""
 
 _OF_EVALUATION = frozenset(
     {
@@ -193,30 +193,30 @@ def find_family(name: str) -> Family:
     for family in (*TABLE_FAMILIES, MAPPED):
         if family.name == name:
             return family
-    raise no_choice("family", name, [*(f.name for f in (*TABLE_FAMILIES, MAPPED)), "auto"])
+    raise no_choice("format", name, [*(f.name for f in (*TABLE_FAMILIES, MAPPED)), "auto"])
 
 
-def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family, str]:
+def detect_family(columns: Sequence[str], fields: Fields = ()) -> tuple[Family, str]:
     """The family of a table with these columns, and the reason in words.
 
-    Raises EvalSetError if there is none and the mapping names no request, response or trace either.
+    Raises EvalSetError if there is none and `fields` has no request, response or trace either.
     """
     known = set(columns)
     for family in TABLE_FAMILIES:
         found = [next((n for n in group if n in known), None) for group in family.signs]
         if None not in found and not (family.own_trace and are_canonical(known)):
             return family, f"the columns {names(dict.fromkeys(found))}"
-    if any(target in ("request", "response", "trace") for target, _ in aliases):
-        return MAPPED, f"no known family; the mapping names {names(t for t, _ in aliases)}"
+    if any(field in ("request", "response", "trace") for field, _ in fields):
+        return MAPPED, f"no known columns; `columns` names {names(field for field, _ in fields)}"
     if known & _OF_EVALUATION:
         raise EvalSetError(
             f"this is an evaluation dataset, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
-            "run `agent-eval-schema validate` on it, or name the family if it is an inference table"
+            "run `agent-eval-schema validate` on it, or set the format if it is an inference table"
         )
     got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
     raise EvalSetError(
-        f"no known family of inference tables has these columns: {got}; "
-        "name the family or map the columns, for example map request=body.input response=body.output request_id=id"
+        f"no known inference table has these columns: {got}; set the format, or name the columns, for example "
+        "columns={'body.input': 'request', 'body.output': 'response', 'id': 'request_id'}"
         if columns
         else "the table has no rows and therefore no columns to detect it by: check the export or its filter"
     )
@@ -237,27 +237,28 @@ def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
     return None
 
 
-def parse_aliases(texts: Iterable[str]) -> Aliases:
-    """`["request=body.input", ...]` → `(("request", "body.input"), ...)`. Raises EvalSetError for an unknown target."""
-    aliases = []
-    for text in texts:
-        target, equals, path = (part.strip() for part in text.partition("="))
-        if target not in MAPPING_TARGETS:
-            close = match_names([target], MAPPING_TARGETS).get(target)
-            hint = f"did you mean {close}?" if close else f"use one of {names(MAPPING_TARGETS)}"
-            raise EvalSetError(f"cannot map {target!r}: {hint}")
-        if not equals or not path:
-            raise EvalSetError(f"expected target=column or target=column.key, got {text!r}")
-        aliases.append((target, path))
-    return tuple(aliases)
+def fields_of(columns: Mapping[str, str] | None) -> Fields:
+    """`{"body.input": "request", ...}` → `(("request", "body.input"), ...)`. Raises EvalSetError for an unknown field,
+    or one that has two columns."""
+    if columns is None:
+        return ()
+    if not isinstance(columns, Mapping):
+        raise EvalSetError(f"columns: expected a dict {{column of the table: field of a call}}; got {shown(columns)}")
+    found: dict[str, str] = {}
+    for path, field in columns.items():
+        require_choice("columns", field, MAPPING_TARGETS)
+        if field in found:
+            raise EvalSetError(f"columns: expected one column for {field}; got {names([found[field], path])}")
+        found[field] = path
+    return tuple(found.items())
 
 
-def locate(target: str, family: Family, aliases: Aliases, columns: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+def locate(target: str, family: Family, fields: Fields, columns: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     """Which column holds the target, and the path inside its JSON; None if no column of the table does.
 
     A column whose name is the whole path, dots and all, wins over a path into a column.
     """
-    path = dict(aliases).get(target)
+    path = dict(fields).get(target)
     if path is None:
         column = next((n for n in family.columns.get(target, ()) if n in columns), None)
         return None if column is None else (column, ())

@@ -16,9 +16,11 @@ from uuid import UUID
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, as_text, calls_to, same
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours, whole
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Row, same
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
+from agent_eval_schema.formats.shapes import as_tags, as_text, calls_to
+from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.text.jsontext import structured
 
 _OUTPUTS = ("outputs", "reference_outputs")
@@ -47,7 +49,8 @@ def expected_of(outputs: Any) -> dict[str, Any]:
     given = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
     for name, column in EXPECTATIONS.items():
         value = _AS_OURS.get(name, same)(given.get(name))
-        if value is not None and _fits(column, value):
+        # a text or a number in place of a list or an object is a key of its author's own
+        if value is not None and (column not in SHAPES or isinstance(value, list | dict)):
             made[column] = value
             del given[name]
     answer, known = chat.read_answer(given)
@@ -56,11 +59,6 @@ def expected_of(outputs: Any) -> dict[str, Any]:
         given = {k: v for k, v in given.items() if v != answer and not chat.is_chat_object({k: v})}
     rest = {k: v for k, v in given.items() if v is not None}
     return {**made, "custom_expected": rest} if rest else made
-
-
-def _fits(column: str, value: Any) -> bool:
-    """Whether a key of the outputs may hold what our column of that name does, and is not its author's own."""
-    return column not in SHAPES or isinstance(value, list | dict)
 
 
 _AS_OURS = {TOOL_CALLS: calls_as_ours, "expected_response": as_text}
@@ -79,7 +77,7 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     if row.get("request") is not None:
         written["inputs"] = whole(row, "inputs")
     outputs, own = outputs_of(row), row.get("reference_outputs")
-    if own is not None and _alike(expected_of(own), expected_of(outputs)):
+    if own is not None and _parsed(expected_of(own)) == _parsed(expected_of(outputs)):
         outputs = own
     if outputs:
         written["outputs"] = outputs
@@ -89,8 +87,8 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     written.setdefault("metadata", {})  # by which it is known as an example
 
 
-def _alike(own: Mapping[str, Any], outputs: Mapping[str, Any]) -> bool:
-    return {k: structured(v) for k, v in own.items()} == {k: structured(v) for k, v in outputs.items()}
+def _parsed(expected: Row) -> dict[str, Any]:
+    return {name: structured(value) for name, value in expected.items()}
 
 
 def _is_uuid(text: str) -> bool:
@@ -113,23 +111,28 @@ def outputs_of(row: Row) -> dict[str, Any]:
     return outputs | {k: v for k, v in (custom if isinstance(custom, dict) else {}).items() if k not in outputs}
 
 
-_OWN = frozenset(
-    (
-        *(name for _, name in catalog.LANGSMITH.sure),
-        *("created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments"),
-    )
+_BESIDE_INPUTS = (
+    *("dataset_id", "source_run_id", "example_id", "metadata", "modified_at", "reference_outputs", "attachments"),
 )
-"""Columns of an example that are not reported."""
+"""The columns by which inputs are those of an example."""
 
-LANGSMITH = Layout(
-    catalog.LANGSMITH,
-    (
-        Field(("id",), "request_id"),
-        Field(("inputs",), "request", asked_of),
-        Field(("metadata",), "tags", as_tags, kept=True),
+LANGSMITH = Format(
+    name="langsmith",
+    title="LangSmith",
+    summary="examples of LangSmith: inputs, outputs (the reference), metadata",
+    page="https://docs.smith.langchain.com/evaluation/concepts",
+    signs=Signs(
+        sure=each_with("inputs", *_BESIDE_INPUTS),
+        never=frozenset({"expectations", "trace", "request", "tags", "session"}),
     ),
-    _read_rest,
-    _write_rest,
+    fields=(
+        Field("id", "request_id"),
+        Field("inputs", "request", asked_of),
+        Field("metadata", "tags", as_tags, kept=True),
+    ),
+    own=frozenset((*_BESIDE_INPUTS, "created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments")),
+    read_rest=_read_rest,
+    write_rest=_write_rest,
     more=("outputs",),
     older=("reference_outputs",),
     places={
@@ -137,6 +140,7 @@ LANGSMITH = Layout(
         **{column: f"outputs.{name}" for name, column in reversed(EXPECTATIONS.items())},
         "expected_response": "outputs",  # whatever its key is
     },
-    never=frozenset({"expectations", "trace", "request", "tags", "session"}),
-    own=_OWN,
+    keeps_originals=False,
+    words=WORDS,
+    writer=Writer(replaces=("reference_outputs",)),
 )

@@ -7,7 +7,7 @@
     trace, tags                                                                      as they are
 
 What `inputs` and `outputs` look like is settled by the shapes that traces have (chat.py), since mlflow logs the same
-values there. The columns that a row holds beside these are ours, or passed through. Source: mlflow.md, measured.
+values there. The columns that a row holds beside these are ours, or passed through. Measured with mlflow 3.3 to 3.17.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
 import pyarrow as pa
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -26,27 +25,21 @@ from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes,
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
 from agent_eval_schema.decoding.requests import match_request_keys
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Row, calls_to
-from agent_eval_schema.formats.mlflow_form import notes_beside_inputs
-from agent_eval_schema.formats.writer import POSITION
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import Format, Row
+from agent_eval_schema.formats.mlflow_form import notes_beside_inputs, remarks
+from agent_eval_schema.formats.mlflow_traces import SEARCH_TRACES_COLUMNS, read_search_traces, without_copies
+from agent_eval_schema.formats.shapes import calls_to, write_statements
+from agent_eval_schema.formats.writer import POSITION, Writer
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, mlflow_inputs, tools
+from agent_eval_schema.rules.pages import MLFLOW_EVALUATE
 from agent_eval_schema.schema import COLUMNS, NonBlank
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
-
-MLFLOW_COLUMNS = tuple(name for (name,) in catalog.MLFLOW.sure)
-MLFLOW_OWN = frozenset(
-    [
-        *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
-        *("created_by", "last_update_time", "last_updated_by"),
-    ]
-)
-"""The columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)."""
 
 TOOL_CALLS = "expected_tool_calls"
 EXPECTATIONS = {
@@ -77,7 +70,9 @@ ORIGINS = {
 
 
 def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with our columns in the place of mlflow's."""
+    """The batch with our columns in the place of mlflow's. In a DataFrame of search_traces, mlflow too reads inputs,
+    outputs and expectations that were added to it, not its copies."""
+    batch = read_search_traces(batch)
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
     notes = notes_beside_inputs(batch, EXPECTED)
     made: dict[str, Sequence[str | None]] = {}
@@ -142,7 +137,7 @@ def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     return None if answer is None else encode_text(answer)
 
 
-_objects = msgspec.json.Decoder(dict[str, Raw]).decode
+_objects = jsontext.decoder(dict[str, Raw])
 
 
 def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str | None]]:
@@ -185,7 +180,7 @@ def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
         text = inner if isinstance(inner, str) else text
     try:
         return _objects(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except ValueError:
         value = jsontext.parse(text)
         return describe(text) if isinstance(value, jsontext.Malformed) else describe(value)
 
@@ -200,12 +195,12 @@ def calls_as_ours(value: Any) -> Any:
 def as_trajectory(calls: Iterable[Any]) -> list[Any]:
     """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; an entry that is in our words, or no object, stays as
     it is."""
-    return [_call(c) if isinstance(c, Mapping) and "tool_name" not in c else c for c in calls]
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call in our words."""
-    return {"tool_name" if k == "name" else k: v for k, v in _with_arguments(call, "tool_input").items()}
+    return [
+        {"tool_name" if k == "name" else k: v for k, v in _with_arguments(call, "tool_input").items()}
+        if isinstance(call, Mapping) and "tool_name" not in call
+        else call
+        for call in calls
+    ]
 
 
 def _with_arguments(call: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -226,10 +221,6 @@ class _ToolCall(Struct, forbid_unknown_fields=True):
     arguments: dict[str, Any] | None = None
 
 
-def _with_parsed_arguments(value: Any) -> Any:
-    return [_with_parsed(call) for call in value] if isinstance(value, list) else value
-
-
 def _with_parsed(call: Any) -> Any:
     """Arguments may have another name, and be JSON text, as in our columns."""
     if not isinstance(call, dict):
@@ -247,7 +238,7 @@ _SHAPE = Shape(
         ("arguments", "*"): tools.TOOL_INPUT,
         ("*", "unknown"): tools.TOOL_CALL_KEY,
     },
-    prepare=_with_parsed_arguments,
+    prepare=lambda value: list(map(_with_parsed, value)) if isinstance(value, list) else value,
 )
 _HINTS = {
     tools.TRAJECTORY_SHAPE.code: 'give a list of calls: [{"name": "...", "arguments": {...}}]',
@@ -324,16 +315,12 @@ def write_mlflow(row: Row) -> dict[str, Any]:
     expectations = expectations_of(row)
     trace = row["trace"]
     if trace is None and any(row[name] is not None for name in _IN_TRACE):
-        trace = made_of(dict(row), _identity(row), 0)
+        identity = [row.get(POSITION), {name: row.get(name) for name in COLUMNS}]  # the position, for equal rows
+        trace = made_of(dict(row), encode_text(identity), 0)
     session = row["session_id"]
     inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
     given = (row["request_id"], inputs, outputs, expectations or None, trace, row["tags"], session)
     return {name: value for name, value in zip(MLFLOW_ROW, given, strict=True) if value is not None}
-
-
-def _identity(row: Row) -> str:
-    """What identifies a row: all of its values and, for equal rows, its place."""
-    return encode_text([row.get(POSITION), {name: row.get(name) for name in COLUMNS}])
 
 
 def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,18 +337,37 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _guidelines(value: dict[str, list[str]]) -> list[str]:
-    """mlflow's scorer takes a list; the names of groups have no place there."""
-    return [text for texts in value.values() for text in texts]
-
-
-def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in d.items() if v is not None} for d in value]
-
-
 _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
-    "guidelines": _guidelines,
-    "expected_retrieved_context": _documents,
+    "guidelines": write_statements,  # mlflow's scorer takes a list; the names of groups have no place there
+    "expected_retrieved_context": lambda documents: [
+        {k: v for k, v in document.items() if v is not None} for document in documents
+    ],
     "reference_trajectory": calls_to("name", "arguments"),
 }
 """Our columns whose values look different among expectations."""
+
+_OWN = (
+    *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
+    *("created_by", "last_update_time", "last_updated_by"),
+)
+"""The columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)."""
+
+MLFLOW = Format(
+    name="mlflow",
+    title="MLflow 3",
+    summary="what mlflow.genai.evaluate takes: inputs, outputs, expectations",
+    page=MLFLOW_EVALUATE,
+    signs=Signs(
+        sure=(("inputs",), ("outputs",), ("expectations",)),
+        # of a DataFrame of search_traces with columns of mlflow's too, these and the traces are read, not the copies
+        columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS) - {"request", "response"},
+        test=lambda names: "request" not in [names[i] for i in without_copies(names)],
+    ),
+    own=frozenset(_OWN),
+    read=read_mlflow,
+    places=ORIGINS,
+    has_canonical=True,
+    words=WORDS,
+    remarks=remarks,
+    writer=Writer(write_mlflow, MLFLOW_ROW, texts=("outputs",)),
+)

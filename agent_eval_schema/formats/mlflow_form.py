@@ -21,8 +21,10 @@ from agent_eval_schema.rules import expectations, mlflow_inputs
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 
-WRITTEN_ANEW = frozenset({expectations.BESIDE_INPUTS.code})
-"""The rules on rows that do not apply to rows that are passed to mlflow."""
+WRITTEN_ANEW = frozenset(
+    rule.code for rule in (expectations.BESIDE_INPUTS, mlflow_inputs.IGNORED_BESIDE, mlflow_inputs.FIRST_INPUTS)
+)
+"""The rules that do not apply to rows that are passed to mlflow: what they report is not in the rows as written."""
 
 
 def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Frames of MLflow traces, and rows that evaluate reads beside a trace."""
+"""Traces of MLflow: one per row, and DataFrames of `mlflow.search_traces`."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,9 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.cells import row_texts
 from agent_eval_schema.cells.edit import with_columns
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.mlflow import MLFLOW_COLUMNS, ORIGINS, read_mlflow
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Format
+from agent_eval_schema.rules.pages import MLFLOW_TRACES
 
 _ARTIFACT = frozenset({"spans", "request", "response"})
 
@@ -19,12 +18,23 @@ def _are_traces(names: Sequence[str]) -> bool:
     return {"spans", "request"}.isdisjoint(names) or {"spans"} <= set(names) <= _ARTIFACT
 
 
-TRACES_SIGNS = Signs(catalog.TRACES.sure, columns=_ARTIFACT, test=_are_traces)
-
-
 def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: put its columns back together into one JSON text."""
     return with_columns(batch, {"trace": row_texts(batch, ("info", "data", "spans"))}, batch.schema.names)
+
+
+TRACES = Format(
+    name="traces",
+    title="MLflow traces since 2.13",
+    summary="one MLflow trace a row (info, data)",
+    system="databricks",
+    page=MLFLOW_TRACES,
+    signs=Signs(sure=(("info", "data"), ("spans",)), columns=_ARTIFACT, test=_are_traces),
+    example={"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": []}},
+    read=read_trace_rows,
+    instead_of_response=(),
+    writer=None,
+)
 
 
 # search_traces of MLflow 3, then what MLflow 2 called otherwise
@@ -48,30 +58,31 @@ def _trace_signs(names: Sequence[str]) -> list[str]:
     return signs if is_frame else []
 
 
-def _without_copies(names: Sequence[str]) -> list[int]:
+def without_copies(names: Sequence[str]) -> list[int]:
     """The columns that are read: for a DataFrame of search_traces not the copies, but ground truth that was added."""
     copies = _COPIES if _trace_signs(names) else ()
     return [i for i, n in enumerate(names) if n not in copies]
 
 
 def read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.select(_without_copies(batch.schema.names))
+    return batch.select(without_copies(batch.schema.names))
 
 
-def read_beside_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """mlflow too reads inputs, outputs and expectations that were added to a frame of search_traces, not its copies."""
-    return read_mlflow(read_search_traces(batch))
-
-
-SEARCH_TRACES_SIGNS = Signs(
-    catalog.SEARCH_TRACES.sure,
-    columns=SEARCH_TRACES_COLUMNS | _COPIES,
-    never=frozenset(MLFLOW_COLUMNS),
-    test=lambda names: bool(_trace_signs(names)),
+SEARCH_TRACES = Format(
+    name="search_traces",
+    title="`mlflow.search_traces`",
+    summary="a DataFrame of mlflow.search_traces()",
+    system="databricks",
+    page=MLFLOW_TRACES,
+    signs=Signs(
+        sure=each_with("trace", "trace_id", "request_id"),
+        columns=SEARCH_TRACES_COLUMNS | _COPIES,
+        never=frozenset({"inputs", "outputs", "expectations"}),
+        test=lambda names: bool(_trace_signs(names)),
+    ),
+    example={"trace_id": "tr-1", "trace": "{…}", "request": "{…}", "response": "…", "state": "OK"},
+    own=SEARCH_TRACES_COLUMNS,
+    read=read_search_traces,
+    instead_of_response=(),
+    writer=None,
 )
-MLFLOW_SIGNS = Signs(
-    catalog.MLFLOW.sure,
-    columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS) - {"request", "response"},
-    test=lambda names: "request" not in [names[i] for i in _without_copies(names)],
-)
-"""Of a frame of search_traces with columns of mlflow's too: mlflow reads these, and the traces, but not the copies."""

@@ -21,44 +21,21 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
-from agent_eval_schema.formats import adk_documents as adk
-from agent_eval_schema.formats import agentcore, azure, bedrock_rag, deepeval, examples, genai, promptfoo
-from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
-from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded
-from agent_eval_schema.formats.openai import is_chat, row_of_chat
+from agent_eval_schema.formats.format import Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected
-from agent_eval_schema.formats.table import all_of, objects_of
-from agent_eval_schema.io.pandas import with_rows_made
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.formats.shapes import objects_of
+from agent_eval_schema.io.pandas import with_new_rows
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.rules import reading
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.visible import visible
-
-Detect = Callable[[Sequence[str], Head], bool]
-
-
-class Nested(Struct, frozen=True):
-    """A format whose rows are conversations. `detect` examines the columns, and the first rows if the columns do not
-    suffice; `turns` gives the function that unfolds one row after the other, whose `columns` there are even if there is
-    no turn. The `parts` of a row may be JSON text: only an object or a list can occur there. What is at a path of
-    `lists`, if anything is, has to be a list of objects. `ends` reports the issues of a file whose last row this is.
-    Rows without the key `key` anywhere in their first part are no such ones, and are not looked into."""
-
-    name: str
-    detect: Detect
-    turns: Callable[[], Unfold]
-    parts: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    lists: tuple[str, ...] = ()
-    ends: Callable[[Row], Sequence[Finding]] = lambda _: ()
-    key: str = ""
 
 
 def unfolded(source: Source, *, alone: bool = False) -> Source:
@@ -70,7 +47,7 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     nesting = _nesting_of(source, alone or source.kind == "json")
     if nesting is None:
         return collected(source)
-    return with_rows_made(source, partial(_unfold, source.batches, nesting))
+    return with_new_rows(source, partial(_unfold, source.batches, nesting))
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
@@ -93,14 +70,15 @@ def _candidates(names: Collection[str]) -> Iterator[Nested]:
     """The formats that a table with these columns can have: where a row has its own request, a column with the name of
     a list of rows is one of the user's."""
     requests = _REQUESTS.intersection(names)
-    return (f for f in NESTED if not requests or not f.parts or not requests.isdisjoint(f.parts))
+    return (f for f in _NESTED if not requests or not f.parts or not requests.isdisjoint(f.parts))
 
 
+_NESTED = tuple(nested for form in FORMATS for nested in form.nested)
 _REQUESTS = frozenset({"request", "inputs"})
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:
-    unfold, is_empty = nesting.turns(), True
+    unfold, is_empty = nesting.unfold() if nesting.counts else nesting.unfold, True
     keys = {path.partition(".")[0] for path in (*nesting.parts, *nesting.lists)}
     for batch in batches():
         unread, noted = _not_utf8(batch), notes_on(batch)
@@ -116,7 +94,8 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
                 if end == batch.num_rows and (last := nesting.ends(objects[-1])):
                     notes.setdefault(len(turns) - 1, []).extend(last)
-                yield with_notes(batch_of_rows([_given(turn, nesting.columns) for turn, _ in turns]), notes)
+                rows = [{n: v for n, v in t.items() if v is not None or n in nesting.columns} for t, _ in turns]
+                yield with_notes(batch_of_rows(rows), notes)
                 is_empty = False
             if end in unread:
                 yield with_notes(batch_of_rows([dict.fromkeys(nesting.columns)]), {0: [unread[end]]})
@@ -125,11 +104,6 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             is_empty = is_empty and end == batch.num_rows
     if is_empty:
         yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
-
-
-def _given(turn: Row, columns: Container[str]) -> dict[str, Any]:
-    """The keys of a turn that have a value, or are the columns by which turns are known."""
-    return {name: value for name, value in turn.items() if value is not None or name in columns}
 
 
 def _turns(row: Row, unfold: Unfold, keys: Set[str]) -> Iterator[Unfolded]:
@@ -246,118 +220,4 @@ def _rows(table: Row) -> Iterator[Unfolded]:
         yield dict(zip(columns, cells, strict=True)), ()
 
 
-def _has(*keys: str) -> Detect:
-    """Whether a document has one of these keys."""
-    return lambda names, _: not set(keys).isdisjoint(names)
-
-
-def _lists(
-    name: str, keys: tuple[str, ...], unfold: Unfold, columns: tuple[str, ...], detect: Detect | None = None
-) -> Nested:
-    """A format whose documents have lists of objects under these keys, by which they are known."""
-    return Nested(name, detect or _has(*keys), lambda: unfold, keys, columns, keys)
-
-
-_COLUMNS = Nested("columns", lambda *_: False, lambda: _rows)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# CES
-def _page(row: Row) -> Iterator[Unfolded]:
-    for found in [row[key] for key in LIST_FIELDS if key in row] or [None]:
-        for item in found if isinstance(found, list) else [found]:
-            yield (item if isinstance(item, dict) else {"golden": item}), ()
-
-
-EVALUATION_COLUMNS = ("displayName", "golden")
-"""The columns by which evaluations are known; a page without any has them too."""
-
-
-def _more_pages(page: Row) -> Sequence[Finding]:
-    return (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else ()
-
-
-LIST_FIELDS = ("evaluations", "evaluationResults", "evaluation_results")
-"""The fields of ListEvaluationsResponse and ListEvaluationResultsResponse that hold the list."""
-
-_TOKENS = ("nextPageToken", "next_page_token")
-_PAGE = frozenset({*LIST_FIELDS, *_TOKENS})
-
-
-def _is_page(names: Sequence[str], _: Head) -> bool:
-    return any(key in names for key in LIST_FIELDS) and set(names) <= _PAGE
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# ADK
-def _is_evalset(names: Sequence[str], head: Head) -> bool:
-    """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
-    if not set(genai.CASES) & set(names):
-        return False
-    cases = [c for row in head() for c in genai.cases_of(row)]
-    first = next((c for c in cases if isinstance(c, dict)), {})
-    return genai.OF_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
-
-
-def _is_test_list(names: Sequence[str], _: Head) -> bool:
-    """Turns of a test list; `query` and `reference` are keys of others too."""
-    return "query" in names and (bool(_OF_TEST_LIST & set(names)) or set(names) == {"query", "reference"})
-
-
-def _are_sessions(names: Sequence[str], head: Head) -> bool:
-    """Sessions of the older evalset: the turns in `data` have a query."""
-    turns = [turn for row in head() for turn in all_of(row.get("data"))] if "data" in names else []
-    return any(isinstance(turn, dict) and "query" in turn for turn in turns)
-
-
-_OF_TEST_LIST = frozenset({"expected_tool_use", "expected_intermediate_agent_responses"})
-_OF_GENAI = ("prompt", "intermediate_events")
-_SCENARIOS = ("scenarios", "turns")
-
-NESTED: tuple[Nested, ...] = (
-    Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, ends=_more_pages),
-    Nested("adk", _is_evalset, lambda: adk.turns_of_evalset, genai.CASES, adk.TURN_COLUMNS),
-    Nested("adk-legacy", _is_test_list, adk.turns_of_test_list, tuple(_OF_TEST_LIST), adk.LEGACY_COLUMNS),
-    Nested("adk-legacy", _are_sessions, lambda: adk.turns_of_session, ("data", "initial_session"), adk.LEGACY_COLUMNS),
-    _lists("vertex-genai", genai.CASES, genai.rows_of_dataset, _OF_GENAI, genai.is_dataset),
-    Nested(
-        "vertex-genai", genai.has_agent_data, lambda: genai.rows_of_agent_data, ("agent_data", "agentData"), _OF_GENAI
-    ),
-    Nested(
-        "vertex-genai",
-        genai.is_gemini,
-        lambda: genai.row_of_gemini,
-        ("request", "response"),
-        _OF_GENAI,
-        key="contents",
-    ),
-    Nested(
-        "azure",
-        azure.is_conversation,
-        azure.turns_of_conversations,
-        ("conversation",),
-        ("query", "response"),
-        ("conversation.messages",),
-    ),
-    Nested("azure", azure.is_run, lambda: azure.row_of_run, ("item", "sample"), ("query", "response")),
-    _lists("bedrock-rag", ("conversationTurns",), bedrock_rag.BEDROCK_TURNS.unfold, ("turn", "turns", "prompt")),
-    _lists(
-        "promptfoo", promptfoo.LISTS, promptfoo.rows_of_configuration, ("vars", "assert"), promptfoo.is_configuration
-    ),
-    _lists("agentcore", _SCENARIOS, agentcore.turns_of_scenarios, ("scenario_id", "input"), agentcore.has_scenarios),
-    _lists("strands", ("cases",), agentcore.rows_of_experiment, ("input", "expected_trajectory")),
-    Nested(
-        "langfuse",
-        examples.is_page,
-        lambda: examples.rows_of_page,
-        ("data",),
-        ("input", "datasetId"),
-        ends=examples.more_pages,
-    ),
-    Nested("phoenix", examples.is_dotted, lambda: examples.row_of_dotted),
-    Nested(
-        "deepeval", _has(*deepeval.CASES), lambda: deepeval.cases_of_run, (), ("input", "actualOutput"), deepeval.CASES
-    ),
-    Nested("openai", is_chat, lambda: row_of_chat, ("messages",), ("input", "ideal")),
-    Nested("promptfoo", promptfoo.is_csv, lambda: promptfoo.row_of_csv),
-)
+_COLUMNS = Nested(lambda *_: False, _rows)

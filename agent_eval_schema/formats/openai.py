@@ -16,9 +16,11 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES, typed_value
 from agent_eval_schema.decoding.values import FAILED
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Head, Layout, Row, Unfolded, as_text, question_or_messages
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfolded
+from agent_eval_schema.formats.shapes import as_text, question_or_messages
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.pages import OPENAI_EVALS
 from agent_eval_schema.rules.requests import GUESSED_KEY
 from agent_eval_schema.text.describe import key_name
 from agent_eval_schema.text.jsontext import structured
@@ -102,7 +104,7 @@ def _read_item(theirs: Row, made: dict[str, Any]) -> None:
         made.setdefault("response", sample["output_text"])
 
 
-def _say_guesses(theirs: Row) -> Iterator[Finding]:
+def _inspect_guesses(theirs: Row) -> Iterator[Finding]:
     """Which keys of an item are taken for the question and the truth, if their names are not the usual ones."""
     item = _item_of(theirs)
     asked, truth = _keys(item)
@@ -147,7 +149,7 @@ def _new_item(row: Row) -> dict[str, Any]:
     return {**item, **free, **({"custom_expected": clash} if clash else {})}
 
 
-def is_chat(names: Sequence[str], _: Head) -> bool:
+def _is_chat_row(names: Sequence[str], _: Head) -> bool:
     """Whether the rows are chats for the library of OpenAI evals, or for fine-tuning."""
     return "messages" in names and set(names) <= _OF_A_CHAT
 
@@ -166,10 +168,18 @@ def row_of_chat(row: Row) -> Iterator[Unfolded]:
     yield {**made, "input": messages, "ideal": made.get("ideal")}, ()
 
 
-OPENAI = Layout(
-    catalog.OPENAI,
+OPENAI = Format(
+    name="openai",
+    title="OpenAI evals",
+    summary="OpenAI evals: item and sample, or input and ideal",
+    page=OPENAI_EVALS,
+    signs=Signs(
+        sure=(("item",), ("input", "ideal")),
+        never=frozenset({"request", "inputs", "prompt", "user_input"}),
+    ),
     read_rest=_read_item,
     write_rest=_write_item,
+    keeps_originals=False,
     more=("item", "input", "ideal", "sample"),
     places={
         "request": "item",
@@ -177,6 +187,6 @@ OPENAI = Layout(
         "custom_expected": "item",
         "response": "sample.output_text",
     },
-    inspect=_say_guesses,
-    never=frozenset({"request", "inputs", "prompt", "user_input"}),
+    inspect_row=_inspect_guesses,
+    nested=(Nested(_is_chat_row, row_of_chat, parts=("messages",), columns=("input", "ideal")),),
 )

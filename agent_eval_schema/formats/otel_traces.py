@@ -21,11 +21,12 @@ from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
 from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import notes_on, reading_problems, with_notes
-from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.io.pandas import with_rows_made
+from agent_eval_schema.formats.format import Format
+from agent_eval_schema.io.pandas import with_new_rows
 from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.pages import OTEL_GENAI
 from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.envelopes import (
@@ -42,7 +43,7 @@ from agent_eval_schema.traces.otel.envelopes import (
 from agent_eval_schema.traces.otel.trace import decode_otel
 from agent_eval_schema.traces.spans import Trace
 
-((COLUMN,),) = catalog.OTEL.sure
+COLUMN = "resourceSpans"
 _MAY_BE = frozenset(
     {
         *(COLUMN, "resource_spans", "batches", "data", "observations", "traceId", "trace_id", "traceID", "context"),
@@ -59,15 +60,13 @@ _NEVER = frozenset(
 LOOKED_AT = 4
 """So many rows are looked at where the columns do not suffice."""
 
-OTEL_SIGNS = Signs(catalog.OTEL.sure, columns=frozenset({COLUMN}))
-
 
 def collected(source: Source) -> Source:
     """The source with a row per trace, if its rows are exports of OpenTelemetry; else the source itself."""
     if source.is_canonical() or not _is_export(source):
         return source
     find_ends = cache(partial(_find_ends, source.batches))  # when they are asked for, and once
-    return with_rows_made(source, partial(_collect, source.batches, find_ends))
+    return with_new_rows(source, partial(_collect, source.batches, find_ends))
 
 
 def _is_export(source: Source) -> bool:
@@ -231,3 +230,18 @@ def read_otel_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: its list of spans as a document of OTLP."""
     texts = pc.binary_join_element_wise('{"resourceSpans":', _lists(batch).cast(pa.string()), "}", "")
     return with_columns(batch, {"trace": texts}, batch.schema.names)
+
+
+OTEL = Format(
+    name="otel",
+    title="OpenTelemetry traces (OTLP, Tempo, Jaeger, Phoenix, Langfuse)",
+    summary="traces of OpenTelemetry, one per row: resourceSpans",
+    system="databricks",
+    page=OTEL_GENAI,
+    signs=Signs(sure=((COLUMN,),)),
+    example={COLUMN: [{"scopeSpans": [{"spans": [{"traceId": "…", "spanId": "…", "attributes": []}]}]}]},
+    read=read_otel_rows,
+    remarks=remarks_on_content,
+    instead_of_response=(),
+    writer=None,
+)

@@ -23,10 +23,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question
-from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
@@ -176,42 +177,12 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     written.setdefault("assert", [])  # by which it is known as a test
 
 
-PROMPTFOO = Table(
-    about=catalog.PROMPTFOO,
-    page="https://www.promptfoo.dev/docs/configuration/test-cases/",
-    entries=(
-        Entry("vars", "request", _asked, lambda request: {"question": question(request)}),
-        Entry("vars", "retrieved_context", _context, _write_context),
-        Entry("assert", "expected_response", _answer, lambda text: [{"type": "factuality", "value": text}]),
-        Entry("assert", "expected_facts", _facts, lambda facts: [{"type": "contains-all", "value": facts}]),
-        Entry("assert", "guidelines", _guidelines, _write_guidelines),
-        Entry("assert", "reference_trajectory", _calls, _write_calls),
-        Entry("providerOutput", "response"),
-        Entry("metadata", "tags", as_tags),
-        Entry("metadata.request_id", "request_id", as_text, lambda _: None),
-    ),
-    likely=(("vars",),),
-    given=("retrieved_context",),
-    inspected=("request",),
-    read_rest=_read_rest,
-    write_rest=_write_rest,
-    marks=("options",),
-    texts=("vars", "assert"),  # in a CSV file every column is a variable
-    own=frozenset(
-        [
-            *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
-            "assertionTemplates",
-        ]
-    ),
-)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # CSV, and whole configurations
 _EXPECTED = re.compile(r"__expected\d*")
 
 
-def is_csv(names: Sequence[str], _: Head) -> bool:
+def _is_csv(names: Sequence[str], _: Head) -> bool:
     """Whether the columns are those of a CSV file of tests."""
     return any(_EXPECTED.fullmatch(name) for name in names)
 
@@ -256,7 +227,7 @@ _OTHERS = (
 """Further types that a cell of a CSV file may begin with; any other text with a colon is an answer."""
 
 
-def is_configuration(names: Sequence[str], head: Head) -> bool:
+def _is_configuration(names: Sequence[str], head: Head) -> bool:
     """Whether this is a configuration, whose tests may be in other files, or a list of tests that have variables."""
     if not _OF_CONFIGURATION.isdisjoint(names):
         return not set(LISTS).isdisjoint(names)
@@ -312,3 +283,40 @@ def _joined(*parts: Any) -> dict[str, Any]:
 
 
 _OBJECTS = frozenset({"vars", "metadata", "options"})
+
+
+PROMPTFOO = Format(
+    name="promptfoo",
+    title="promptfoo",
+    summary="tests of promptfoo: vars and assertions",
+    system="promptfoo",
+    also_read="CSV with `__expected`, the `tests` of a YAML configuration",
+    page="https://www.promptfoo.dev/docs/configuration/test-cases/",
+    signs=Signs(sure=each_with("vars", "assert", "metadata", "options", "threshold"), likely=(("vars",),)),
+    fields=(
+        Field("vars", "request", _asked, lambda request: {"question": question(request)}),
+        Field("vars", "retrieved_context", _context, _write_context),
+        Field("assert", "expected_response", _answer, lambda text: [{"type": "factuality", "value": text}]),
+        Field("assert", "expected_facts", _facts, lambda facts: [{"type": "contains-all", "value": facts}]),
+        Field("assert", "guidelines", _guidelines, _write_guidelines),
+        Field("assert", "reference_trajectory", _calls, _write_calls),
+        Field("providerOutput", "response"),
+        Field("metadata", "tags", as_tags),
+        Field("metadata.request_id", "request_id", as_text, lambda _: None),
+    ),
+    own=frozenset(
+        [
+            *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
+            "assertionTemplates",
+        ]
+    ),
+    read_rest=_read_rest,
+    write_rest=_write_rest,
+    inspected=("request",),
+    given=("retrieved_context",),
+    nested=(
+        lists_in(*LISTS, unfold=rows_of_configuration, columns=("vars", "assert"), detect=_is_configuration),
+        Nested(_is_csv, row_of_csv),
+    ),
+    writer=Writer(marks=("options",), texts=("vars", "assert")),  # in a CSV file every column is a variable
+)

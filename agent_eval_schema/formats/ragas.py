@@ -12,17 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import (
-    Field,
-    Layout,
-    Row,
-    calls_from,
-    calls_to,
-    python_lists,
-    question_or_messages,
-)
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import Field, Format, Row
+from agent_eval_schema.formats.shapes import calls_from, calls_to, python_lists, question_or_messages
 from agent_eval_schema.formats.text_documents import read_texts, write_texts_and_ids
+from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -155,35 +150,44 @@ _OWN = frozenset(
 )
 """Columns of a sample or of a generated test set that are not reported."""
 
-RAGAS = Layout(
-    catalog.RAGAS,
-    (
-        Field(("user_input",), "request", _asked, question_or_messages, ("question",)),
-        Field(("response",), "response", other_names=("answer",)),
-        Field(("reference",), "expected_response", other_names=("ground_truth",)),
+_NEEDS = ("expected_response", "retrieved_context", "expected_retrieved_context")
+
+RAGAS = Format(
+    name="ragas",
+    title="Ragas",
+    summary="samples of Ragas: user_input, response, reference, retrieved_contexts",
+    page=RAGAS_DATASET,
+    signs=Signs(
+        sure=(("user_input",), *each_with("question", "contexts", "ground_truth", "ground_truths")),
+        likely=(
+            *(("response", "retrieved_contexts"), ("answer", "contexts")),
+            *(("retrieved_contexts", "reference_contexts"), ("retrieved_context_ids", "reference_context_ids")),
+        ),
+        never=frozenset({"request", "inputs", "item"}),
+    ),
+    fields=(
+        Field("user_input", "request", _asked, question_or_messages, others=("question",)),
+        Field("response", "response", others=("answer",)),
+        Field("reference", "expected_response", others=("ground_truth",)),
         Field(
-            ("retrieved_contexts", "retrieved_context_ids"),
-            "retrieved_context",
-            read_texts,
-            write_texts_and_ids,
-            ("contexts",),
+            *("retrieved_contexts", "retrieved_context", read_texts, write_texts_and_ids),
+            others=("contexts",),
+            second="retrieved_context_ids",
         ),
         Field(
-            ("reference_contexts", "reference_context_ids"),
-            "expected_retrieved_context",
-            read_texts,
-            write_texts_and_ids,
+            *("reference_contexts", "expected_retrieved_context", read_texts, write_texts_and_ids),
+            second="reference_context_ids",
         ),
-        Field(("reference_tool_calls",), "reference_trajectory", calls_from("name", "args"), calls_to("name", "args")),
+        Field("reference_tool_calls", "reference_trajectory", calls_from("name", "args"), calls_to("name", "args")),
     ),
-    after_the_question,
-    _write_rest,
-    inspect=python_lists(*LISTS),
-    older=("ground_truths",),
-    likely=(
-        *(("response", "retrieved_contexts"), ("answer", "contexts")),
-        *(("retrieved_contexts", "reference_contexts"), ("retrieved_context_ids", "reference_context_ids")),
-    ),
-    never=frozenset({"request", "inputs", "item"}),
     own=_OWN,
+    read_rest=after_the_question,
+    write_rest=_write_rest,
+    older=("ground_truths",),
+    keeps_originals=False,
+    inspect_row=python_lists(*LISTS),
+    instead_of_request=_NEEDS,
+    instead_of_response=("request", *_NEEDS),
+    outputs=("response", "trace", "retrieved_context"),
+    writer=Writer(kind=kind_of_sample),
 )

@@ -64,10 +64,6 @@ class TextCounts:
 
     def warn(self) -> None:
         """Emit a warning with the number of values of each column that are read back as text, if there are any."""
-        if self._counts.total():
-            warnings.warn(self._message, ValuesAsTextWarning, stacklevel=3)
-
-    @property
-    def _message(self) -> str:
-        found = ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count)
-        return f"values that are not text ({found}) are read back as their JSON text: write .jsonl to keep them"
+        if found := ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count):
+            message = f"values that are not text ({found}) are read back as their JSON text: write .jsonl to keep them"
+            warnings.warn(message, ValuesAsTextWarning, stacklevel=3)

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Field, Layout, Row, of_list, question
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import Field, Format, Row
+from agent_eval_schema.formats.shapes import of_list, question
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text.jsontext import structured
 
@@ -42,7 +44,7 @@ def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**c, _INPUT: c[_INPUT][_INPUT]} if list(c[_INPUT]) == [_INPUT] else c for c in calls]
 
 
-def _say_missing_inputs(theirs: Row) -> Iterator[Finding]:
+def _inspect_inputs(theirs: Row) -> Iterator[Finding]:
     for name in _TRAJECTORIES:
         calls = structured(theirs.get(name))
         for i, call in enumerate(calls if isinstance(calls, list) else ()):
@@ -62,19 +64,30 @@ _OF_DATABRICKS = (
 )
 """Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
 
-VERTEX = Layout(
-    catalog.VERTEX,
-    (
-        Field(("prompt",), "request", structured, question),
-        Field(("response",), "response"),
-        Field(("reference",), "expected_response"),
-        Field(("predicted_trajectory",), "predicted_trajectory", *_CALLS),
-        Field(("reference_trajectory",), "reference_trajectory", *_CALLS),
-        Field(("latency_in_seconds",), "latency_seconds"),
-        Field(("failure",), "failure", _flag, int),
+VERTEX = Format(
+    name="vertex",
+    title="Vertex AI trajectories",
+    summary="trajectory datasets of Vertex AI: prompt, reference_trajectory",
+    system="vertex",
+    page=VERTEX_AGENTS,
+    signs=Signs(
+        sure=(("prompt",), ("latency_in_seconds",), ("predicted_trajectory",), ("reference_trajectory",)),
+        likely=(("response", "reference"),),
+        never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
     ),
-    inspect=_say_missing_inputs,
-    likely=(("response", "reference"),),
-    never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
+    fields=(
+        Field("prompt", "request", structured, question),
+        Field("response", "response"),
+        Field("reference", "expected_response"),
+        Field("predicted_trajectory", "predicted_trajectory", *_CALLS),
+        Field("reference_trajectory", "reference_trajectory", *_CALLS),
+        Field("latency_in_seconds", "latency_seconds"),
+        Field("failure", "failure", _flag, int),
+    ),
+    keeps_originals=False,
+    inspect_row=_inspect_inputs,
+    # metrics that are computed of trajectories, or of a response and a reference, need no prompt
+    instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
+    instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
+    outputs=("response", "trace", "predicted_trajectory"),
 )
-"""Metrics that are computed of trajectories, or of a response and a reference, need no prompt."""

@@ -10,11 +10,9 @@ memory does not grow with the table.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
@@ -23,274 +21,97 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.formats.opening import EvalSetLike, SparkFrame, open_source
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, summarized
+from agent_eval_schema.inference_tables.build_tables import inputs_of, regrouped, stored_rows, table_columns, write_rows
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
 from agent_eval_schema.inference_tables.existing import add_existing
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED, redacted, rows_excluded
-from agent_eval_schema.inference_tables.finish.finish import UPDATES, finish_plan
-from agent_eval_schema.inference_tables.finish.redact import Hook
+from agent_eval_schema.inference_tables.finish.finish import UPDATES
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
-from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
-from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, plan_of
-from agent_eval_schema.inference_tables.row_files import regrouped, stored_rows, write_rows
+from agent_eval_schema.inference_tables.make_plan import plan_of
+from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, Hook
+from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_labels, add_traces
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
-from agent_eval_schema.inference_tables.summary import BuildSummary, Summarized, summarized
 from agent_eval_schema.inference_tables.work_folder import WorkFolder, decisions_by_part
 from agent_eval_schema.io.pandas import to_pandas
 from agent_eval_schema.io.source import Source, size_of, worth_workers
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
-from agent_eval_schema.text.choices import path_of, require_choice
+from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
     from typing_extensions import Unpack
 
-    from agent_eval_schema.inference_tables.spark import SparkBuild
 
-
-class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
-    """An evaluation dataset that was built from an inference table.
-
-    `print(build)` shows the row counts per step; a notebook shows them as HTML.
-
-    Attributes
-    ----------
-    summary : BuildSummary
-        The row counts per step.
-
-    See Also
-    --------
-    eval_set_from_inference_table : The function that returns a build.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import eval_set_from_inference_table
-    >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
-    >>> build.summary.records == len(build.rows) + len(build.excluded)
-    True
-    """
+class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
+    """A build whose tables are in a work folder, or in a file."""
 
     def __init__(self, summary: BuildSummary, finished: FinishedRows, hook: Hook | None, rows: Source) -> None:
         self.summary = summary
         self._work, self._plan = finished.work, finished.plan
         self._finished, self._hook, self._rows = finished, hook, rows
+        finished.run.source = rows
 
-    @cached_property
-    def rows(self) -> pd.DataFrame:
-        """The rows of the evaluation dataset.
+    @property
+    def _run(self) -> CheckedRun:
+        return self._finished.run
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row per call, in the order of the table, with a RangeIndex: the canonical columns with the dtypes that
-            `normalize_eval_set` returns, then `request_time` (datetime64[us, UTC]), `status_code` (Int64) and
-            `served_entity` (object; str or None). The rows of a dataset that is extended are the first, and its other
-            columns the last.
-
-        See Also
-        --------
-        EvalSetBuild.iter_batches : Stream the rows of a large table.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
-        >>> build.rows["status_code"].unique().tolist()
-        [200]
-        """
+    def _frame(self, name: Table) -> pd.DataFrame:
         import pandas as pd
 
-        frame = to_pandas(self.iter_batches(), self._rows)
-        # in microseconds: nanoseconds end in 2262, invalid times do not
-        times = [None if t is pd.NaT else t for t in frame["request_time"].tolist()]
-        frame["request_time"] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
-        return frame
-
-    @cached_property
-    def excluded(self) -> pd.DataFrame:
-        """The excluded rows, each with its reason.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per excluded row, in the order of the table, with a RangeIndex and the columns `request_id`,
-            `reason`, `message` (object; str or None), `time` (datetime64[us, UTC]), `status_code` (Int32), `request`
-            and `response` (object; str or None). The `request_id` of a record of a batch call is `<id>#<n>`.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
-        >>> build.excluded["reason"].value_counts()["status"].item()
-        2
-        """
-        table = pa.Table.from_batches(list(self.iter_excluded()), schema=EXCLUDED)
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-        for name in ("request_id", "reason", "message", "request", "response"):
-            frame[name] = frame[name].astype(object).where(frame[name].notna(), None)
+        frame: pd.DataFrame
+        if name == "rows":
+            frame = to_pandas(self._rows.batches(), self._rows)
+            # in microseconds: nanoseconds end in 2262, invalid times do not
+            times = [None if t is pd.NaT else t for t in frame["request_time"].tolist()]
+            frame["request_time"] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
+            return frame
+        if name == "updates":
+            frame = pa.Table.from_batches(self._finished.updates, schema=UPDATES).to_pandas(ignore_metadata=True)
+            return frame.astype(object).where(frame.notna(), None)
+        frame = pa.Table.from_batches(list(self._batches(name)), schema=EXCLUDED).to_pandas(ignore_metadata=True)
+        for column in ("request_id", "reason", "message", "request", "response"):
+            frame[column] = frame[column].astype(object).where(frame[column].notna(), None)
         frame["status_code"] = frame["status_code"].astype("Int32")
         return frame
 
-    @cached_property
-    def updates(self) -> pd.DataFrame:
-        """The labels of the extended dataset that later feedback changed.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per label, with a RangeIndex and the columns `request_id`, `column`, `before` and `after` (object;
-            str or None, JSON text for documents). It is empty if no dataset is extended.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> first = eval_set_from_inference_table("sample_data/inference_table.jsonl", labels=None)
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", extend=first.rows)
-        >>> build.updates["column"].value_counts().to_dict()
-        {'expected_response': 4, 'expected_retrieved_context': 1}
-        """
-        table = pa.Table.from_batches(self._finished.updates, schema=UPDATES)
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-        return frame.astype(object).where(frame.notna(), None)
-
-    @property
-    def report(self) -> Report:
-        """The validation report of the rows.
-
-        Returns
-        -------
-        Report
-            The issues and the metric coverage of `rows`.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
-        >>> build.report.ok
-        True
-        """
-        return Report(self._rows, finish_plan(self._plan), self._finished.builder, self.summary.seconds)
-
-    def iter_batches(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rows as Arrow batches.
-
-        Returns
-        -------
-        iterator of pyarrow.RecordBatch
-            The columns of `rows`; a table of any size is streamed.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> sum(batch.num_rows for batch in build.iter_batches())
-        5
-        """
-        return self._rows.batches()
-
-    def iter_excluded(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the excluded rows as Arrow batches, in the order of the table.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            The columns of `excluded`; a table of any size is streamed.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> sum(batch.num_rows for batch in build.iter_excluded()) == len(build.excluded)
-        True
-        """
+    def _batches(self, name: Table) -> Iterator[pa.RecordBatch]:
+        if name == "rows":
+            yield from self._rows.batches()
+            return
         for part, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
-            rows = filtered(self._work.rows(part), gone) if gone.any() else None
-            batches = [] if rows is None else [rows_excluded(rows, reasons.drop_null())]
+            batches = [rows_excluded(filtered(self._work.rows(part), gone), reasons.drop_null())] if gone.any() else []
             for batch in [*batches, *self._work.invalid(part)]:
                 yield redacted(batch, self._hook or self._plan.redact)
 
-    def write(self, path: str | os.PathLike[str]) -> int:
-        """Write the rows to a file or a new Delta table.
+    def _write(self, name: Table, path: str) -> int:
+        return write_rows(path, self._batches(name), self._finished.schema if name == "rows" else EXCLUDED)
 
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The path. `.parquet` and `.jsonl` select the kind of file; any other name is the folder of a new Delta
-            table.
+    @property
+    def report(self) -> Report:
+        return Report(self._run, self.summary.seconds)
 
-        Returns
-        -------
-        int
-            The number of rows that were written.
-
-        Raises
-        ------
-        EvalSetError
-            The file cannot be written, or the folder exists.
-
-        See Also
-        --------
-        EvalSetBuild.write_excluded : Write the excluded rows.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> build.write("rows.jsonl")
-        5
-        """
-        return write_rows(path_of(path), self.iter_batches(), self._finished.schema)
-
-    def write_excluded(self, path: str | os.PathLike[str]) -> int:
-        """Write the excluded rows to a file or a new Delta table.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The path. `.parquet` and `.jsonl` select the kind of file; any other name is the folder of a new Delta
-            table.
-
-        Returns
-        -------
-        int
-            The number of rows that were written.
-
-        Raises
-        ------
-        EvalSetError
-            The file cannot be written, or the folder exists.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> build.write_excluded("excluded.parquet") == len(build.excluded)
-        True
-        """
-        return write_rows(path_of(path), self.iter_excluded(), EXCLUDED)
-
-    def _repr_html_(self) -> str:
-        return self.summary._repr_html_()
-
-    def __repr__(self) -> str:
-        return f"<EvalSetBuild: {self.summary.funnel}>"
+    def close(self) -> None:
+        self._work.remove()
 
 
 @overload
 def eval_set_from_inference_table(
     table: EvalSetLike, *, engine: Literal["embedded"] = ..., jobs: int = ..., **options: Unpack[BuildKeywords]
-) -> EvalSetBuild: ...
+) -> EvalSetBuild[pd.DataFrame]: ...
 @overload
 def eval_set_from_inference_table(
     table: SparkFrame, *, engine: Literal["spark"], **options: Unpack[BuildKeywords]
-) -> SparkBuild: ...
+) -> EvalSetBuild[DataFrame]: ...
 def eval_set_from_inference_table(
     table: EvalSetLike,
     *,
@@ -307,13 +128,13 @@ def eval_set_from_inference_table(
     since: str | date | None = None,
     until: str | date | None = None,
     where: str | None = None,
-    family: str = "auto",
-    column_map: Mapping[str, str] | Iterable[str] | None = None,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
     include: Iterable[str] = (),
     show_values: bool = True,
     engine: Literal["embedded", "spark"] = "embedded",
     jobs: int = 0,
-) -> EvalSetBuild | SparkBuild:
+) -> EvalSetBuild[Any]:
     """Build an evaluation dataset from an inference table (request log).
 
     The result is labeled, sampled and validated. Every logged row is either in the dataset or excluded for exactly one
@@ -338,8 +159,8 @@ def eval_set_from_inference_table(
         the others share the rest. The values are those of `stratify`; `sample` must be a number of rows.
     dedupe : {"id", "question", "near"} or None, default "id"
         `"id"` keeps the earliest of several rows with the same ID. `"question"` also keeps only the latest of several
-        rows with the same request, and `"near"` only the latest of several near duplicates. None keeps
-        all rows.
+        rows with the same question, and `"near"` only the latest of several near duplicates, both as
+        `profile_eval_set` counts them. None keeps all rows.
     near : float, default 0.7
         The similarity of near duplicates, above 0 and at most 1, as `profile_eval_set` has it: of the pairs of words
         that two questions have, the share that both have. Used with `dedupe="near"`.
@@ -364,11 +185,11 @@ def eval_set_from_inference_table(
         The end of the time window, exclusive. None sets no end.
     where : str or None, default None
         An SQL condition over the columns of the table. Feedback is read from all rows. None selects all rows.
-    family : str, default "auto"
-        The kind of table. `"auto"` detects it from the column names.
-    column_map : mapping of str to str, iterable of str or None, default None
-        The columns of another kind of log, such as `{"request": "body.input"}`: a column or a dotted path into its
-        JSON. None uses the columns of the kind of table.
+    format : str, default "auto"
+        The format of the table, such as `"ai_gateway"`. `"auto"` detects it from the column names.
+    columns : mapping of str to str or None, default None
+        The fields of a call in columns of another log, such as `{"body.input": "request"}`: by a column, or a dotted
+        path into its JSON. None uses the columns of the format.
     include : iterable of str, default ()
         Reasons for exclusion that are not applied, such as `"status"` or `"invalid"`.
     show_values : bool, default True
@@ -380,15 +201,15 @@ def eval_set_from_inference_table(
 
     Returns
     -------
-    EvalSetBuild or SparkBuild
-        The rows, the excluded rows and the row counts per step; a SparkBuild with `engine="spark"`.
+    EvalSetBuild
+        The rows, the excluded rows and the row counts per step; with `engine="spark"` its tables are Spark DataFrames.
 
     Raises
     ------
     MissingExtraError
         DuckDB is not installed.
     EvalSetError
-        There is no such file, the kind of table is unknown, or an option is not valid.
+        There is no such file, the format of the table is unknown, or an option is not valid.
 
     See Also
     --------
@@ -405,23 +226,7 @@ def eval_set_from_inference_table(
     (5, 2)
     """
     options = BuildOptions(
-        sample=sample,
-        seed=seed,
-        stratify=stratify,
-        balance_by=balance_by,
-        dedupe=dedupe,
-        near=near,
-        extend=extend,
-        labels=labels,
-        redact=redact,
-        traces=traces,
-        since=since,
-        until=until,
-        where=where,
-        family=family,
-        column_map=column_map,
-        include=include,
-        show_values=show_values,
+        **{name: value for name, value in locals().items() if name in BuildOptions.__struct_fields__}
     )
     require_choice("engine", engine, ("embedded", "spark"))
     if engine == "spark":
@@ -447,7 +252,7 @@ def build_set(
     screen: ProgressDisplay | None = None,
     resume: bool = False,
     out: str | None = None,
-) -> EvalSetBuild:
+) -> EmbeddedBuild:
     """Build in a work folder; what an earlier run of the same job left there is used if `resume`. With `out` the rows
     go into that file or new Delta table, else into the work folder."""
     require_duckdb()
@@ -476,8 +281,8 @@ def build_set(
         plan,
         finished.counts(logged, found),
         table=source.name,
-        family_reason=reason,
+        format_reason=reason,
         redaction="hook" if options.hook else plan.redact,
         seconds=time.perf_counter() - start,
     )
-    return EvalSetBuild(summary, finished, options.hook, rows)
+    return EmbeddedBuild(summary, finished, options.hook, rows)

@@ -21,27 +21,22 @@ import msgspec
 
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.build import build_set
-from agent_eval_schema.inference_tables.input_tables import input_of
-from agent_eval_schema.inference_tables.options import BuildOptions
-from agent_eval_schema.inference_tables.row_files import require_out
-from agent_eval_schema.inference_tables.summary import BuildSummary
+from agent_eval_schema.inference_tables.build_summary import BuildSummary
+from agent_eval_schema.inference_tables.build_tables import input_of, require_out
+from agent_eval_schema.inference_tables.funnel_blocks import funnel_numbers
+from agent_eval_schema.inference_tables.options import BuildOptions, flag
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.atomic import replacing, require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
-from agent_eval_schema.io.lock import held_alone
+from agent_eval_schema.io.lock import sole_writer
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.render.funnel.draw import funnel_numbers
 from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__
 
 MANIFEST_VERSION = 1
-
-_SHORT = {"column_map": "map", "include": "keep", "balance_by": "balance-by"}
-FLAGS = {n: f"--{_SHORT.get(n, n)}" for n in BuildOptions.__struct_fields__ if n != "show_values"}
-"""The options of a build and the words of the command line for them."""
 
 
 def build_file(
@@ -64,7 +59,7 @@ def build_file(
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
     if _is_elsewhere(out) and resume:
         raise EvalSetError(f"{out}: expected a path on this machine for --resume")
-    with held_alone([path for path in (out, excluded, html) if path and not _is_elsewhere(path)]):
+    with sole_writer([path for path in (out, excluded, html) if path and not _is_elsewhere(path)]):
         return _build_alone(table, out, given, excluded, html, resume=resume, jobs=jobs, screen=screen)
 
 
@@ -106,7 +101,7 @@ def build_on_spark(
     """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalog, and `out` is
     a new folder of Parquet files, or a Delta table if it has no file extension. Raises EvalSetError if it cannot
     run."""
-    from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session, write_table
+    from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session
 
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
     for path in filter(None, (out, excluded)):
@@ -118,20 +113,20 @@ def build_on_spark(
     spark = spark_session()
     tables = {name: read_table(spark, path) for name, path in BuildOptions(**given).tables.items()}
     options = BuildOptions(**{**given, **tables})
-    with held_alone((out, excluded, html)), build_set_on_spark(read_table(spark, table), options) as build:
-        write_table(build.rows, out)
+    with sole_writer((out, excluded, html)), build_set_on_spark(read_table(spark, table), options) as build:
+        build.write(out)
         if excluded:
-            write_table(build.excluded, excluded)
+            build.write_excluded(excluded)
         if html:
             write_text(html, build.to_html())
-        summary: BuildSummary = build.summary
+        summary = build.summary
         write_text(manifest_of(out), manifest(table, out, given, summary, more=("--engine", "spark")))
     return summary
 
 
 def _read(table: str, given: Mapping[str, Any]) -> dict[str, str | None]:
     """The files that a build reads, by their names on the command line."""
-    beside = {FLAGS[name]: str(path) for name, path in BuildOptions(**given).tables.items() if os.path.exists(path)}
+    beside = {flag(name): str(path) for name, path in BuildOptions(**given).tables.items() if os.path.exists(path)}
     return {"TABLE": table, **beside}
 
 
@@ -191,9 +186,11 @@ def command(table: str, out: str, given: Mapping[str, Any], more: tuple[str, ...
     """The command line that builds the set again (of a Delta folder, from the same version)."""
     words = ["agent-eval-schema", "from-inference-table", table, out]
     for name, value in given.items():
-        if name in FLAGS:
-            for one in value if isinstance(value, list | tuple) else [value]:
-                words += [FLAGS[name], "none" if one is None else str(one)]
-        elif name == "show_values" and value is False:
-            words.append("--no-values")
+        if name == "show_values":
+            words += [] if value else ["--no-values"]
+        elif isinstance(value, Mapping):
+            words += [word for path, field in value.items() for word in (flag(name), f"{path}={field}")]
+        else:
+            values = value if isinstance(value, list | tuple) else [value]
+            words += [word for one in values for word in (flag(name), "none" if one is None else str(one))]
     return shlex.join([*words, *more])

@@ -22,7 +22,7 @@ from agent_eval_schema.formats.registry import detect
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE
 from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan, fitted
 from agent_eval_schema.inference_tables.options import BuildOptions
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, compared_columns, question_hashes
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, question_columns
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.request_payloads import asked_of, read_chat
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
@@ -100,7 +100,7 @@ def _require_valid(checked: pa.RecordBatch, plan: BuildPlan, start: int) -> None
         row = int(wrong[0])
         raise EvalSetError(
             f"extend: row {start + row} is invalid: {errors_of(checked.slice(row, 1))[0]}; run "
-            "`agent-eval-schema validate` on the dataset, or keep invalid rows (include=['invalid'], --keep invalid)"
+            "`agent-eval-schema validate` on the dataset, or keep invalid rows (include=['invalid'], --include invalid)"
         )
 
 
@@ -140,21 +140,19 @@ def _plain(text: str | None, is_json: bool) -> Any:
 def _facts(rows: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     """What the decisions read of the rows."""
     size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
-    questions = [_question(text) for text in rows.column(COLUMNS.index("request")).to_pylist()]
     given: dict[str, pa.Array] = {
         "logged_id": ids,
         "request_id": ids,
         "label_id": ids,
         "time": rows.column(ROWS.get_field_index("request_time")),
         "content_hash": rows.column(len(ROWS)),
-        "question_hash": question_hashes(questions),
         "sample_hash": pa.array(np.zeros(size, np.int64)),
         "trace": rows.column(COLUMNS.index("trace")),
         "feedback": pa.nulls(size, FEEDBACK_LISTS),
     }
-    if plan.near is not None:
-        inputs = rows.column(COLUMNS.index("inputs")).to_pylist()
-        given |= compared_columns(questions, inputs)
+    if plan.by_question:
+        requests = [_question(text) for text in rows.column(COLUMNS.index("request")).to_pylist()]
+        given |= question_columns(requests, rows.column(COLUMNS.index("inputs")).to_pylist(), plan)
     fields = [f for f in CALL_TABLE if f.name not in ("part", "place", "stratum", "without_trace")]
     fields += [pa.field("trace", ROW_SCHEMA.field("trace").type), pa.field("feedback", FEEDBACK_LISTS)]
     return fitted(given, pa.schema(fields), size)

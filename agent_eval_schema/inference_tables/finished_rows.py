@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.inference_tables.build_summary import Counts, existing_counts
 from agent_eval_schema.inference_tables.existing import rows_schema
 from agent_eval_schema.inference_tables.finish.excluded import invalid_rows
 from agent_eval_schema.inference_tables.finish.finish import (
     changed_labels,
     issue_counts,
     label_counts,
-    new_report_builder,
+    new_run,
     out_rows,
     redacted_counts,
     valid_rows,
 )
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.summary import Counts, existing_counts
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
 
 
@@ -32,7 +32,7 @@ class FinishedRows:
         self.plan, self.work = plan, work
         self.schema = rows_schema(work)
         self.updates: list[pa.RecordBatch] = []
-        self.builder = new_report_builder(plan)
+        self.run = new_run(plan)
         self._issues: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
         self._redacted: Counter[str] = Counter()
@@ -44,7 +44,7 @@ class FinishedRows:
         """The rows that stay, in the columns of `schema`."""
         for part, batch in finished:
             if part.unit == EXISTING_UNIT:
-                self.builder.add(batch)
+                self.run.add(batch)
                 self.updates.append(changed_labels(batch))
                 seen(batch.num_rows)
                 yield out_rows(batch, self.schema)
@@ -60,7 +60,7 @@ class FinishedRows:
 
     def _add(self, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
-        self.builder.add(batch)
+        self.run.add(batch)
         self._labels += label_counts(batch)
         self._redacted += redacted_counts(batch)
 
@@ -71,7 +71,7 @@ class FinishedRows:
 
     def counts(self, logged: int, decided: dict[str, Any]) -> Counts:
         """What there is to count, when all rows have passed; `decided` are the small results of the decisions."""
-        self.builder.finish()
+        self.run.builder.finish()
         reasons = {reason: rows for reason, rows in decided["reasons"] if reason is not None}
         records = sum(rows for _, rows in decided["reasons"])
         if self._invalid:
@@ -85,7 +85,7 @@ class FinishedRows:
             strata=decided["strata"],
             labels=self._labels,
             redacted=self._redacted,
-            codes=self._issues + Counter(self.builder.counts),
+            codes=self._issues + Counter(self.run.builder.counts),
             traces_joined=decided["joined"],
             existing=existing_counts(self.work.existing_rows(), self.updates) if self.plan.extends else {},
         )

@@ -24,6 +24,7 @@ from agent_eval_schema.inference_tables.read.convert import convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text import jsontext
 
 ASSESSMENT_LOGS = "assessment_logs"
 """The family of an assessment-log table."""
@@ -84,7 +85,7 @@ class _Trace(Struct, gc=False):
     info: _Info | None = None
 
 
-_decode = msgspec.json.Decoder(_Trace).decode
+_decode = jsontext.decoder(_Trace)
 
 
 def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
@@ -114,6 +115,6 @@ def _plain(text: str | None) -> str | None:
 def _ids(trace: str) -> set[str | None]:
     try:
         info = _decode(trace).info
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         return set()
     return {info.client_request_id, info.request_id, info.trace_id} if info else set()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,16 @@ import msgspec
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import unpack
+from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, Counts, summarized
 from agent_eval_schema.inference_tables.decide.spark import SparkDecisions
 from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE
 from agent_eval_schema.inference_tables.existing import existing_rows, own_fields
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
-from agent_eval_schema.inference_tables.finish.finish import ROWS, UPDATES, finish_plan, new_report_builder
-from agent_eval_schema.inference_tables.finish.redact import Hook
-from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, plan_of
+from agent_eval_schema.inference_tables.finish.finish import ROWS, UPDATES, new_run
+from agent_eval_schema.inference_tables.make_plan import plan_of
+from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, Hook
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import label_plan, require_assessments
 from agent_eval_schema.inference_tables.spark_batches import (
     BUILT,
@@ -45,37 +48,18 @@ from agent_eval_schema.inference_tables.spark_batches import (
     trace_batches,
     unpacked_batches,
 )
-from agent_eval_schema.inference_tables.summary import STRATA_KEPT, BuildSummary, Counts, Summarized, summarized
-from agent_eval_schema.io.spark import ddl, in_python, let_go, persisted, spark_source, with_places
+from agent_eval_schema.io.spark import ddl, in_python, persisted, spark_source, unpersist, with_places
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import ReportBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from typing_extensions import Unpack
 
 
-class SparkBuild(Summarized):  # numpydoc ignore=PR01
-    """An evaluation dataset that was built from an inference table on Spark.
-
-    The converted and the finished rows are computed once and persisted, in memory or on the disks of the executors,
-    until `close` is called or the `with` block ends. The DataFrames are lazy; write them, or persist those that are
-    used often.
-
-    See Also
-    --------
-    spark_from_inference_table : The function that returns a build.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import spark_from_inference_table
-    >>> df = spark.read.json("sample_data/inference_table.jsonl")
-    >>> with spark_from_inference_table(df) as build:
-    ...     rows, excluded = build.rows, build.excluded
-    >>> "request" in rows.columns, "reason" in excluded.columns
-    (True, True)
-    """
+class SparkBuild(EvalSetBuild["DataFrame"]):
+    """A build whose converted and finished rows are persisted, in memory or on the disks of the executors."""
 
     def __init__(
         self,
@@ -87,87 +71,26 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
         schema: pa.Schema,
     ) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
-        self._schema = schema
+        self._schemas: dict[str, pa.Schema] = {"rows": schema, "excluded": EXCLUDED, "updates": UPDATES}
         self._built = persisted(built, on_disk=True)
 
-    @property
-    def rows(self) -> DataFrame:
-        """The rows of the evaluation dataset.
+    def _frame(self, name: Table) -> DataFrame:
+        return self._built.select(name).mapInArrow(unpacked_batches, ddl(self._schemas[name]))
 
-        Returns
-        -------
-        pyspark.sql.DataFrame
-            One row per call, in no fixed order: the canonical columns (nested values as in Parquet), then
-            `request_time` (timestamp), `status_code` (int) and `served_entity` (string), then the other columns of a
-            dataset that is extended.
+    def _batches(self, name: Table) -> Iterator[pa.RecordBatch]:
+        return iter(spark_source(self._frame(name)).batches())
 
-        Examples
-        --------
-        >>> from agent_eval_schema import spark_from_inference_table
-        >>> with spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl")) as build:
-        ...     build.rows.columns[-3:]
-        ['request_time', 'status_code', 'served_entity']
-        """
-        return self._unpacked("rows", self._schema)
+    def _write(self, name: Table, path: str) -> int:
+        from agent_eval_schema.io.spark_tables import require_new, write_table
 
-    @property
-    def excluded(self) -> DataFrame:
-        """The excluded rows, each with its reason.
+        require_new(path)
+        write_table(self._frame(name), path)
+        summary = self.summary
+        return summary.rows + summary.existing.get("rows", 0) if name == "rows" else sum(summary.excluded.values())
 
-        Returns
-        -------
-        pyspark.sql.DataFrame
-            One row per excluded row, with the columns `request_id`, `reason`, `message` (string), `time` (timestamp),
-            `status_code` (int), `request` and `response` (string).
-
-        Examples
-        --------
-        >>> from agent_eval_schema import spark_from_inference_table
-        >>> with spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl")) as build:
-        ...     build.excluded.columns[:3]
-        ['request_id', 'reason', 'message']
-        """
-        return self._unpacked("excluded", EXCLUDED)
-
-    @property
-    def updates(self) -> DataFrame:
-        """The labels of the extended dataset that later feedback changed.
-
-        Returns
-        -------
-        pyspark.sql.DataFrame
-            One row per label, with the columns `request_id`, `column`, `before` and `after` (string).
-
-        Examples
-        --------
-        >>> from agent_eval_schema import spark_from_inference_table
-        >>> with spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl")) as build:
-        ...     build.updates.columns
-        ['request_id', 'column', 'before', 'after']
-        """
-        return self._unpacked("updates", UPDATES)
-
-    def _unpacked(self, name: str, schema: pa.Schema) -> DataFrame:
-        return self._built.select(name).mapInArrow(unpacked_batches, ddl(schema))
-
-    @cached_property
-    def summary(self) -> BuildSummary:
-        """The row counts per step.
-
-        Returns
-        -------
-        BuildSummary
-            The numbers; computing them runs a Spark job.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import spark_from_inference_table
-        >>> with spark_from_inference_table(spark.table("main.logs.payload")) as build:  # doctest: +SKIP
-        ...     build.summary.logged
-        27
-        """
+    def _summarize(self) -> BuildSummary:
         start = time.perf_counter()
-        builder, counted = self._made
+        run, counted = self._counted
         counts = Counts(
             logged=self._decided.logged,
             records=self._decided.records,
@@ -176,7 +99,7 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
             strata=self._decided.strata(STRATA_KEPT) if self._plan.stratified else (),
             labels=counted["labels"],
             redacted=counted["redacted"],
-            codes=Counter(builder.counts) + counted["codes"],
+            codes=Counter(run.builder.counts) + counted["codes"],
             traces_joined=counted["joined"].total(),
             existing=self._existing(counted["existing"]),
         )
@@ -184,7 +107,7 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
             self._plan,
             counts,
             table=None,
-            family_reason=self._reason,
+            format_reason=self._reason,
             redaction="hook" if self._hook is not None else self._plan.redact,
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
@@ -197,60 +120,34 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
 
     @property
     def report(self) -> Report:
-        """The validation report of the rows.
-
-        Returns
-        -------
-        Report
-            The issues and the metric coverage of `rows`; row numbers are positions in `rows`.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import spark_from_inference_table
-        >>> with spark_from_inference_table(spark.table("main.logs.payload")) as build:  # doctest: +SKIP
-        ...     build.report.ok
-        True
-        """
-        source = spark_source(self.rows)
-        return Report(source, finish_plan(self._plan), self._made[0])
+        return Report(self._run)
 
     @cached_property
-    def _made(self) -> tuple[ReportBuilder, dict[str, Counter[str]]]:
+    def _counted(self) -> tuple[CheckedRun, dict[str, Counter[str]]]:
         """The result of each batch for the driver: the validation results of the rows, and the counts."""
-        builder = new_report_builder(self._plan)
+        run = new_run(self._plan)
         counts = {what: Counter[str]() for what in COUNTED}
         made = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
         for verdicts, counted in made.toLocalIterator(prefetchPartitions=True):
-            builder.add(unpack(verdicts))
+            run.add(unpack(verdicts))
             for what, more in msgspec.json.decode(counted).items():
                 counts[what].update(more)
         if counts["kept"].total() + counts["reason"].total() != self._decided.records:
             raise EvalSetError(OTHER_ROWS)
-        builder.finish()
-        return builder, counts
+        run.builder.finish()
+        run.source = spark_source(self.rows)
+        return run, counts
+
+    @property
+    def _run(self) -> CheckedRun:
+        return self._counted[0]
 
     def close(self) -> None:
-        """Release the persisted rows.
-
-        The DataFrames of the build must not be used afterwards.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import spark_from_inference_table
-        >>> build = spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl"))
-        >>> build.close()
-        """
-        let_go(self._built)
+        unpersist(self._built)
         self._decided.close()
 
-    def __enter__(self) -> SparkBuild:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def spark_from_inference_table(df: DataFrame, **options: Unpack[BuildKeywords]) -> SparkBuild:
+def spark_from_inference_table(df: DataFrame, **options: Unpack[BuildKeywords]) -> EvalSetBuild[DataFrame]:
     """Build an evaluation dataset from a Spark DataFrame of logged calls, on its executors.
 
     The rows, and a sample of them, are those of `eval_set_from_inference_table`; their order is not fixed.
@@ -266,8 +163,8 @@ def spark_from_inference_table(df: DataFrame, **options: Unpack[BuildKeywords]) 
 
     Returns
     -------
-    SparkBuild
-        The rows, the excluded rows, the row counts per step and the validation report.
+    EvalSetBuild
+        The rows, the excluded rows, the row counts per step and the validation report; the tables are Spark DataFrames.
 
     Raises
     ------
@@ -306,7 +203,9 @@ def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
     if (existing := options.tables.get("extend")) is not None:
         first = existing_rows(next(spark_source(existing).batches()), plan)
         schema = pa.schema([*ROWS, *own_fields(first.rows.schema)])
-        lines = lines.unionByName(_existing_lines(existing, plan))
+        lines = lines.unionByName(
+            in_python(with_places(existing), partial(existing_batches, plan, existing.columns), ddl(CALL_LINE))
+        )
     label_lines = None if labels is None else _lines(labels, label_plan(options))
     decided = SparkDecisions(lines, plan, label_lines, None if traces is None else _traces(traces), start)
     built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook, schema), ddl(BUILT))
@@ -321,10 +220,6 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
     raw = with_places(df.select("*", wanted.alias(WANTED), stratum.alias(STRATUM)))
     return in_python(raw, partial(convert_batches, plan, df.columns), ddl(CALL_LINE))
-
-
-def _existing_lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
-    return in_python(with_places(df), partial(existing_batches, plan, df.columns), ddl(CALL_LINE))
 
 
 def _traces(df: DataFrame) -> DataFrame:

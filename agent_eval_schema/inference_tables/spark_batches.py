@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import filtered, pack, unpack
 from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.inference_tables.build_summary import existing_counts
 from agent_eval_schema.inference_tables.decide.spark import DECISIONS, PACKED
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns
 from agent_eval_schema.inference_tables.existing import existing_rows
@@ -34,12 +35,11 @@ from agent_eval_schema.inference_tables.finish.finish import (
     redacted_counts,
     valid_rows,
 )
-from agent_eval_schema.inference_tables.finish.redact import Hook
+from agent_eval_schema.inference_tables.options import Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import trace_pairs
 from agent_eval_schema.inference_tables.stages import convert_logged
-from agent_eval_schema.inference_tables.summary import existing_counts
 from agent_eval_schema.io.spark import Stream, named
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.checked_batch import VERDICT
@@ -96,7 +96,7 @@ EXISTING_PARTS = 1 << 62
 
 
 def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
-    """A batch of so many lines; values that are not arrays are in the first of them, those that are absent in none."""
+    """A batch of `lines` lines; values that are not arrays are in the first of them, those that are absent in none."""
     cells = [(given.get(f.name), f.type) for f in schema]
     arrays = [c if isinstance(c, pa.Array) else pa.array([c, *[None] * (lines - 1)], kind) for c, kind in cells]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -114,7 +114,7 @@ def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
-            work = _made_existing if is_existing(rows) else _made
+            work = _built_existing if is_existing(rows) else _built
             made = work(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook, schema)
             yield _in_first(BUILT, made, rows.num_rows)
 
@@ -158,7 +158,7 @@ def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
     return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
 
 
-def _made_existing(
+def _built_existing(
     rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
 ) -> dict[str, bytes]:
     """The result of a batch of rows of the dataset that is extended: the columns of BUILT."""
@@ -168,7 +168,7 @@ def _made_existing(
     return {**_packed(finished, counts, schema), "updates": pack(changed, "lz4")}
 
 
-def _made(
+def _built(
     rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
 ) -> dict[str, bytes]:
     """The result of a batch of converted rows: the columns of BUILT."""

@@ -23,7 +23,8 @@ from agent_eval_schema.cells.arrow import filtered, strings
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
 from agent_eval_schema.inference_tables.finish.finish import finish_batch, finish_existing
-from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook
+from agent_eval_schema.inference_tables.finish.redact import DEFAULT
+from agent_eval_schema.inference_tables.options import Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
@@ -97,10 +98,13 @@ def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
-    work, columns = WorkFolder(job.folder), Expressions(_expressions(job.plan), job.plan.sql_columns)
+    plan = job.plan
+    expressions = {"selected": (plan.where, "BOOLEAN"), "stratum": (plan.stratum_sql, "VARCHAR")}
+    wanted = {name: (sql, kind) for name, (sql, kind) in expressions.items() if sql}
+    work, columns = WorkFolder(job.folder), Expressions(wanted, plan.sql_columns)
     for part, batch in _parts(source, job):
         if not work.has(part):
-            rows, stratum = convert_logged(batch, job.plan, columns.over(batch))
+            rows, stratum = convert_logged(batch, plan, columns.over(batch))
             work.commit(part, rows, stratum)
         yield part.unit, batch.num_rows
 
@@ -112,11 +116,6 @@ def _parts(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBa
         return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.path, share))
     units = enumerate(source.batches())
     return ((PartKey(unit, 0), batch) for unit, batch in units if unit % job.workers == job.worker)
-
-
-def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
-    found = {"selected": (plan.where, "BOOLEAN"), "stratum": (plan.stratum_sql, "VARCHAR")}
-    return {name: (sql, kind) for name, (sql, kind) in found.items() if sql}
 
 
 def convert_logged(

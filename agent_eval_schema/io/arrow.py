@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import filtered, plain_values, to_values
+from agent_eval_schema.cells.arrow import filtered, plain_values, to_values, unchanged
 from agent_eval_schema.cells.batch import is_json_column, repeated, without_marks
 from agent_eval_schema.cells.sizes import batch_bytes
 from agent_eval_schema.io.source import Source, rows_per_batch
@@ -66,15 +66,15 @@ def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> lis
     if (field.metadata or {}).get(b"cells") == b"canonical":
         return [None if v is None else [_entry(c) for c in v] for v in values]
     plain = plain_values(field.type)
-    return [plain(v) for v in values]
+    return values if plain is unchanged else [plain(v) for v in values]
 
 
 def _entry(cell: dict[str, Any]) -> dict[str, Any]:
     """A document or a call as Python has it: with its input as an object, and its other keys among its own."""
     others = cell.pop(OTHER_KEYS, None)
     if "tool_input" in cell:
-        given = cell["tool_input"]
-        cell["tool_input"] = {} if given is None else jsontext.decode(given)
+        text = cell["tool_input"]
+        cell["tool_input"] = {} if text is None else jsontext.decode(text)
     return {**cell, **jsontext.decode(others)} if others else cell
 
 

@@ -224,18 +224,17 @@ def require_local_place(path: str) -> None:
 def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | None]) -> None:
     """Raise EvalSetError now, rather than after the work, if an input or another output would be overwritten. Both are
     paths by the names that they have for the user."""
-    seen = {_real(file): name for name, path in read.items() if path and path != STDIN for file in _all_of(path)}
+    seen: dict[str, str] = {}
+    for name, path in read.items():
+        if path and path != STDIN:
+            files = [] if is_url(path) or "\0" in path else files_of(path)
+            seen |= {_real(file): name for file in [path, *files]}
     for name, path in written.items():
         if path and path != STDIN:
             real = _real(path)
             if real in seen:
                 raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
             seen[real] = name
-
-
-def _all_of(path: str) -> list[str]:
-    """What a name means, and the files in it."""
-    return [path] if is_url(path) or "\0" in path else [path, *files_of(path)]
 
 
 def _real(path: str) -> str:

@@ -174,12 +174,11 @@ def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
             lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
         rows.append(record.fields if problem is None else [""] * len(header))
     places = {n: c for c, n in reversed(list(enumerate(header)))}
-    columns = {n: (_texts(row[places[n]] for row in rows), False) for n in dict.fromkeys(header)}
+    columns = {
+        name: (pa.array([row[places[name]] or None for row in rows], pa.string()), False)
+        for name in dict.fromkeys(header)
+    }
     return make_batch(columns, problems, len(rows), lines)
-
-
-def _texts(cells: Iterable[str]) -> pa.Array:
-    return pa.array([c or None for c in cells], pa.string())
 
 
 def record_problem(header: list[str], record: Record) -> Finding | None:
@@ -214,7 +213,7 @@ class Formulas:
         self.count = 0
         self._first = ""
 
-    def look_at(self, name: str, cells: Sequence[str | None], start: int) -> None:
+    def count_in(self, name: str, cells: Sequence[str | None], start: int) -> None:
         """Count those of a column, whose first cell is in this row; the column's name is a cell too."""
         found = [i for i, cell in enumerate(cells) if cell and cell[0] in _FORMULA_SIGNS and is_formula(cell)]
         if found and not self._first:
@@ -246,9 +245,9 @@ def formulas_in(path: str) -> Formulas:
     found, start = Formulas(), 0
     for header, records in csv_chunks(path):
         if not start:
-            found.look_at("", header, -1)
+            found.count_in("", header, -1)
         for c, name in enumerate(header):
-            found.look_at(name, [r.fields[c] if c < len(r.fields) else None for r in records], start)
+            found.count_in(name, [r.fields[c] if c < len(r.fields) else None for r in records], start)
         start += len(records)
     return found
 
@@ -256,7 +255,7 @@ def formulas_in(path: str) -> Formulas:
 def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, formulas: Formulas | None = None) -> int:
     """Texts as they are, anything else as JSON; an absent cell is empty. What a spreadsheet would run is counted."""
     count, formulas = 0, formulas or Formulas()
-    formulas.look_at("", schema.names, -1)
+    formulas.count_in("", schema.names, -1)
     with creating(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text)
@@ -264,7 +263,7 @@ def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, f
         for batch in batches:
             columns = [_csv_cells(batch, n) for n in schema.names]
             for name, cells in zip(schema.names, columns, strict=True):
-                formulas.look_at(name, cells, count)
+                formulas.count_in(name, cells, count)
             writer.writerows(zip(*columns, strict=True))
             count += batch.num_rows
         text.flush()
@@ -298,13 +297,13 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
             break
         yield _text_bytes(header.text)
     comma = _separator(path)
-    given = [n.strip() for n in header.fields]
-    names = [renames.get(n, n) for n in given]
+    written = [n.strip() for n in header.fields]
+    names = [renames.get(n, n) for n in written]
     # where a column moves into one that is there, its fields move too
-    moves = {given.index(w): given.index(r) for w, r in renames.items() if w in given and r in given}
+    moves = {written.index(w): written.index(r) for w, r in renames.items() if w in written and r in written}
     kept = [i for i in range(len(names)) if i not in moves]
     place = {names[i]: i for i in reversed(kept)}
-    new = {i: renames[n] for i, n in enumerate(given) if n in renames}
+    new = {i: renames[n] for i, n in enumerate(written) if n in renames}
     yield _text_bytes(_record_text(header, new, kept, comma) if renames else header.text)
     for record in records:
         cells = next(edits) if record.fields or record.error else {}
@@ -312,12 +311,10 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
             yield _text_bytes(record.text)
             continue
         fields = {r: record.fields[r] or record.fields[w] for w, r in moves.items()}
-        fields |= {place[name]: _field_text(value) for name, value in cells.items()}
+        for name, value in cells.items():
+            text = value if isinstance(value, str) else jsontext.write_exactly(value)
+            fields[place[name]] = "" if value is None else text
         yield _text_bytes(_record_text(record, fields, kept, comma))
-
-
-def _field_text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else jsontext.write_exactly(value)
 
 
 def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: str) -> str:
@@ -326,18 +323,13 @@ def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: st
     texts = _FIELDS[comma].findall(text)
     for i, field in new.items():
         if field != record.fields[i]:
-            texts[i] = _in_quotes(field, texts[i], comma)
+            quote = texts[i].startswith('"') or any(sign in field for sign in (comma, '"', "\r", "\n"))
+            texts[i] = '"' + field.replace('"', '""') + '"' if quote else field
     return comma.join(texts[i] for i in kept) + record.text[len(text) :]
 
 
 _FIELDS = {comma: re.compile(rf'(?:^|{comma})("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", "\t")}
 """The fields of a record as they are in its text."""
-
-
-def _in_quotes(field: str, given: str, comma: str) -> str:
-    """The text of a field that takes the place of another one."""
-    plain = not given.startswith('"') and not any(sign in field for sign in (comma, '"', "\r", "\n"))
-    return field if plain else '"' + field.replace('"', '""') + '"'
 
 
 def _text_bytes(text: str) -> bytes:

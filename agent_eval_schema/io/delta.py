@@ -69,7 +69,7 @@ def open_table(name: str) -> DeltaTable:
     folder, version = folder_of(name)
     _require_plain_name(folder)
     deltalake = _deltalake()
-    with _told(name):
+    with _reporting_errors(name):
         try:
             table: DeltaTable = deltalake.DeltaTable(folder, version=version)
         except deltalake.exceptions.DeltaError as error:  # whose message mentions segments of its log
@@ -86,7 +86,7 @@ def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
     Memory holds a row group of one file, whatever the size of the table. Raises EvalSetError if a file cannot be read.
     """
     query = "SELECT * FROM t"
-    with _told(_name(table)):
+    with _reporting_errors(_name(table)):
         head = list(_query(table, f"{query} LIMIT {HEAD_ROWS}", HEAD_ROWS))
         size = sum(b.nbytes for b in head) / max(sum(b.num_rows for b in head), 1)
         yield from _query(table, query, rows_per_batch(size))
@@ -148,7 +148,7 @@ def _require_files(name: str, folder: str, table: DeltaTable) -> None:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _reporting_errors(name: str) -> Iterator[None]:
     """An error of delta-rs as one line: its own errors continue with the place in its code."""
     from deltalake.exceptions import DeltaError
 

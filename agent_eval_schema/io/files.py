@@ -34,7 +34,7 @@ from agent_eval_schema.io.parquet import (
     parquet_rows,
     parquet_shares,
 )
-from agent_eval_schema.io.parts import Batches, Lines, Parts, lines_of, said_by_folders
+from agent_eval_schema.io.parts import Batches, Lines, Parts, columns_of_folders, lines_of
 from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, kind_of, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.streams import Position, opened
@@ -90,7 +90,7 @@ def _open_files(path: str) -> Source:
     by_file = [parquet_columns(path)] if is_parquet else [read.columns(file) for file in files]
     twice = () if is_parquet else tuple(dict.fromkeys(name for names in by_file for name in repeated(names)))
     if any(by_file) and not is_parquet:
-        by_file.append([name for file in files for name in said_by_folders(path, file)])
+        by_file.append([name for file in files for name in columns_of_folders(path, file)])
     return Source(
         kind=kind,
         batches=(lambda: parquet_batches(path, position)) if is_parquet else parts.batches,
@@ -137,9 +137,8 @@ def _require_utf8_family(path: str, kind: str) -> None:
 
 def same_form(path: str, other: str) -> bool:
     """Whether two names are those of files of one form."""
-    ending, theirs = ending_of(path), ending_of(other)
-    known = ending in KINDS and theirs in KINDS and (ending == ".tsv") == (theirs == ".tsv")
-    return known and KINDS[ending] == KINDS[theirs]
+    one, two = ending_of(path), ending_of(other)
+    return one in KINDS and KINDS[one] == KINDS.get(two) and (one == ".tsv") == (two == ".tsv")
 
 
 def _any_columns(_: str) -> list[str]:

@@ -56,8 +56,8 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[ElementP
     while not closed:
         before = window.text(end, at)
         if window.byte(at) in (b"", b"]"):
-            said = "expected another element of the array" + ("" if window.byte(at) else ", the file ends")
-            yield ElementPart(before, window.rest(at).strip(), said)
+            problem = "expected another element of the array" + ("" if window.byte(at) else ", the file ends")
+            yield ElementPart(before, window.rest(at).strip(), problem)
             return
         end = window.end_of_value(at)
         yield ElementPart(before, window.text(at, end))
@@ -68,8 +68,8 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[ElementP
         if byte == b",":
             at = window.skip_blanks(at + 1)
         elif not closed:
-            said = "expected a comma or the end of the array" + ("" if byte else ", the file ends")
-            yield ElementPart(window.text(end, at), window.rest(at).strip(), said)
+            problem = "expected a comma or the end of the array" + ("" if byte else ", the file ends")
+            yield ElementPart(window.text(end, at), window.rest(at).strip(), problem)
             return
     before, rest = window.text(end, at + 1), window.rest(at + 1)
     text = rest.strip()
@@ -164,7 +164,7 @@ _STRING_PART = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 
 
 def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """A JSON array, a row a line."""
+    """Write a JSON array, one row per line."""
     lines = f"{path}.lines"
     try:
         count = write_jsonl(lines, batches, schema)

@@ -1,4 +1,4 @@
-"""JSON Lines, one object a line → batches; each cell keeps its JSON text: nothing is parsed twice."""
+"""JSON Lines, one object per line → batches; each cell keeps its JSON text: nothing is parsed twice."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from msgspec import Raw
 
 from agent_eval_schema.cells.batch import is_json_column, make_batch
+from agent_eval_schema.cells.depth import deep_texts
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.json_cells import repeated_keys, replaced_cells
@@ -18,8 +19,10 @@ from agent_eval_schema.io.source import is_full
 from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import columns, reading
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.schema import are_canonical
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import TooDeep
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import byte_name
 
@@ -53,21 +56,27 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
     problems: Notes = {}
     lines: dict[int, str] = {}
     styles = set[tuple[int, int]]()
+    deep = frozenset(deep_texts([text for text, _, _ in objects], MAX_DEPTH + 1))  # a row is one level above its cells
     for at, (text, where, problem) in enumerate(objects):
         row: dict[str, Raw] = {}
         try:
             if problem:
                 raise _NoRow(problem)
+            if at in deep:
+                raise TooDeep
             text.isascii() or text.decode()
             row = _decode_object(text)
             style = len(row), len(text) - len(jsontext.encode(row))  # what the text has beside its keys and values
             if style not in styles:  # else rows of as many keys that are written alike had none twice
                 if repeated := repeated_keys(text):
                     lines[at] = text.decode()
-                    problems[at] = [_repeated(where, *found) for found in repeated.items()]
+                    problems[at] = [
+                        Finding(columns.REPEATED_KEY, f"{where}: expected `{key}` once, got it {times} times", key)
+                        for key, times in repeated.items()
+                    ]
                 else:
                     styles.add(style)
-        except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
+        except (ValueError, _NoRow) as error:
             problems[at] = [_row_problem(text, where, error)]
             lines[at] = text.decode("utf-8", "replace")
         for name, raw in row.items():
@@ -80,8 +89,8 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
             for column in cells.values():
                 if len(column) == at:
                     column.append(None)
-    columns = {n: (pa.array(column, pa.binary()).cast(pa.string()), True) for n, column in cells.items()}
-    return make_batch(columns, problems, len(objects), lines)
+    arrays = {n: (pa.array(column, pa.binary()).cast(pa.string()), True) for n, column in cells.items()}
+    return make_batch(arrays, problems, len(objects), lines)
 
 
 def jsonl_line_numbers(path: str) -> Iterator[int]:
@@ -118,10 +127,6 @@ class _NoRow(Exception):
     pass
 
 
-def _repeated(where: str, key: str, count: int) -> Finding:
-    return Finding(columns.REPEATED_KEY, f"{where}: expected `{key}` once, got it {count} times", key)
-
-
 def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
     """Why a line is not a row, with its number (and the byte in it)."""
     if isinstance(error, _NoRow):
@@ -129,6 +134,9 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
     if isinstance(error, UnicodeDecodeError):
         byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
         return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8, got {byte}")
+    if isinstance(error, TooDeep):
+        message = f"{where}: expected cells of at most {MAX_DEPTH} levels, got one nested too deep to read"
+        return Finding(reading.TOO_DEEP, message)
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
         rule = reading.MALFORMED_ROW if value.rule is reading.MALFORMED_JSON else value.rule
@@ -147,8 +155,8 @@ def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
             keys = [jsontext.encode(n) + b":" for n in names]
             columns = [_json_texts(batch, n) for n in names]
             for cells in zip(*columns, strict=True):
-                given = [k + (c or b"null") for k, c in zip(keys, cells, strict=True) if c is not None or whole]
-                file.write(b"{" + b",".join(given) + b"}\n")
+                pairs = [k + (c or b"null") for k, c in zip(keys, cells, strict=True) if c is not None or whole]
+                file.write(b"{" + b",".join(pairs) + b"}\n")
                 whole = False
             count += batch.num_rows
     return count

@@ -1,4 +1,8 @@
-"""Outputs that one run at a time may write: next to each is a lock file, which the system frees when its owner ends."""
+"""Outputs that one run at a time may write: next to each is a lock file, which the system frees when its owner ends.
+
+Not `filelock`: it leaves the lock file behind, and where flock is missing it waits for a file that a killed run leaves;
+a checkpoint file is locked itself, which needs `lock_file` anyway.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,17 @@ from agent_eval_schema.runtime.signals import TEMPORARY
 
 
 @contextmanager
-def held_alone(paths: Iterable[str | None]) -> Iterator[None]:
+def sole_writer(paths: Iterable[str | None]) -> Iterator[None]:
     """Write these files, or folders, as the only run that does. Raises EvalSetError if another one is at it."""
     with ExitStack() as stack:
         for path in paths:
             if path:
-                stack.enter_context(_held(path))
+                stack.enter_context(_lock_beside(path))
         yield
 
 
 @contextmanager
-def _held(path: str) -> Iterator[None]:
+def _lock_beside(path: str) -> Iterator[None]:
     folder, name = os.path.split(os.path.realpath(path))
     lock = os.path.join(folder, f".{name}.lock")
     try:

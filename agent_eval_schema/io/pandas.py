@@ -105,16 +105,16 @@ def _timestamps(series: pd.Series[Any]) -> pa.Array:
     return naive.cast(pa.timestamp(naive.type.unit, "UTC"))
 
 
-def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, made: Collection[str] = frozenset()) -> pd.DataFrame:
+def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, added: Collection[str] = frozenset()) -> pd.DataFrame:
     """Normalized rows as a frame with the index of the source, if that is a frame: objects in cells are Python objects,
-    absent is None (or NA in numbers). All columns but the canonical ones and those that a format `made` are the
+    absent is None (or NA in numbers). All columns except the canonical ones and those that a format `added` are the
     source's own."""
 
     import pandas as pd
 
     kinds, columns = to_columns(batches)
-    ours = {*COLUMNS, *made}
-    frame = pd.DataFrame({n: _column(n, columns[n], kind, None if n in ours else source) for n, kind in kinds.items()})
+    own = {*COLUMNS, *added}
+    frame = pd.DataFrame({n: _column(n, columns[n], kind, None if n in own else source) for n, kind in kinds.items()})
     if source.index is not None:
         frame.index = source.index
     return frame
@@ -133,11 +133,11 @@ def canonical_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def _column(name: str, values: list[Any], kind: pa.DataType, source: Source | None) -> Any:
     import pandas as pd
 
-    given = None if source is None or source.original is None else source.original(name)
-    if given is None:
+    original = None if source is None or source.original is None else source.original(name)
+    if original is None:
         return _series(values, kind)
     # passed through unchanged, its dtype too
-    return given.reset_index(drop=True) if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
+    return original.reset_index(drop=True) if isinstance(original, pd.Series) else pd.Series(original, dtype="object")
 
 
 def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
@@ -153,7 +153,7 @@ def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
 
 
 def issues_frame(found: list[Issue]) -> pd.DataFrame:
-    """Issues as a frame, a line each."""
+    """Issues as a frame, one line per issue."""
 
     import pandas as pd
 
@@ -164,8 +164,8 @@ def issues_frame(found: list[Issue]) -> pd.DataFrame:
     return frame
 
 
-def with_rows_made(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]]) -> Source:
-    """The source with rows that are made of its own, whose number and places they do not have."""
+def with_new_rows(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]]) -> Source:
+    """The source with rows that are computed from its own, whose number and places they do not have."""
     return replace(
         source,
         batches=batches,

@@ -19,7 +19,7 @@ from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
 from agent_eval_schema.cells.sizes import cut, joined
 from agent_eval_schema.io.arrow import fitted
-from agent_eval_schema.io.parts import said_by_folders, with_said
+from agent_eval_schema.io.parts import columns_of_folders, with_constants
 from agent_eval_schema.io.places import files_of
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_batch
 from agent_eval_schema.io.streams import CHUNK, Position
@@ -35,7 +35,7 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
 
     # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
     with (
-        _told(path),
+        _reporting_errors(path),
         open(path, "rb") as file,
         pq.ParquetFile(file, buffer_size=CHUNK, pre_buffer=False) as table,
     ):
@@ -43,7 +43,7 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _reporting_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, UnicodeError, pa.ArrowException) as error:  # the names of columns are not UTF-8
@@ -57,20 +57,18 @@ class _File(NamedTuple):
 
     name: str
     table: pq.ParquetFile
-    said: dict[str, str | None]
+    constants: dict[str, str | None]
     step: int
 
     def batches(self, group: int | None = None) -> Iterator[pa.RecordBatch]:
         """The batches of a row group, which are of one size unless their cells are large, or of all."""
-        groups, step = (None, self.step) if group is None else ([group], self._even_step(group))
-        with _told(self.name):  # a page is decoded when it is asked for
+        groups, step = None, self.step
+        if group is not None:  # batches of one size, without a small one at the end
+            rows: int = max(self.table.metadata.row_group(group).num_rows, 1)
+            groups, step = [group], math.ceil(rows / math.ceil(rows / self.step))
+        with _reporting_errors(self.name):  # a page is decoded when it is asked for
             for batch in decoded(self.table, step, groups):
-                yield with_said(without_marks(batch), self.said)
-
-    def _even_step(self, group: int) -> int:
-        """As many batches as the step makes of a row group, without a small one at the end."""
-        rows: int = max(self.table.metadata.row_group(group).num_rows, 1)
-        return math.ceil(rows / math.ceil(rows / self.step))
+                yield with_constants(without_marks(batch), self.constants)
 
 
 FEW_ROWS = 256
@@ -80,8 +78,8 @@ FEW_ROWS = 256
 def decoded(
     table: pq.ParquetFile, step: int, groups: list[int] | None = None, columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of about so many, or fewer if they are large. How large they are is not known before: a page
-    may hold a text once for many rows. So a few are decoded at once."""
+    """The rows in batches of about `step` rows, or fewer if they are large. Their size is not known before: a page may
+    hold a text once for many rows. So a few are decoded at once."""
     if not table.num_row_groups:  # which is an error in older versions of pyarrow
         return
     # Each batch has the whole dictionary of a column that stays encoded: hundreds of small ones take long.
@@ -94,9 +92,9 @@ def decoded(
 def _files(path: str) -> Iterator[_File]:
     for name in files_of(path):
         with _parquet(name) as table:
-            # asked once: the metadata of a file of many groups takes longer to go through than one of them
+            # computed once: the metadata of a file of many groups takes longer to go through than one of them
             step = rows_per_batch(sum(_sizes(table)) / max(table.metadata.num_rows, 1))
-            yield _File(name, table, said_by_folders(path, name), step)
+            yield _File(name, table, columns_of_folders(path, name), step)
 
 
 def _sizes(table: pq.ParquetFile) -> list[int]:
@@ -112,7 +110,9 @@ def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.
         any_rows |= file.table.metadata.num_rows > 0
         yield from file.batches()
     if not any_rows:
-        yield with_said(without_marks(pa.RecordBatch.from_pylist([], schema=file.table.schema_arrow)), file.said)
+        yield with_constants(
+            without_marks(pa.RecordBatch.from_pylist([], schema=file.table.schema_arrow)), file.constants
+        )
 
 
 def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -141,7 +141,7 @@ def parquet_columns(path: str) -> list[str]:
     """The columns of a file; of a folder or glob, those of all its files."""
     if os.path.isfile(path):
         return [n for file in _files(path) for n in file.table.schema_arrow.names]
-    return list(dict.fromkeys(n for file in _files(path) for n in [*file.table.schema_arrow.names, *file.said]))
+    return list(dict.fromkeys(n for file in _files(path) for n in [*file.table.schema_arrow.names, *file.constants]))
 
 
 def parquet_rows(path: str) -> int:
@@ -151,8 +151,8 @@ def parquet_rows(path: str) -> int:
 
 def parquet_metadata(path: str) -> dict[bytes, bytes]:
     """The metadata of the schema of a file; for a folder, that which all of its files have."""
-    said = [(file.table.schema_arrow.metadata or {}).items() for file in _files(path)]
-    return dict(set(said[0]).intersection(*said)) if said else {}
+    by_file = [(file.table.schema_arrow.metadata or {}).items() for file in _files(path)]
+    return dict(set(by_file[0]).intersection(*by_file)) if by_file else {}
 
 
 def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
@@ -201,16 +201,16 @@ of an evaluation dataset: small groups would make memory grow with the file."""
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in tables of that size; none of them is copied for it."""
-    held: list[pa.Table] = []
+    group: list[pa.Table] = []
     size = 0
     for table in tables:
-        held.append(table)
+        group.append(table)
         size += table.nbytes
         if size >= GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held, size = [], 0
-    if held:
-        yield pa.concat_tables(held)
+            yield pa.concat_tables(group)
+            group, size = [], 0
+    if group:
+        yield pa.concat_tables(group)
 
 
 _PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}

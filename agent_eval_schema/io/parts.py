@@ -37,10 +37,10 @@ class Parts:
         end = 0
         for i, file in enumerate(self.files):
             self._at, self._position = i, Position()
-            said = said_by_folders(self._path, file)
+            columns = columns_of_folders(self._path, file)
             for batch in self._read(file, self._position):
                 end += batch.num_rows
-                yield with_said(batch, said)
+                yield with_constants(batch, columns)
             if i == len(self._ends):
                 self._ends.append(end)
 
@@ -72,11 +72,11 @@ class Parts:
         for row in rows:
             if (found := self.place(row)) is not None:
                 wanted.setdefault(found[0], {})[found[1]] = row
-        made: dict[int, int] = {}
-        for file, those in wanted.items():
-            for number, line in lines_of(read, file, those).items():
-                made[those[number]] = Line.of(file, line)
-        return made
+        lines: dict[int, int] = {}
+        for file, rows_of_file in wanted.items():
+            for number, line in lines_of(read, file, rows_of_file).items():
+                lines[rows_of_file[number]] = Line.of(file, line)
+        return lines
 
 
 def lines_of(read: Lines, path: str, rows: Iterable[int]) -> dict[int, int]:
@@ -97,7 +97,7 @@ def _seen_from(path: str, file: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # columns in the names of folders
-def said_by_folders(path: str, file: str) -> dict[str, str | None]:
+def columns_of_folders(path: str, file: str) -> dict[str, str | None]:
     """The columns in the names of folders: `day=2025-11-03`."""
     pairs = [part.partition("=") for part in _seen_from(path, file).split("/")[:-1]]
     return {unquote(n): None if v == _NULL else unquote(v) for n, equals, v in pairs if n and equals}
@@ -106,9 +106,9 @@ def said_by_folders(path: str, file: str) -> dict[str, str | None]:
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def with_said(batch: pa.RecordBatch, said: dict[str, str | None]) -> pa.RecordBatch:
+def with_constants(batch: pa.RecordBatch, columns: dict[str, str | None]) -> pa.RecordBatch:
     """The batch with these columns, each of one value."""
-    for name, value in said.items():
+    for name, value in columns.items():
         if name not in batch.schema.names:
             cells = pa.array([value], pa.string()).take(pa.array(np.zeros(batch.num_rows, np.int32)))
             batch = batch.append_column(name, cells)

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import strings
 from agent_eval_schema.cells.batch import make_batch, repeated
-from agent_eval_schema.cells.cells import infinite_told
+from agent_eval_schema.cells.cells import with_infinite
+from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding
@@ -67,8 +68,21 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
                 texts.append(None)
                 problems.setdefault(i, []).append(_cell_problem(name, value, error))
             else:  # only passed through: any text suffices
-                texts.append(_encode(visible(value) if isinstance(value, str) else describe(value)))
-    return strings(texts), True
+                texts.append(_in_words(value))
+    array = strings(texts)
+    if deep := frozenset(deep_cells(array)):
+        for i, value in enumerate(values):
+            if i in deep and name in READ_COLUMNS:
+                texts[i] = None
+                problems.setdefault(i, []).append(_too_deep(name, value))
+            elif i in deep:
+                texts[i] = _in_words(value)
+        array = strings(texts)
+    return array, True
+
+
+def _in_words(value: Any) -> bytes:
+    return _encode(visible(value) if isinstance(value, str) else describe(value))
 
 
 def _json_text(value: Any, is_read: bool) -> bytes | str:
@@ -79,7 +93,7 @@ def _json_text(value: Any, is_read: bool) -> bytes | str:
         return _encode(value.to_json())  # a live Trace: its fields are not those of its JSON
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return "Infinity"  # which is not JSON, and is reported
-    return infinite_told(value, _encode(value), _plain) if is_read else _encode(value)
+    return with_infinite(value, _encode(value), _plain) if is_read else _encode(value)
 
 
 def is_absent(value: Any) -> bool:
@@ -126,12 +140,15 @@ def _cell_problem(name: str, value: Any, error: Exception) -> Finding:
         return Finding(reading.NOT_UTF8, f"expected UTF-8, got {byte}", name)
     if isinstance(error, UnicodeError):
         return Finding(reading.LONE_SURROGATE, "text with a lone surrogate", name)
-    if isinstance(error, RecursionError):
-        return Finding(
-            reading.TOO_DEEP, f"expected a value of ordinary depth, got {describe(value)} nested too deep", name
-        )
+    if isinstance(error, RecursionError):  # an object that holds itself, or is deeper than the encoder goes
+        return _too_deep(name, value)
     why = visible(error_text(error))[:200]
     return Finding(reading.UNREADABLE_CELL, f"expected plain data, got {describe(value)}: {why}", name)
+
+
+def _too_deep(name: str, value: Any) -> Finding:
+    message = f"expected at most {reading.MAX_DEPTH} levels of lists and objects, got {describe(value)} nested too deep"
+    return Finding(reading.TOO_DEEP, message, name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -154,8 +171,8 @@ def from_list(rows: list[Any]) -> Source:
 
     def original(name: str) -> list[Any] | None:
         same = labels().get(name)
-        given = (_as_mapping(row) or {} for row in rows)
-        return same and [next((row[label] for label in same if label in row), None) for row in given]
+        objects = (_as_mapping(row) or {} for row in rows)
+        return same and [next((row[label] for label in same if label in row), None) for row in objects]
 
     keys = dict.fromkeys(k for row in rows if isinstance(row, Mapping) for k in row)
     names = tuple(map(column_name, keys))
@@ -175,14 +192,15 @@ def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
     problems: Notes = {}
     objects = []
     for i, row in enumerate(rows):
-        given = _as_mapping(row)
-        if given is None:
+        values = _as_mapping(row)
+        if values is None:
             problems[i] = [Finding(reading.NOT_A_ROW, f"expected an object with columns, got {describe(row)}")]
-        objects.append(given or {})
+        objects.append(values or {})
     keys: dict[str, Any] = {}  # in the order in which they come up; of two labels that read the same the first
     for row in objects:
         for key in row:
-            keys.setdefault(column_name(key), key)
+            if key not in keys:
+                keys.setdefault(column_name(key), key)
     columns = {n: encode_cells([row.get(k) for row in objects], n, problems) for n, k in keys.items()}
     return make_batch(columns, problems, len(rows))
 

@@ -24,13 +24,14 @@ def fetch_url(url: str, path: str) -> None:
     """Copy a file to `path`, or the files of a folder or glob into a folder of that name. Raises EvalSetError if they
     cannot be read, or the package that reads them is not installed."""
     store, place = _store(url)
+    protocols = (store.protocol,) if isinstance(store.protocol, str) else store.protocol
     try:
         if is_glob(url):
             found = {name: name.rpartition("/")[2] for name in sorted(store.glob(place)) if not store.isdir(name)}
             if len({*found.values()}) < len(found):
                 different = "expected files of different names: two of one name are in different folders"
                 raise EvalSetError(f"{without_secrets(url)}: {different}")
-        elif _is_file(store, place):
+        elif "http" in protocols or not store.isdir(place):  # a missing name is opened, for the driver's own error
             _copy(store, place, path)
             return
         else:
@@ -45,13 +46,6 @@ def fetch_url(url: str, path: str) -> None:
         raise
     except Exception as error:  # drivers raise exceptions of any type
         raise _failed(url, "read", error) from error
-
-
-def _is_file(store: Any, place: str) -> bool:
-    """Whether a place is to be read as a file. A web server has no folders; a name that does not exist is opened, for
-    the driver's own error."""
-    protocols = (store.protocol,) if isinstance(store.protocol, str) else store.protocol
-    return "http" in protocols or not store.isdir(place)
 
 
 def _in_folder(store: Any, place: str) -> dict[str, str]:

@@ -34,8 +34,8 @@ HEAD_START_BYTES = 128 << 20
 
 
 HEAD_ROWS = 64
-"""What is known of the data before they are read is known from so many rows, whatever the size of the batches: remarks
-on them, and their columns where each row may bring columns of its own."""
+"""The number of rows that determine what is known before the data is read, whatever the size of the batches: remarks
+on the data, and its columns where each row may have columns of its own."""
 
 
 class Batches:
@@ -54,7 +54,7 @@ class Batches:
         self._quotes = True
 
     def head(self) -> pa.RecordBatch | None:
-        """The first batch, None if there is none."""
+        """The first batch, None if there is no row."""
         if not self._is_ahead():
             self._read_ahead()
         return self._head[0] if self._head else None
@@ -121,59 +121,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     """An input that has been opened.
 
     It is returned by `traces_from_store` and is an input of `validate_eval_set` and of the other functions that take
-    data.
-
-    Attributes
-    ----------
-    kind : str
-        The kind of container, such as `"pandas"` or `"jsonl"`.
-    batches : callable
-        A function that returns an iterator of the rows as `pyarrow.RecordBatch`.
-    take : callable
-        A function that returns the rows where a bool array is True, in the same kind of container and with their
-        original cells.
-    name : str or None
-        The name of the file or table; None for data in memory.
-    path : str or None
-        The local path of the file (of a URL: of its copy); None for data in memory.
-    columns : tuple of str or None
-        The names of all columns; None if they are not known before the rows are read.
-    metadata : mapping of bytes to bytes or None
-        The metadata of an Arrow schema.
-    nests : bool
-        Whether a cell can hold an object, so that an object as a string is reported.
-    repeated_columns : tuple of str
-        The names that several columns have.
-    original : callable or None
-        A function that returns a column of data in memory with its original cells.
-    index : pandas.Index or None
-        The index of a DataFrame.
-    shares : callable or None
-        A function that returns the batches of a part of a file with parts larger than batches.
-    fixed : bool
-        Whether fixes were applied. The batches then differ from the file, so one process reads them.
-    renamed : tuple of (str, str)
-        The columns that a fix renamed.
-    lines : callable or None
-        A function that returns the lines of a file on which rows begin.
-    read_share : callable or None
-        A function from the number of rows that were read to the fraction of the data that was read, None if unknown.
-    stored_bytes : int or None
-        The size of a table of several files, in bytes.
-    remote : Remote or None
-        The cluster that has the rows; they are validated there.
-    in_order : bool
-        Whether a batch depends on the batches before it, so one process reads all rows.
-    vary : bool or None
-        Whether each row can have columns of its own. None becomes True for a list and for JSON files.
-    remarks : tuple of Finding
-        Issues of the data as a whole.
-    state : FileState or None
-        The state of the file when it was opened.
-    files : tuple of str
-        The file of each row, if there are several.
-    file_of : callable or None
-        A function that returns the file of a row, of a folder or glob of files.
+    data. It has no public attributes.
 
     See Also
     --------
@@ -182,37 +130,39 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     Examples
     --------
     >>> import mlflow
-    >>> from agent_eval_schema import traces_from_store
+    >>> from agent_eval_schema import traces_from_store, validate_eval_set
     >>> experiment = mlflow.set_experiment("docs.Source")
+    >>> with mlflow.start_span("agent"):
+    ...     pass
     >>> source = traces_from_store("docs.Source")
-    >>> sum(batch.num_rows for batch in source.batches())
-    0
+    >>> validate_eval_set(source).row_count
+    1
     """
 
-    kind: str
+    kind: str  # of container, such as "pandas" or "jsonl"
     batches: Callable[[], Iterator[pa.RecordBatch]]
-    take: Callable[[np.ndarray[Any, Any]], Any]
-    name: str | None = None
-    path: str | None = None
-    columns: tuple[str, ...] | None = None
-    metadata: Mapping[bytes, bytes] | None = None
-    nests: bool = True
+    take: Callable[[np.ndarray[Any, Any]], Any]  # the rows of a mask, in the same kind of container, with their cells
+    name: str | None = None  # of the file or table; None for data in memory
+    path: str | None = None  # of the local file (of a URL: of its copy)
+    columns: tuple[str, ...] | None = None  # None if they are not known before the rows are read
+    metadata: Mapping[bytes, bytes] | None = None  # of an Arrow schema
+    nests: bool = True  # whether a cell can hold an object, so that an object as a string is reported
     repeated_columns: tuple[str, ...] = ()
-    original: Callable[[str], Any] | None = None
-    index: Any = None
-    shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
-    fixed: bool = False
-    renamed: tuple[tuple[str, str], ...] = ()
-    lines: Callable[[Iterable[int]], dict[int, int]] | None = None
-    read_share: Callable[[int], float | None] | None = None
-    stored_bytes: int | None = None
-    remote: Remote | None = None
-    in_order: bool = False
-    vary: bool | None = None
-    remarks: tuple[Finding, ...] = ()
-    state: FileState | None = None
-    files: tuple[str, ...] = ()
-    file_of: Callable[[int], str | None] | None = None
+    original: Callable[[str], Any] | None = None  # a column of data in memory with its original cells
+    index: Any = None  # of a DataFrame
+    shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None  # of a file with parts above batches
+    fixed: bool = False  # the batches differ from the file, so one process reads them
+    renamed: tuple[tuple[str, str], ...] = ()  # by a fix
+    lines: Callable[[Iterable[int]], dict[int, int]] | None = None  # of the file on which rows begin
+    read_share: Callable[[int], float | None] | None = None  # the share of the data that so many rows are
+    stored_bytes: int | None = None  # of a table of several files
+    remote: Remote | None = None  # the cluster that has the rows; they are validated there
+    in_order: bool = False  # a batch depends on those before it, so one process reads all rows
+    vary: bool | None = None  # whether each row can have columns of its own (None: of a list and of JSON files)
+    remarks: tuple[Finding, ...] = ()  # issues of the data as a whole
+    state: FileState | None = None  # of the file when it was opened
+    files: tuple[str, ...] = ()  # the file of each row, if there are several
+    file_of: Callable[[int], str | None] | None = None  # the file of a row, of a folder or glob
 
     def __post_init__(self) -> None:
         if self.vary is None:
@@ -248,68 +198,18 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
         return self.batches.head()
 
     def column_names(self) -> list[str]:
-        """Return the names of the columns.
-
-        Returns
-        -------
-        list of str
-            All columns; if each row can have columns of its own, at least those of the first rows.
-
-        Examples
-        --------
-        >>> import mlflow
-        >>> from agent_eval_schema import traces_from_store
-        >>> experiment = mlflow.set_experiment("docs.Source.column_names")
-        >>> with mlflow.start_span("agent"):
-        ...     pass
-        >>> traces_from_store("docs.Source.column_names").column_names()
-        ['trace']
-        """
+        """The names of all columns; if each row can have columns of its own, at least those of the first rows."""
         if self.columns is not None:
             return list(dict.fromkeys(self.columns))
         head = self.head()
         return [] if head is None else column_names(head.schema)
 
     def is_canonical(self) -> bool:
-        """Return whether the rows are normalized already.
-
-        Returns
-        -------
-        bool
-            True for the output of `normalize_eval_set`.
-
-        Examples
-        --------
-        >>> import mlflow
-        >>> from agent_eval_schema import traces_from_store
-        >>> experiment = mlflow.set_experiment("docs.Source.is_canonical")
-        >>> traces_from_store("docs.Source.is_canonical").is_canonical()
-        False
-        """
+        """Whether the rows are normalized already."""
         return are_canonical(self.column_names(), self.metadata)
 
     def quoting(self, values: bool) -> Source:
-        """Return the source with or without cell values in its issues.
-
-        Parameters
-        ----------
-        values : bool
-            If False, issues of reading contain no cell values.
-
-        Returns
-        -------
-        Source
-            This source if `values` is True, otherwise a copy.
-
-        Examples
-        --------
-        >>> import mlflow
-        >>> from agent_eval_schema import traces_from_store
-        >>> experiment = mlflow.set_experiment("docs.Source.quoting")
-        >>> source = traces_from_store("docs.Source.quoting")
-        >>> source.quoting(True) is source
-        True
-        """
+        """The source with or without cell values in its issues."""
         if values:
             return self
         batches, shares = self.batches, self.shares
@@ -422,8 +322,8 @@ def worth_workers(size: float) -> int:
     the number)."""
     if not sys.executable or size < WORTH_IT:  # no interpreter: Python is embedded
         return 1
-    given = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
-    return max(int(given), 1) if given.isdecimal() else _cores()
+    jobs = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
+    return max(int(jobs), 1) if jobs.isdecimal() else _cores()
 
 
 def _cores() -> int:

@@ -1,9 +1,9 @@
 """A Spark DataFrame is checked where it is: the kernel runs on the executors, validation results come back.
 
     spark_validate(df)       df ──mapInArrow(check_batch)──▶ results, one line per row
-    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed results ──▶ the driver's ReportBuilder ──▶ Report
+    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed results ──▶ the driver's CheckedRun ──▶ Report
 
-No row is collected. The driver fetches what a ReportBuilder needs: a few bytes per row, packed, a partition at a time.
+No row is collected. The driver fetches what a CheckedRun counts: a few bytes per row, packed, a partition at a time.
 Data that a Report reads later (`rows`, excerpts of cells) is streamed; `valid` and `invalid` are DataFrames.
 
 The package must be installed where the executors run. Works with the API of Spark 3.5, and so with 4.x and Connect.
@@ -87,7 +87,7 @@ class OnSpark:
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
     def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
-        with held(in_python(self._df, partial(_messages, work, self._names), "message binary")) as messages:
+        with kept_until_read(in_python(self._df, partial(_messages, work, self._names), "message binary")) as messages:
             for row in messages.toLocalIterator():
                 yield unpack(row[0])
 
@@ -128,7 +128,7 @@ def lists_filled(df: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def held(df: DataFrame) -> Iterator[DataFrame]:
+def kept_until_read(df: DataFrame) -> Iterator[DataFrame]:
     """The DataFrame, computed on all executors at once and kept until it has been read: partitions that are fetched in
     turn would be computed in turn. Where nothing can be kept (serverless compute) they are."""
     from pyspark.errors import PySparkException
@@ -159,7 +159,7 @@ def persisted(df: DataFrame, on_disk: bool = False) -> DataFrame:
         return df
 
 
-def let_go(df: DataFrame) -> None:
+def unpersist(df: DataFrame) -> None:
     from pyspark.errors import PySparkException
 
     with suppress(PySparkException):  # serverless compute has kept nothing

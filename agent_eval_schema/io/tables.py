@@ -91,16 +91,13 @@ def _to_hugging_face(table: pa.Table) -> Any:
     return Dataset(table)
 
 
-def _from_duckdb(relation: Any) -> pa.Table:
-    return pa.table(relation) if _exchanges(relation) else relation.arrow()  # DuckDB 1.0 has no stream
-
-
 _KINDS = (
     _Kind("pyarrow", "Table", lambda table: table, lambda table: table),
     _Kind("pyarrow", "RecordBatch", lambda batch: pa.Table.from_batches([batch]), one_batch),
     _Kind("pyarrow", "RecordBatchReader", lambda reader: reader.read_all(), pa.Table.to_reader),
     _Kind("polars", "DataFrame", _from_polars, _to_polars),
     _Kind("polars", "LazyFrame", lambda f: _from_polars(f.collect()), lambda table: _to_polars(table).lazy()),
-    _Kind("duckdb", "DuckDBPyRelation", _from_duckdb, _to_duckdb),
+    # DuckDB 1.0 has no stream
+    _Kind("duckdb", "DuckDBPyRelation", lambda r: pa.table(r) if _exchanges(r) else r.arrow(), _to_duckdb),
     _Kind("datasets", "Dataset", lambda dataset: dataset.with_format("arrow")[:], _to_hugging_face),
 )

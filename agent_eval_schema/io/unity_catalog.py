@@ -65,15 +65,16 @@ def quoted(name: str) -> str:
 def _connection(name: str) -> dict[str, str]:
     """How to reach the warehouse, from the environment variables of Databricks' own tools."""
     host = _setting("DATABRICKS_SERVER_HOSTNAME", "DATABRICKS_HOST").removeprefix("https://").strip("/")
-    path = _setting("DATABRICKS_HTTP_PATH") or _path_of_warehouse()
+    warehouse = _setting("DATABRICKS_WAREHOUSE_ID")
+    path = _setting("DATABRICKS_HTTP_PATH") or (f"/sql/1.0/warehouses/{warehouse}" if warehouse else "")
     found = {  # each with the variables that may have it
         "server_hostname": (host, "DATABRICKS_HOST"),
         "http_path": (path, "DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID"),
         "access_token": (_setting("DATABRICKS_TOKEN"), "DATABRICKS_TOKEN"),
     }
-    if lacking := [variables for value, variables in found.values() if not value]:
+    if unset := [variables for value, variables in found.values() if not value]:
         raise EvalSetError(
-            f"{name}: no such file; to read it as a table of Unity Catalog, set {', '.join(lacking)} (of a SQL "
+            f"{name}: no such file; to read it as a table of Unity Catalog, set {', '.join(unset)} (of a SQL "
             "warehouse), or start a Spark session"
         )
     return {key: value for key, (value, _) in found.items()}
@@ -81,8 +82,3 @@ def _connection(name: str) -> dict[str, str]:
 
 def _setting(*names: str) -> str:
     return next((value for name in names if (value := os.environ.get(name, ""))), "")
-
-
-def _path_of_warehouse() -> str:
-    warehouse = _setting("DATABRICKS_WAREHOUSE_ID")
-    return f"/sql/1.0/warehouses/{warehouse}" if warehouse else ""

@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.depth import STAND_IN, TooDeep
 from agent_eval_schema.text.visible import visible
 
-_DEEPEST = 100
 _MOST_COPIES = 20
 """An alias refers to its anchor; the factor by which aliases may enlarge a file."""
 
 
 def yaml_rows(data: bytes) -> list[tuple[bytes, str]]:
-    """The JSON texts of the rows in a YAML text; of what cannot be read the text itself, and why."""
+    """The JSON texts of the rows in a YAML text; of what cannot be read the text itself, and why. For a text that is
+    nested too deep there is JSON that is so, too."""
     try:
-        rows = [row for document in _documents(data) for row in _listed(document)]
+        documents = _documents(data)
+        rows = [row for d in documents for row in (d.value if d.id == "sequence" else [d])]
         budget = [_MOST_COPIES * len(data) + 1000]
         return [(_json(row, budget, 0).encode(), "") for row in rows]
+    except TooDeep:
+        return [(STAND_IN.encode(), "")]
     except _Unreadable as error:
         return [(data, str(error))]
 
@@ -43,28 +49,38 @@ def _documents(data: bytes) -> list[Any]:
     except ImportError as error:
         raise missing("ces", "PyYAML 6", error) from error
     try:
-        text = data.decode("utf-8-sig")
-        found = list(yaml.compose_all(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
+        text, loader = data.decode("utf-8-sig"), getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+        if len(text) > MAX_DEPTH:
+            _require_shallow(yaml.parse(text, Loader=loader))
+        found = list(yaml.compose_all(text, Loader=loader))
     except UnicodeDecodeError as error:
         raise _Unreadable(f"expected UTF-8, got another byte at {error.start}") from error
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark is not None else ""
         raise _Unreadable(f"{line}expected YAML: {visible(str(error.problem or error.context))}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise _Unreadable(f"expected YAML: {visible(str(error).partition(chr(10))[0])}") from error
     return [document for document in found if document is not None]
 
 
-def _listed(document: Any) -> list[Any]:
-    return list(document.value) if document.id == "sequence" else [document]
+def _require_shallow(events: Iterable[Any]) -> None:
+    """Reject a stream whose rows are nested too deep, before a parser recurses in it."""
+    depth = 0
+    for event in events:
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")  # of streams, documents, lists and objects
+        if depth > _MOST_LEVELS:
+            raise TooDeep
+
+
+_MOST_LEVELS = MAX_DEPTH + 4
+"""A cell is in a row, that maybe in a list, and that in a document of a stream."""
 
 
 def _json(node: Any, budget: list[int], depth: int) -> str:
     """The JSON text of a node."""
-    if depth > _DEEPEST:
-        raise _Unreadable(
-            f"line {node.start_mark.line + 1}: expected a value of ordinary depth, got one nested too deep"
-        )
+    if depth > MAX_DEPTH and node.id != "scalar":  # the row itself is one level more than its cells
+        raise TooDeep
     if node.id == "sequence":
         text = "[" + ",".join(_json(item, budget, depth + 1) for item in node.value) + "]"
     elif node.id == "mapping":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from agent_eval_schema.metrics import response, retrieval, tool_calls
+from agent_eval_schema.metrics import answers, tool_calls
 from agent_eval_schema.metrics.catalog import FAILURE, TOOL_CALL_NEEDS
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
@@ -36,7 +36,7 @@ class Definition(NamedTuple):
 Documents = Sequence[Document]
 
 
-def _by_uri(metric: Callable[[retrieval.Uris, retrieval.Uris], float]) -> Callable[[Documents, Documents], float]:
+def _by_uri(metric: Callable[[answers.Uris, answers.Uris], float]) -> Callable[[Documents, Documents], float]:
     return lambda found, wanted: metric([d.doc_uri for d in found], [d.doc_uri for d in wanted])
 
 
@@ -50,13 +50,13 @@ _NO_TRAJECTORY = 'a trajectory is empty, which has no score unless empty="define
 _NO_CALL = "reference_trajectory is empty: no call is expected"
 
 DEFINITIONS: dict[str, Definition] = {
-    "exact_match": Definition(*_TEXTS, response.exact_match),
-    "bleu": Definition(*_TEXTS, response.bleu),
-    "rouge_1": Definition(*_TEXTS, response.rouge_1),
-    "rouge_l": Definition(*_TEXTS, response.rouge_l),
-    "rouge_l_sum": Definition(*_TEXTS, response.rouge_l_sum),
-    "document_recall": Definition(*_DOCUMENTS, _by_uri(retrieval.document_recall), _NO_RECALL),
-    "document_precision": Definition(*_DOCUMENTS, _by_uri(retrieval.document_precision), _NO_PRECISION),
+    "exact_match": Definition(*_TEXTS, answers.exact_match),
+    "bleu": Definition(*_TEXTS, answers.bleu),
+    "rouge_1": Definition(*_TEXTS, answers.rouge_1),
+    "rouge_l": Definition(*_TEXTS, answers.rouge_l),
+    "rouge_l_sum": Definition(*_TEXTS, answers.rouge_l_sum),
+    "document_recall": Definition(*_DOCUMENTS, _by_uri(answers.document_recall), _NO_RECALL),
+    "document_precision": Definition(*_DOCUMENTS, _by_uri(answers.document_precision), _NO_PRECISION),
     **{name: Definition(_BOTH, _BOTH, partial(score_trajectory, name), _NO_TRAJECTORY) for name in TRAJECTORY_METRICS},
     SINGLE_TOOL_USE: Definition(_BOTH[:1], _BOTH[:1], single_tool_use, _NO_TRAJECTORY),
     "tool_invocation": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_invocation, _NO_CALL),

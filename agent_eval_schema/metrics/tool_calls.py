@@ -4,11 +4,12 @@
     actual     book(id) · find(city)                toolOrderedInvocationScore    … in the expected order: 1/2
                                                     parameterCorrectnessScore     per expected call: 1/2 and 1
 
-Source: seed 001 (TurnReplayResult, ToolInvocationResult, ToolMatchingSettings). Where it is silent: a tool that is
-expected twice must be called twice; parameters are correct if they are equal as JSON values; an expected call is
-compared with a call of the same tool, one to one, so that calls that are equal meet; one that no call is left for
-scores 0, and one that expects no parameters 1. No expected calls: no score (NaN). Calls beyond the expected ones fail
-the turn, not an expectation, and a tool that is called more often than expected is one.
+Source: TurnReplayResult, ToolInvocationResult and ToolMatchingSettings of the REST reference
+(https://docs.cloud.google.com/customer-engagement-ai/conversational-agents/ps/reference/rest/v1beta/). Where it states
+nothing: a tool that is expected twice must be called twice; parameters are correct if they are equal as JSON values; an
+expected call is compared with a call of the same tool, one to one, so that calls that are equal meet; one that no call
+is left for scores 0, and one that expects no parameters 1. No expected calls: no score (NaN). Calls beyond the expected
+ones fail the turn, not an expectation, and a tool that is called more often than expected is one.
 """
 
 from __future__ import annotations

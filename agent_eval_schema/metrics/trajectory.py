@@ -6,7 +6,8 @@ Two calls are the same if their names are, and their inputs are as JSON values: 
     predicted   search(q) · search(q) · book(id)    →   0 0 1
     reference   search(q) · book(id) · pay()        →   0 1 2
 
-`call_ids` numbers a whole batch at once. Sources: seed 002, and trajectories.md where it is silent.
+`call_ids` numbers a whole batch at once. Source:
+https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.profile.leakage import TRUTH
+from agent_eval_schema.profile.profile_summary import NextStep, ProfileSummary, short_name
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.profile.summary import NextStep, ProfileSummary
-from agent_eval_schema.render.profile.words import short
 
 MOST_STEPS = 7
 """Steps that are reported, at most."""
@@ -64,13 +63,12 @@ def _duplicates(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
         kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
         text = f"{_share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
         yield NextStep(repeated / found.rows, text, f"agent-eval-schema profile {file} --write-distinct OUT")
-    if found.conflict_count:
-        rows = f"{plural(found.conflict_count, 'row')} {_verb(found.conflict_count, 'asks', 'ask')}"
+    if count := found.conflict_count:
         text = (
-            f"{rows} the same as an earlier one and {_verb(found.conflict_count, 'expects', 'expect')} another answer."
+            f"{plural(count, 'row')} {_verb(count, 'has', 'have')} the request of an earlier one and "
+            f"{_verb(count, 'expects', 'expect')} another answer."
         )
-        gain = found.conflict_count / found.rows
-        yield NextStep(gain, text, f"agent-eval-schema validate {file} --select AE902")
+        yield NextStep(count / summary.rows, text, f"agent-eval-schema validate {file} --select AE902")
 
 
 def _leaks(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
@@ -89,7 +87,7 @@ def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
     worst = max(weak, key=lambda p: (p.half_width or 0.0, p.metric))
     width, rows = round(100 * (worst.half_width or 0.0)), worst.rows_needed or (0,)
     supported = [p.half_width for p in summary.power if p.rows and p.unit == "points"]
-    which = f"{short(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points"
+    which = f"{short_name(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points"
     if worst.rows == summary.valid and {p.half_width for p in known} == {worst.half_width}:
         every = " for each metric" if len(supported) == len(known) > 1 else ""
         which = f"The dataset has {plural(worst.rows, 'row')}: ± {width} points{every}"
@@ -102,7 +100,7 @@ def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Ite
     if open_:
         alike = Counter((s.unlock_rows, s.unlock) for s in open_)
         rows, unlock = max(alike, key=lambda k: (k[0] * alike[k], k))
-        enabled = [short(s.metric) for s in open_ if (s.unlock_rows, s.unlock) == (rows, unlock)]
+        enabled = [short_name(s.metric) for s in open_ if (s.unlock_rows, s.unlock) == (rows, unlock)]
         what = enabled[0] if len(enabled) == 1 else plural(len(enabled), "metric")
         text = f"{unlock} in {plural(rows, 'more row')} would enable {what} there."
         command = f"agent-eval-schema metrics {file} --system {summary.system}"

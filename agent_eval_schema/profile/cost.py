@@ -10,8 +10,8 @@ from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.options import Options
+from agent_eval_schema.profile.profile_summary import Cost, MetricCost
 from agent_eval_schema.profile.tokens import BYTES_PER_TOKEN, USUAL, tokens_of
-from agent_eval_schema.render.profile.summary import Cost, MetricCost
 
 READ_BY = {
     "request": "request",

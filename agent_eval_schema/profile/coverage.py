@@ -11,8 +11,7 @@ import numpy as np
 
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.profile.summary import (
+from agent_eval_schema.profile.profile_summary import (
     Balance,
     Breakdown,
     Cluster,
@@ -23,6 +22,7 @@ from agent_eval_schema.render.profile.summary import (
     RowExample,
     ToolCoverage,
 )
+from agent_eval_schema.render.phrases import plural
 
 LISTED = 20
 """Values that are listed, the most frequent ones first."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.similarity.near import first_of_each, repeats
+from agent_eval_schema.similarity.near import repeats
 
 GROUPS = 20
 """Groups that are listed, the largest first."""
@@ -30,7 +30,7 @@ class Repeats(Struct, frozen=True):
 
     @property
     def exact_rows(self) -> Array:
-        """The rows that repeat an earlier question word for word."""
+        """The rows that repeat an earlier question."""
         return np.flatnonzero(self.exact != np.arange(len(self.exact)))
 
     @property
@@ -56,12 +56,3 @@ def find_repeats(facts: Facts, threshold: float) -> Repeats:
     exact = facts.array("exact")
     asked = facts.valid & (exact != 0)
     return Repeats(asked, *repeats(exact, asked, *facts.shingles, threshold))
-
-
-def find_conflicts(facts: Facts, repeats: Repeats) -> list[tuple[int, int]]:
-    """Rows that ask the same, word for word, and expect something else: each with the first such row."""
-    truths = facts.array("truth")
-    given = np.flatnonzero(repeats.asked & (truths != 0))
-    firsts = first_of_each(repeats.exact.astype(np.uint64), np.isin(np.arange(len(truths)), given))
-    differ = given[truths[given] != truths[firsts[given]]]
-    return list(zip(firsts[differ].tolist(), differ.tolist(), strict=True))

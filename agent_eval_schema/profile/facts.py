@@ -16,24 +16,24 @@ from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.profile.row_facts import NAMES, TEXTS, column_of, fact, fact_batch
 from agent_eval_schema.profile.traced import EARLIER_MESSAGE, SYSTEM_PROMPT
-from agent_eval_schema.rules.dataset import REPEATED_REQUEST_ID
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.report_builder import ReportBuilder
+from agent_eval_schema.validation.report import Report
 
 PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_length" for name in TEXTS))
 DAY = 86_400 * 1_000_000
 
 
 class Facts:
-    """What is known of the rows of a source. Arrays have one entry per row; counts are of valid rows. `format` is that
-    of the data, of which the plan reads the rows."""
+    """What is known of the rows that a run checks. Arrays have one entry per row; counts are of valid rows. `format` is
+    that of the data, of which the plan reads the rows."""
 
-    def __init__(self, source: Source, plan: Plan, documents: frozenset[str] | None) -> None:
-        self.source, self.plan = source, plan
-        self.format = plan.format
-        self.builder = ReportBuilder(plan.codes, plan.outputs, source, values=plan.values, origins=plan.origins)
+    def __init__(self, run: CheckedRun, documents: frozenset[str] | None) -> None:
+        self.run, self.source, self.plan = run, run.source, run.plan
+        self.format = run.plan.format
+        self.row_count = 0
         self._columns: dict[str, list[Array]] = {name: [] for name in (*PER_ROW, "truth", "id")}
         self._shingles: list[Array] = []
         self._sizes: list[Array] = []
@@ -44,17 +44,12 @@ class Facts:
         self.guideline_rows = self.unknown_documents = 0
         self.has_documents = documents is not None
         self._documents = None if documents is None else pa.array(sorted(documents), pa.string())
-        self._repeated = 0
 
     def add(self, facts: pa.RecordBatch) -> None:
         """Take in the facts of the next rows."""
-        start = self.builder.row_count
-        self.builder.add(facts)
+        start = self.row_count
+        self.row_count += facts.num_rows
         valid = np.asarray(verdict(facts, "valid")).astype(bool)
-        rows = self.builder.compared_rows[self._repeated :]
-        for row, code in zip(rows, self.builder.compared_codes[self._repeated :], strict=True):
-            valid[row - start] &= code != REPEATED_REQUEST_ID.code
-        self._repeated += len(rows)
         for name in PER_ROW:
             self._columns[name].append(column_of(facts, name).copy())
         self._columns["truth"].append(np.asarray(verdict(facts, "truth_hash").fill_null(0)).copy())
@@ -100,17 +95,18 @@ class Facts:
             end += len(part)
         return flat, bounds(sizes)
 
-    @property
-    def row_count(self) -> int:
-        return self.builder.row_count
+    @cached_property
+    def report(self) -> Report:
+        """The validation report, when all rows were added."""
+        return Report(self.run)
 
     @property
     def valid(self) -> Array:
-        return self.builder.valid
+        return self.run.builder.valid
 
     @cached_property
     def masks(self) -> Array:
-        return self.builder.masks
+        return self.run.builder.masks
 
     def clusters(self) -> Array:
         """A number per row; rows of one session, or without one of one expected document, have the same."""
@@ -139,13 +135,12 @@ def gather(
 ) -> Facts:
     """The facts of all rows of a source, made where the rows are. With a list of documents, rows that expect another
     one are counted; with a tokenizer the tokens of the texts are, else their bytes."""
-    facts = Facts(source, plan, documents)
-    work = partial(fact_batch, plan=plan, texts=texts, tokenizer=tokenizer)
+    run = CheckedRun(source, plan, check=partial(fact_batch, texts=texts, tokenizer=tokenizer))
+    facts = Facts(run, documents)
     with progress(source.read_share, screen) as so_far:
-        for batch in source.remote.map(work) if source.remote is not None else map(work, source.batches()):
+        for batch in run.batches():
             facts.add(batch)
             so_far.add(batch.num_rows)
-    facts.builder.finish()
     return facts
 
 
@@ -157,8 +152,8 @@ def _taken(parts: list[Array]) -> Iterator[Array]:
 
 
 def _repeats(hashes: Array) -> bool:
-    given = hashes[hashes != 0]
-    return len(np.unique(given)) < len(given)
+    present = hashes[hashes != 0]
+    return len(np.unique(present)) < len(present)
 
 
 def _filled(lists: pa.Array) -> int:

@@ -12,14 +12,14 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts, gather
+from agent_eval_schema.similarity.characters import normalized
 from agent_eval_schema.similarity.near import near_groups
-from agent_eval_schema.similarity.shingles import Shingled, normalized, shingled
+from agent_eval_schema.similarity.shingles import Shingled, shingled
 from agent_eval_schema.validation.plan import make_plan
 
 SAME, NEAR, TRUTH = "the same question", "a near duplicate of the question", "the ground truth"
@@ -56,11 +56,10 @@ def _open(one: Any, place: int) -> Other:
     name = os.fspath(one) if isinstance(one, str | os.PathLike) else f"against[{place}]"
     if isinstance(one, str | os.PathLike) and ending_of(name) in TEXT_FILES:
         text = read_bytes(name).decode("utf-8", "replace")
-        return Other(name, normalized([text])[0].as_py(), shingled(text.splitlines()))
+        return Other(name, normalized([text])[0], shingled(text.splitlines()))
     source = open_source(one, "against")
     name = STDIN_NAME if source.name == STDIN_NAME else name
-    plan = make_plan(source, "auto", "generated")
-    facts = gather(find_format(plan.format).prepare(source), plan)
+    facts = gather(source, make_plan(source, "auto", "generated"))
     shingles, ends = facts.shingles
     exact = np.where(facts.valid, facts.array("exact"), 0)
     return Other(name, None, Shingled(exact, facts.array("words"), shingles, ends))

@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
-from agent_eval_schema.formats.registry import InputFormat, find_format
+from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.source import rows_where, schema_of
 from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
@@ -27,14 +27,14 @@ from agent_eval_schema.metrics.support import System
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.leakage import open_others
 from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options
-from agent_eval_schema.profile.summarize import Findings, find, summarize
+from agent_eval_schema.profile.profile_blocks import profile_document
+from agent_eval_schema.profile.profile_summary import ProfileSummary
+from agent_eval_schema.profile.summarize import ProfileFindings, find, summarize
 from agent_eval_schema.profile.tokens import tokenizer_at_hand
+from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.profile.html import profile_inline, profile_page
-from agent_eval_schema.render.profile.summary import ProfileSummary
-from agent_eval_schema.render.profile.text import profile_text
-from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.render.printable import Savable, as_page, as_text
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.text.choices import path_of, require_bool
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
@@ -75,7 +75,7 @@ def profile_eval_set(
         Datasets, prompts and texts in which the questions and the ground truth should not be. Files with the extension
         `.txt`, `.md`, `.prompt`, `.jinja` or `.j2` are read as text, all others as datasets.
     past : result, DataFrame, path, sequence of these, or None, default None
-        Earlier results on this dataset: an `EvalResult`, an `EvaluationResult`, a file that one of them wrote or saved
+        Earlier results on this dataset: an `EvalResult`, a file that one of them wrote or saved
         as JSON, or a table with columns such as `document_recall/value`. Mean, spread and correlations are measured
         from them; None assumes them.
     documents : iterable of str, path, or None, default None
@@ -195,7 +195,6 @@ def build_profile(
     if plan.format in CES_FORMATS:
         source = turns_of(source, plan.format)
         plan = make_plan(source, "databricks", outputs, values=values)
-    source = find_format(plan.format).prepare(source).quoting(values)
     if options.tokenizer is None:
         options = replace(options, tokenizer=tokenizer_at_hand(source))
     texts = tuple(other.text for other in others if other.text is not None)
@@ -219,13 +218,15 @@ NUMBERS = ("design_effect", "effective_rows", "mean", "deviation", "half_width",
 NEEDED = ("rows_for_5", "rows_for_3", "rows_for_1")
 
 
-class Profile(Saved):  # numpydoc ignore=PR01
+class Profile(Savable):  # numpydoc ignore=PR01
     """What an evaluation dataset can show: size, duplicates, leakage, coverage and cost.
 
     `print(profile)` shows it as text; a notebook shows it as HTML.
 
     Attributes
     ----------
+    report : Report
+        The validation report of the dataset; of files of Google Customer Engagement Suite, of their turns.
     summary : ProfileSummary
         All numbers and examples, as plain values; the reports are drawn from it.
 
@@ -241,8 +242,9 @@ class Profile(Saved):  # numpydoc ignore=PR01
     1
     """
 
-    def __init__(self, facts: Facts, findings: Findings, options: Options) -> None:
+    def __init__(self, facts: Facts, findings: ProfileFindings, options: Options) -> None:
         self._facts, self._findings = facts, findings
+        self.report = facts.report
         self.summary: ProfileSummary = summarize(facts, findings, options)
 
     @property
@@ -253,7 +255,7 @@ class Profile(Saved):  # numpydoc ignore=PR01
         -------
         dict of str to int
             The keys are `rows`, `valid`, `invalid`, `distinct` (questions), `exact_duplicates`, `near_duplicates`,
-            `conflicts` (same question, other ground truth) and `leaked` (rows with a leak).
+            `conflicts` (AE902: same request, other ground truth) and `leaked` (rows with a leak).
 
         Examples
         --------
@@ -385,7 +387,7 @@ class Profile(Saved):  # numpydoc ignore=PR01
         >>> "distinct" in profile_eval_set([{"request": "Hi"}] * 2).to_text(width=80)
         True
         """
-        return profile_text(self.summary, color=color, width=width)
+        return as_text(self._document(), color=color, width=width)
 
     def to_json(self) -> str:
         """Return the profile as JSON.
@@ -418,10 +420,10 @@ class Profile(Saved):  # numpydoc ignore=PR01
         >>> profile_eval_set([{"request": "Hi"}]).to_html().startswith("<!doctype html>")
         True
         """
-        return profile_page(self.summary)
+        return as_page(self._document())
 
-    def _repr_html_(self) -> str:
-        return profile_inline(self.summary)
+    def _document(self) -> Document:
+        return profile_document(self.summary)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write the distinct rows to a file.

@@ -21,8 +21,8 @@ from agent_eval_schema.cells.arrow import is_text, list_array
 from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.profile.tokens import lengths
 from agent_eval_schema.profile.traced import Traced, read_trace, tool_names
-from agent_eval_schema.similarity.questions import compared, messages_of, question_text
-from agent_eval_schema.similarity.shingles import contained
+from agent_eval_schema.similarity.questions import beside_questions, messages_of, question_text
+from agent_eval_schema.similarity.shingles import contained, shingled
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of
@@ -39,7 +39,7 @@ NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "ur
 
 FACTS = pa.schema(
     [
-        ("exact", pa.uint64()),  # the hash of the question's words, 0 if there is none
+        ("exact", pa.uint64()),  # the hash of the question, 0 if there is none
         ("words", pa.int64()),
         ("shingles", pa.list_(pa.uint32())),
         ("script", pa.string()),
@@ -111,7 +111,7 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
     traced = _traced(rows, truths)
     guidelines = [_guidelines(g) for g in rows.texts("guidelines")]
     expected = rows.parts("expected_retrieved_context", "doc_uri")
-    of = compared(questions, inputs)
+    of = shingled(questions, beside_questions(chats, questions, inputs))
     strings = partial(pa.array, type=STRINGS)
     yield pa.array(of.exact)
     yield pa.array(of.words)
@@ -235,11 +235,11 @@ def _moment(value: Any) -> int | None:
 def _found(questions: list[str], truths: list[list[str]], texts: Sequence[str]) -> list[list[int] | None]:
     if not texts:
         return [None] * len(questions)
-    asked = contained(questions, texts)
+    in_questions = contained(questions, texts)
     expected = [contained(parts, texts) for parts in truths]
     return [
         [*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})]
-        for at, others in zip(asked, expected, strict=True)
+        for at, others in zip(in_questions, expected, strict=True)
     ]
 
 

@@ -22,7 +22,7 @@ from agent_eval_schema.profile.power import (
     rows_needed,
     smallest_difference,
 )
-from agent_eval_schema.render.profile.summary import Assumptions, MetricPower
+from agent_eval_schema.profile.profile_summary import Assumptions, MetricPower
 
 POINTS = (0.05, 0.03, 0.01)
 """The differences for which the rows are given."""

@@ -13,15 +13,13 @@ from agent_eval_schema.metrics.support import metrics_of, support_of
 from agent_eval_schema.profile.advice import next_steps
 from agent_eval_schema.profile.cost import estimate
 from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
-from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_conflicts, find_repeats
+from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_repeats
 from agent_eval_schema.profile.examples import EXAMPLES, read_examples
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
 from agent_eval_schema.profile.options import Options
 from agent_eval_schema.profile.past import PastScores, read_past
-from agent_eval_schema.profile.size import Sizing
-from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.profile.summary import (
+from agent_eval_schema.profile.profile_summary import (
     Assumptions,
     DuplicateGroup,
     Duplicates,
@@ -29,10 +27,12 @@ from agent_eval_schema.render.profile.summary import (
     ProfileSummary,
     RowExample,
 )
+from agent_eval_schema.profile.size import Sizing
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
 
 
-class Findings(Struct, frozen=True):
+class ProfileFindings(Struct, frozen=True):
     """What was found on the rows."""
 
     repeats: Repeats
@@ -42,19 +42,19 @@ class Findings(Struct, frozen=True):
     past: list[PastScores]
 
 
-def find(facts: Facts, others: Sequence[Other], past: Any, options: Options) -> Findings:
+def find(facts: Facts, others: Sequence[Other], past: Any, options: Options) -> ProfileFindings:
     """What the facts show."""
     repeats = find_repeats(facts, options.near)
-    return Findings(
+    return ProfileFindings(
         repeats,
-        find_conflicts(facts, repeats),
+        facts.run.builder.conflicts,
         list(find_leaks(facts, repeats, others, options.near)),
         tuple(other.name for other in others),
         read_past(past, facts),
     )
 
 
-def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSummary:
+def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> ProfileSummary:
     """The numbers and examples of a profile."""
     metrics = metrics_of(options.system_of(facts.plan.format))
     groups, clustered = findings.repeats.groups(), cluster_rows(findings.repeats) if facts.plan.values else []
@@ -82,14 +82,14 @@ def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSumm
         cover(facts, options.min_rows, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
         estimate(facts, metrics, options),
-        PAYLOAD_TABLE.code in facts.builder.counts,
+        PAYLOAD_TABLE.code in facts.report.counts,
     )
-    masks, rows = facts.builder.valid_masks, facts.row_count
+    masks, rows = facts.run.builder.valid_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
     return replace(summary, next_steps=next_steps(summary, support))
 
 
-def _shown(groups: list[Any], findings: Findings, clustered: list[int], truth: int | None) -> Iterable[int]:
+def _shown(groups: list[Any], findings: ProfileFindings, clustered: list[int], truth: int | None) -> Iterable[int]:
     """The rows that a profile shows."""
     yield from clustered
     yield from () if truth is None else (truth,)
@@ -117,11 +117,11 @@ def _notes(facts: Facts, valid: int) -> Iterable[str]:
         yield "No row has ground truth: correctness cannot be scored."
     unasked = int(np.count_nonzero(facts.valid & (facts.array("exact") == 0)))
     if unasked:
-        yield f"{plural(unasked, 'valid row')} without words in the question: not compared."
+        yield f"{plural(unasked, 'valid row')} without a question: not compared."
 
 
 def _duplicates(
-    findings: Findings, groups: list[Any], examples: Mapping[int, RowExample], threshold: float
+    findings: ProfileFindings, groups: list[Any], examples: Mapping[int, RowExample], threshold: float
 ) -> Duplicates:
     repeats = findings.repeats
     made = [

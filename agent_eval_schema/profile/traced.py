@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from agent_eval_schema.similarity.characters import normalized
 from agent_eval_schema.similarity.questions import content_text
-from agent_eval_schema.similarity.shingles import contained, normalized
+from agent_eval_schema.similarity.shingles import contained
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.reading import Reading, attributes
 from agent_eval_schema.traces.spans import NOTHING, Trace, value_of
@@ -44,10 +46,10 @@ def read_trace(text: str, truths: Sequence[str], retrieved: Sequence[str]) -> Tr
 
 
 def _place(prompts: list[dict[str, Any]], truths: Sequence[str], retrieved: Sequence[str]) -> str | None:
-    documents = normalized(retrieved).to_pylist()
+    documents = normalized(retrieved)
     hidden = [t for t, at in zip(truths, contained(truths, documents), strict=True) if not at]
     for place, texts in ((SYSTEM_PROMPT, _system(prompts)), (EARLIER_MESSAGE, _earlier(prompts))):
-        if hidden and any(contained(hidden, normalized(list(texts)).to_pylist())):
+        if hidden and any(contained(hidden, normalized(list(texts)))):
             return place
     return None
 
@@ -94,13 +96,13 @@ class _Document(Struct, gc=False):
     spans: list[_Span] = []
 
 
-_document = msgspec.json.Decoder(_Document).decode
+_document = jsontext.decoder(_Document)
 
 
 def _named_in_spans(text: str) -> list[str]:
     try:
         document = _document(text)
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         return []
     spans = [*document.spans, *(document.data.spans if document.data else ())]
     tools = [s.attributes.tools for s in spans if isinstance(s.attributes, _Attributes)]

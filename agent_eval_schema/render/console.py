@@ -6,7 +6,6 @@ import io
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -58,12 +57,12 @@ def print_more(console: Console, count: int, indent: int) -> None:
 TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Info"}
 
 
-def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
+def drawn(draw: Callable[[Console], None], color: bool, width: int | None, widest: int = 120) -> str:
     """What is drawn on a console of the given width (that of the terminal, or 100), as text."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
-        width=width or min(shutil.get_terminal_size((100, 24)).columns, 120),
+        width=width or min(shutil.get_terminal_size((100, 24)).columns, widest),
         force_terminal=color,
         force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
         color_system="standard" if color else None,
@@ -78,30 +77,35 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
     return escape_ci_commands("\n".join(lines)) + "\n"
 
 
-def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 0) -> None:
+def print_columns(
+    console: Console,
+    headings: Sequence[str] | None,
+    rows: Sequence[Sequence[Text]],
+    indent: int = 0,
+    notes: Sequence[Text] = (),
+) -> None:
     """A name and its numbers per line, aligned; where the console is too narrow, the numbers stand below the name. No
-    number is broken or cut."""
-    names = [visible(row[0]) for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(headings[1:], *(row[1:] for row in rows), strict=True)]
-    longest = max(map(cell_len, [headings[0], *names]))
-
-    def numbers(row: Sequence[str]) -> str:
-        cells = zip(row[1:], widths, strict=True)
-        return "".join(f"{' ' * (gap + width - cell_len(cell))}{cell}" for cell, width in cells)
-
+    number is broken or cut. A note is written below the rows that share it."""
+    lines = [*([[Text(visible(heading)) for heading in headings]] if headings else []), *rows]
+    if not lines:
+        return
+    longest, *widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
     room = console.width - indent - sum(widths)
     fitting = next((gap for gap in (2, 1) if longest + gap * len(widths) <= room), 0)
-    gap, margin = fitting or 2, " " * indent
-    for name, row, style in [
-        (headings[0], headings, "bold"),
-        *((name, row, "") for name, row in zip(names, rows, strict=True)),
-    ]:
+    for i, (name, *numbers) in enumerate(lines, len(rows) - len(lines)):
+        style = "bold" if i < 0 else ""
+        pairs = zip(numbers, widths, strict=True)
+        aligned = [(" " * ((fitting or 2) + width - cell.cell_len), cell) for cell, width in pairs]
+        cells = [piece for pair in aligned for piece in pair]
         if fitting:
-            name += " " * (longest - cell_len(name))
-            console.print(Text(f"{margin}{name}{numbers(row)}".rstrip(), style=style), soft_wrap=True)
+            line = Text.assemble(" " * indent, name, " " * (longest - name.cell_len), *cells, style=style)
         else:
-            console.print(Text(margin + name, style=style))
-            console.print(Text(margin + numbers(row), style=style), soft_wrap=True)
+            console.print(Padding(name, (0, 0, 0, indent), style=style))
+            line = Text.assemble(" " * indent, *cells, style=style)
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+        if notes and i >= 0 and notes[i + 1 : i + 2] != [notes[i]]:
+            console.print(Padding(Text("↳ ", style="dim").append(notes[i]), (0, 0, 0, indent + 2)))
 
 
 def print_verdict(console: Console, verdict: str, style: str, following: Iterable[NextCommand] = ()) -> None:

@@ -20,28 +20,30 @@ from agent_eval_schema.render.notebook import styled
 from agent_eval_schema.render.numbers import number, share
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def page(title: str, template: str, *styles: str, script: bool = False, **values: Any) -> str:
-    """A standalone page around a template's body; `styles` are those that it needs beside the one of all pages. With
-    `script` it has the script of the project, and its policy allows that one alone."""
+def page(title: str, body: Markup, *styles: str, script: bool = False) -> str:
+    """A standalone page; `styles` are those that it needs beside the one of all pages. With `script` it has the script
+    of the project, and its policy allows that one alone."""
     text, source = _script() if script else (Markup(""), "")
-    body = Markup(_rendered(template, page=True, **values))
-    return _rendered("page.html", title=title, style=_style(*styles), script=text, script_source=source, body=body)
+    shell = {"style": _style("style.css", *styles), "script": text, "script_source": source}
+    return str(drawn("page.html", title=title, body=body, **shell))
 
 
-def inline(template: str, *styles: str, **values: Any) -> str:
-    """The same body for the output cell of a notebook."""
-    body = styled(Markup(_rendered(template, page=False, **values)))
-    return _rendered("inline.html", style=_style(*styles, "inline.css"), body=body)
+def inline(body: Markup, *styles: str) -> str:
+    """A body for the output cell of a notebook."""
+    style = _style("style.css", *styles, "inline.css")
+    return str(drawn("inline.html", style=style, body=styled(body)))
 
 
-def _rendered(template: str, **values: Any) -> str:
-    return str(_environment().get_template(template).render(**values))
+def drawn(template: str, **values: Any) -> Markup:
+    """A template with its values."""
+    return Markup(_environment().get_template(template).render(**values))
 
 
 @lru_cache(maxsize=1)
@@ -57,12 +59,13 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.globals["version"] = __version__
-    environment.filters |= {"code": _with_code, "number": _count, "breakable": _breakable}
-    environment.filters |= {"percent": percent, "plural": plural, "share": share}
+    environment.filters |= {"code": with_code, "number": _count, "breakable": breakable}
+    environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut}
+    environment.filters["type"] = lambda value: type(value).__name__
     return environment
 
 
-def _with_code(text: str) -> Markup:
+def with_code(text: str) -> Markup:
     """`names` of a message in the typeface of code; every part is escaped by itself."""
     parts = visible(text).split("`")
     if len(parts) % 2 == 0:  # one without its partner
@@ -75,7 +78,7 @@ def _count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def _breakable(name: str) -> Markup:
+def breakable(name: str) -> Markup:
     """A long name that may be broken after its underscores and slashes."""
     return Markup("<wbr>").join(re.findall("[^_/]*[_/]|[^_/]+", visible(name)))
 
@@ -85,9 +88,8 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else visible(value)
 
 
-@lru_cache(maxsize=8)
-def _style(*more: str) -> Markup:
-    files = ("style.css", *more)
+@lru_cache(maxsize=4)
+def _style(*files: str) -> Markup:
     return Markup("".join(_environment().loader.get_source(_environment(), f)[0] for f in files))  # type: ignore[union-attr]
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from agent_eval_schema.formats.ces.review import UpdateReview, WrittenField
+from agent_eval_schema.formats.ces.update import UpdateReview, WrittenField
 from agent_eval_schema.render.console import drawn, print_more, print_signed, sides
 from agent_eval_schema.text.visible import visible
 

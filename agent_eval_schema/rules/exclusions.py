@@ -12,8 +12,8 @@ from msgspec import Struct
 
 
 class Reason(Struct, frozen=True):
-    """Why a row is excluded. `--keep` takes those that are `switchable`: others have an option of their own, or such a
-    row can be none of an evaluation dataset."""
+    """Why a row is excluded. `--include` takes those that are `switchable`: others have an option of their own, or such
+    a row can be none of an evaluation dataset."""
 
     name: str
     sentence: str
@@ -83,7 +83,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "duplicate_question",
-        "another row has the same request",
+        "another row has the same question",
         "No action needed. Build without dedupe='question' to keep every call.",
     ),
     Reason(

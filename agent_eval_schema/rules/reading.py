@@ -7,6 +7,11 @@ from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, JSON
 
 _json_rule = partial(Rule, url=JSON)
 
+MAX_DEPTH = 256
+"""The levels of lists and objects in a cell, and in JSON text inside of a cell: a count of ours, as the recursion limit
+of a parser depends on the Python and on the stack of the caller. Functions of ours that walk a value take up to three
+stack frames per level, of the thousand that Python 3.10 and 3.11 have."""
+
 INTERNAL = Rule(
     "AE001",
     "rule-failed",
@@ -46,10 +51,10 @@ TOO_DEEP = _json_rule(
     "AE004",
     "nested-too-deep",
     Severity.ERROR,
-    "A cell is nested too deeply to be parsed.",
+    f"A cell contains more than {MAX_DEPTH} levels of lists and objects.",
     why=(
         "The platform's parser stops or crashes on it. A cell this deep is usually an escaped document that was"
-        " parsed repeatedly."
+        " parsed repeatedly. The limit is the same in every kind of input and on every Python."
     ),
     hint="Flatten the value.",
     bad=({"request": "Hi", "response": "Hello", "custom_expected": "[" * 5000 + "]" * 5000},),

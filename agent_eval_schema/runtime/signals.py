@@ -103,7 +103,7 @@ def _watch(reading: int) -> None:
 
 def remove_temporary() -> None:
     """Remove all temporary files and folders that there are."""
-    import shutil  # a command that ends as it should does not wait for it
+    import shutil  # imported late: needed only when the command ends abnormally
 
     for path in list(TEMPORARY):
         with suppress(OSError):

@@ -1,15 +1,25 @@
-"""What a row asks: the text of its request, and what its inputs contain besides."""
+"""When two rows ask the same: they have the same question, or the same request.
+
+    the same question   The words are the same (characters.py) in all messages but those of the system, and so are the
+                        other parts of the messages, such as images, and the other inputs, without parameters and IDs.
+                        A profile counts it (distinct, duplicates, leaks, `--write-distinct`), and a build excludes it
+                        (`dedupe="question"`, also from the dataset that it extends).
+    the same request    Every value is the same, in all messages and all inputs; the order of keys does not count.
+                        AE902 reports it where the ground truth differs, which a profile counts as conflicts, and a diff
+                        pairs the rows that have it (validation/originals.py, diff/fingerprints.py).
+
+There is no third notion; near duplicates (near.py) are similar questions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.decoding.chat import is_parameter
-from agent_eval_schema.similarity.shingles import Shingled, shingled
 from agent_eval_schema.text import jsontext
 
 
@@ -27,6 +37,9 @@ class _Chat(Struct, gc=False):
 _chat = msgspec.json.Decoder(_Chat).decode
 
 
+_OF_SYSTEM = ("system", "developer")
+
+
 def messages_of(request: str | bytes | None) -> list[Message]:
     """The messages of a canonical request."""
     return [] if request is None else _chat(request).messages
@@ -34,7 +47,7 @@ def messages_of(request: str | bytes | None) -> list[Message]:
 
 def question_text(messages: Iterable[Message]) -> str:
     """What a row asks: its messages without those of the system."""
-    texts = [content_text(m.content) for m in messages if m.role not in ("system", "developer")]
+    texts = [content_text(m.content) for m in messages if m.role not in _OF_SYSTEM]
     return "\n".join(t for t in texts if t)
 
 
@@ -45,22 +58,26 @@ def content_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def compared(questions: Sequence[str], inputs: Sequence[str | bytes | None]) -> Shingled:
-    """What is compared of questions that were asked with these inputs."""
-    return shingled(questions, [_beside(q, i) for q, i in zip(questions, inputs, strict=True)])
+def beside_questions(
+    chats: Iterable[list[Message]], questions: Iterable[str], inputs: Iterable[str | bytes | None]
+) -> list[str | None]:
+    """What belongs to each question beside its words, as JSON text: other parts of the messages, and other inputs. The
+    same words about another document are another question."""
+    return [_beside(*row) for row in zip(chats, questions, inputs, strict=True)]
 
 
-def _beside(question: str, inputs: str | bytes | None) -> str | None:
-    """What inputs contain beside the question, as JSON text: who asks the same of another document asks another
-    question."""
+def _beside(messages: list[Message], question: str, inputs: str | bytes | None) -> str | None:
+    rest: dict[str, Any] = {}
     value = jsontext.parse(inputs) if inputs is not None else None
-    if not isinstance(value, dict) or (question.startswith("{") and jsontext.parse(question) == value):
-        return None
-    rest = {
-        k: v
-        for k, v in value.items()
-        if v is not None and v != question and k not in _NOT_ASKED and not is_parameter(k, v)
-    }
+    if isinstance(value, dict) and not (question.startswith("{") and jsontext.parse(question) == value):
+        rest = {
+            k: v
+            for k, v in value.items()
+            if v is not None and v != question and k not in _NOT_ASKED and not is_parameter(k, v)
+        }
+    lists = [m.content for m in messages if isinstance(m.content, list) and m.role not in _OF_SYSTEM]
+    if parts := [part for content in lists for part in content if not (isinstance(part, dict) and part.get("text"))]:
+        rest["messages"] = parts
     return jsontext.encode_sorted(rest).decode() if rest else None
 
 

@@ -2,8 +2,7 @@
 
     "Hi, how do I reset my VPN password?"  →  hi how do i reset my vpn password  →  hi how, how do, do i, i reset, …
 
-Normalized are width and composition of characters (NFKC), case, punctuation and blanks. Where a script has no blanks
-between words, each character is a word.
+characters.py determines the words.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.similarity.characters import is_symbol, normalized
 
 MOST_SHINGLES = 256
 """Of a longer text the smallest hashes are kept, which are a sample that is drawn alike of every text."""
 
 
 class Shingled(Struct, frozen=True):
-    """What is compared of some questions: a hash of each one's words, 0 if it has none, the number of its words, and
-    the sorted hashes (uint32) of its pairs of words, those of question i from `ends[i]` to `ends[i + 1]`."""
+    """What is compared of some questions: the hash of each one (`question_hashes`), the number of its words
+    without symbols, and the sorted hashes (uint32) of its pairs of words, those of question i from `ends[i]` to
+    `ends[i + 1]`."""
 
     exact: Array
     words: Array
@@ -32,30 +33,41 @@ class Shingled(Struct, frozen=True):
     ends: Array
 
 
-def normalized(texts: Sequence[str | None]) -> pa.Array:
-    """The words of each text, separated by one blank."""
-    found = pc.utf8_lower(pc.utf8_normalize(pa.array(texts, pa.string()), form="NFKC"))
-    found = pc.replace_substring_regex(found, r"([\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}])", r" \1 ")
-    return pc.utf8_trim_whitespace(pc.replace_substring_regex(found, r"[^\p{L}\p{M}\p{N}]+", " ")).fill_null("")
+def question_hashes(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> Array:
+    """A hash of each question and of what belongs to it (`beside`); 0 where there is no question."""
+    return _hashes(texts, normalized(texts), beside)[0]
+
+
+def _hashes(texts: Sequence[str | None], words: list[str], beside: Sequence[str | None]) -> tuple[Array, Array]:
+    """The hashes of the questions, and those of what is beside them (0: nothing is). A question without a word, such as
+    an emoji, is compared as it is."""
+    exact, _ = hash_texts([of or (text or "").strip() for of, text in zip(words, texts, strict=True)])
+    exact[exact == _NO_TEXT] = 0
+    seeds = np.zeros(len(texts), np.uint64)
+    if any(beside):
+        seeds, absent = hash_texts(beside)
+        seeds[absent if absent is not None else []] = 0
+        exact ^= seeds
+    return exact, seeds
+
+
+_NO_TEXT = hash_texts([""])[0][0]
 
 
 def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> Shingled:
     """What is compared of these questions. Two of them have nothing in common if they differ in what is given
     `beside` them."""
     whole = normalized(texts)
-    exact, _ = hash_texts(whole.to_pylist())
-    empty = np.asarray(pc.equal(whole, ""))
-    seeds = np.zeros(len(texts), np.uint64)
-    if any(beside):
-        seeds, absent = hash_texts(beside)
-        seeds[absent if absent is not None else []] = 0
-        exact ^= seeds
-    exact[empty] = 0
-    words = pc.split_pattern(whole, " ")
+    exact, seeds = _hashes(texts, whole, beside)
+    empty = np.array([not words for words in whole], bool)
+    words = pc.split_pattern(pa.array(whole, pa.string()), " ")
     counts = np.where(empty, 0, np.asarray(pc.list_value_length(words)))
     flat = words.flatten().dictionary_encode()
-    hashes = hash_texts(flat.dictionary.to_pylist())[0][np.asarray(flat.indices)]
-    hashes = hashes[np.repeat(~empty, np.asarray(pc.list_value_length(words)))]
+    distinct, places = flat.dictionary.to_pylist(), np.asarray(flat.indices)
+    places = places[np.repeat(~empty, np.asarray(pc.list_value_length(words)))]
+    hashes = hash_texts(distinct)[0][places]
+    are_symbols = np.array(list(map(is_symbol, distinct)), bool)[places]
+    symbols = np.bincount(np.repeat(np.arange(len(texts)), counts)[are_symbols], minlength=len(texts))
     before = np.concatenate([np.zeros(1, np.uint64), hashes[:-1]])
     starts = bounds(counts)[:-1]
     before[starts[counts > 0]] = 0  # of a single word; where there are pairs, the first word is only in its pair
@@ -65,7 +77,7 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     pairs = (pairs ^ (pairs >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
     sizes = np.where(counts > 1, counts - 1, counts)
     shingles, ends = _sets((pairs >> np.uint64(32)).astype(np.uint32)[paired], sizes)
-    return Shingled(exact, counts.astype(np.int64), shingles, ends)
+    return Shingled(exact, counts.astype(np.int64) - symbols, shingles, ends)
 
 
 def _sets(values: Array, counts: Array) -> tuple[Array, Array]:
@@ -92,5 +104,5 @@ def contained(parts: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
     padded = [f" {text} " for text in texts]
     return [
         [i for i, text in enumerate(padded) if f" {words} " in text] if words.count(" ") >= MIN_WORDS - 1 else []
-        for words in normalized(parts).to_pylist()
+        for words in normalized(parts)
     ]

@@ -13,6 +13,11 @@ def names(items: Iterable[Any]) -> str:
     return ", ".join(visible(i) for i in items)
 
 
+def first_names(items: Sequence[Any], most: int) -> str:
+    """As `names`, of the first items: `a, b, c, …`."""
+    return names(items[:most]) + (", …" if len(items) > most else "")
+
+
 def describe(value: Any, limit: int = 60) -> str:
     """A description of a value: the "got" of a message. Long text is cut, containers are summarized."""
     if not may_quote() and (kind := _kind(value)):
@@ -57,6 +62,11 @@ def key_name(key: str) -> str:
     return key if may_quote() or key in OUR_WORDS else "*"
 
 
+def cut(text: str, limit: int) -> str:
+    """The text, or its beginning and `…`, in at most `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def excerpt(text: str, limit: int = 60) -> str:
     """The text in quotes, on one line, cut to `limit` characters."""
     if not may_quote():
@@ -99,5 +109,4 @@ def _around(text: str, start: int, end: int, limit: int) -> str:
 
 
 def excerpt_names(value: Iterable[Any], most: int = 6) -> str:
-    keys = [key_name(str(k))[:40] for k in value]
-    return names(keys[:most]) + (", …" if len(keys) > most else "")
+    return first_names([key_name(str(k))[:40] for k in value], most)

@@ -65,7 +65,7 @@ def edits(field: str, old: Any, new: Any) -> tuple[tuple[Edit, ...], int]:
     old, new = (_NOTHING if value is None else _unpacked(value) for value in (old, new))
     try:
         found = list(_differences(old, new, field))
-    except RecursionError:  # nested too deep to be walked
+    except RecursionError:  # JSON text in a value may be as deep again
         found = []
     # Nothing differs in the values where only one of them could be read.
     found = found or [(field, old, new)]
@@ -102,8 +102,8 @@ def _in_lists(old: list[Any], new: list[Any], path: str) -> Iterator[Difference]
     if max(len(old), len(new)) > _LIST_ALIGNED:
         blocks = [("replace", 0, len(old), 0, len(new))]
     else:
-        ours, theirs = ([_canonical(value) for value in side] for side in (old, new))
-        blocks = [*SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()]
+        old_texts, new_texts = ([_canonical(value) for value in side] for side in (old, new))
+        blocks = [*SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes()]
     for kind, a, a_end, b, b_end in blocks:
         if kind == "equal":
             continue

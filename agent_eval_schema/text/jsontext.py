@@ -1,7 +1,7 @@
 """JSON text → value, or the reason why it is malformed.
 
-The fast path is one call of msgspec. Text that fails is examined again: NaN literals, lone surrogates and depth have
-causes of their own, everything else is malformed at a byte that we name.
+The fast path is one call of msgspec, on text that is not nested too deep (depth.py). Text that fails is examined again:
+NaN literals and lone surrogates have causes of their own, everything else is malformed at a byte that we name.
 """
 
 from __future__ import annotations
@@ -9,16 +9,41 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading
+from agent_eval_schema.text.depth import JSONText, TooDeep, is_too_deep
 from agent_eval_schema.text.privacy import error_text
 
-decode = msgspec.json.Decoder().decode
+T = TypeVar("T")
+
+
+def decoder(kind: type[T], **options: Any) -> Callable[[JSONText], T]:
+    """A function that decodes JSON text as a type. Raises MsgspecError, a ValueError, of text nested too deep as well.
+
+    A decoder of msgspec itself is for text of which `is_too_deep` is known: a part of a cell that was examined.
+    """
+    read: Callable[[JSONText], T] = msgspec.json.Decoder(kind, **options).decode
+
+    def decode(text: JSONText) -> T:
+        if len(text) > reading.MAX_DEPTH and is_too_deep(text):
+            raise TooDeep(_TOO_DEEP)
+        return read(text)
+
+    return decode
+
+
+_TOO_DEEP = f"expected at most {reading.MAX_DEPTH} levels of lists and objects, got JSON nested too deep to read"
+
+decode: Callable[[JSONText], Any] = decoder(object)
+decode_shallow = msgspec.json.Decoder().decode
+"""As `decode`, of text that is known not to be nested too deep."""
+
 encode = msgspec.json.Encoder().encode
 
 
@@ -39,22 +64,24 @@ class Malformed(Struct, frozen=True):
 
 def parse(text: str | bytes | memoryview) -> Any:
     """The value that JSON text holds, or a `Malformed` (never an exception)."""
+    if len(text) > reading.MAX_DEPTH and is_too_deep(text):
+        return Malformed(reading.TOO_DEEP, _TOO_DEEP)
     try:
-        return decode(text)
-    except RecursionError:
-        return Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth, got one nested too deep to read")
+        return decode_shallow(text)
     except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, or a number of thousands of digits
         return _why(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"), error)
 
 
 def parse_leniently(text: str) -> Any:
     """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text."""
+    if len(text) > reading.MAX_DEPTH and is_too_deep(text):
+        return text
     try:
-        return decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        return decode_shallow(text)
+    except ValueError:
         try:
             return cleaned(json.loads(text, parse_constant=lambda _: None, parse_float=_finite))
-        except (ValueError, RecursionError):
+        except ValueError:
             return text
 
 
@@ -84,12 +111,12 @@ def is_json(text: str | bytes) -> bool:
     """Whether a text is JSON; it is skipped, not read."""
     try:
         _skip(text)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+    except ValueError:
         return False
     return True
 
 
-_skip = msgspec.json.Decoder(msgspec.Raw).decode
+_skip = decoder(msgspec.Raw)
 
 
 def structured(value: Any) -> Any:
@@ -97,21 +124,36 @@ def structured(value: Any) -> Any:
     return parse_leniently(value) if isinstance(value, str) and is_structured(value) else value
 
 
+def without_null(value: Any) -> Any:
+    """The value without the keys that are null, in every part: an object of Arrow has all keys of its type."""
+    if isinstance(value, dict):
+        return {k: without_null(v) for k, v in value.items() if v is not None}
+    return [without_null(v) for v in value] if isinstance(value, list) else value
+
+
 def parse_exactly(text: str) -> Any:
     """The value of the text if it can be written again without loss, else a `Malformed`: duplicate keys, NaN and lone
     surrogates cannot."""
     try:
+        if is_too_deep(text):
+            raise TooDeep(_TOO_DEEP)
         value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
         write_exactly(value)
-    except (ValueError, RecursionError, _NaN):
+    except (ValueError, _NaN):
         return Malformed(reading.MALFORMED_JSON, "expected JSON that can be written again without loss")
     return value
 
 
 def write_exactly(value: Any) -> str:
-    """The JSON text of a value, numbers of any size too. Raises ValueError for what UTF-8 or JSON cannot hold."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """The JSON text of a value, numbers of any size too. Raises ValueError for what UTF-8 or JSON cannot hold, and for
+    what is nested too deep."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except RecursionError:  # which no value of MAX_DEPTH levels causes
+        raise TooDeep(_TOO_DEEP) from None
     text.encode()
+    if is_too_deep(text):
+        raise TooDeep(_TOO_DEEP)
     return text
 
 
@@ -120,6 +162,11 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key is duplicated")
     return found
+
+
+def without_null_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without its keys that are null."""
+    return {k: v for k, v in value.items() if v is not None}
 
 
 def cleaned(value: Any) -> Any:
@@ -147,7 +194,7 @@ def _why(text: str, error: Exception) -> Any:
         found = next(m for m in _STRING_OR_NAN.finditer(text) if m.group(1))
         offset = len(text[: found.start()].encode("utf-8", "replace"))
         return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found.group()} at byte {offset}")
-    except (ValueError, RecursionError):
+    except ValueError:
         return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
     if _SURROGATE.search(text):
         return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escaped lone surrogate")
@@ -160,9 +207,9 @@ def _reason(text: str, error: Exception) -> str:
         return "only whitespace"
     if "truncated" in str(error):
         return f"it ends at byte {size} in the middle of a value"
-    said = str(error) if isinstance(error, msgspec.DecodeError) else error_text(error)  # msgspec's texts quote nothing
-    found = _BYTE.search(said)
-    reason = _BYTE.sub("", said).removeprefix("JSON is malformed: ").strip()
+    words = str(error) if isinstance(error, msgspec.DecodeError) else error_text(error)  # msgspec's texts quote nothing
+    found = _BYTE.search(words)
+    reason = _BYTE.sub("", words).removeprefix("JSON is malformed: ").strip()
     return f"{reason} at byte {found.group(1)} of {size}" if found else reason
 
 
@@ -182,7 +229,7 @@ def _refuse(literal: str) -> None:
 encode_sorted = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
 """JSON with its keys in order, for values whose numbers are plain."""
 
-NOT_JSON = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+NOT_JSON = (ValueError, OverflowError)
 
 
 def canonical_json(text: str) -> str:
@@ -208,7 +255,7 @@ def _exact_number(text: str) -> float | int | str:
     return value if abs(value) != float("inf") else text
 
 
-decode_exact = msgspec.json.Decoder(float_hook=_exact_number).decode
+decode_exact: Callable[[JSONText], Any] = decoder(object, float_hook=_exact_number)
 
 
 def value_key(value: Any) -> bytes:

@@ -18,8 +18,9 @@ from msgspec import Raw, Struct
 
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
-from agent_eval_schema.rules.reading import TOO_DEEP
+from agent_eval_schema.rules.reading import MAX_DEPTH, TOO_DEEP
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import is_too_deep
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.privacy import error_text
@@ -49,7 +50,7 @@ class TraceDocument(Struct, gc=False):
 
 
 _document = msgspec.json.Decoder(TraceDocument).decode
-_attributes = msgspec.json.Decoder(Attributes).decode
+_attributes = jsontext.decoder(Attributes)
 _span = msgspec.json.Decoder(Span).decode
 _info = msgspec.json.Decoder(Info).decode
 
@@ -61,11 +62,21 @@ _OF_OTEL = ('{"resourceSpans"', b'{"resourceSpans"')
 def decode_trace(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
     """The trace in JSON text, or the notes with the reason why there is none (never an exception). If it does not have
     to be `whole`, spans on which no issue and no figure depends may lack their contents."""
+    return too_deep() if is_too_deep(text) else decode_shallow(text, whole)
+
+
+def too_deep() -> list[Finding]:
+    """The reason why there is no trace in a text that is nested too deep."""
+    return [Finding(TOO_DEEP, f"expected a trace of at most {MAX_DEPTH} levels, got one nested too deep to read")]
+
+
+def decode_shallow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
+    """As `decode_trace`, of text that is known not to be nested too deep."""
     if text[:16] in _OF_OTEL and (found := decode_otel(text, whole)) is not None:
         return found
     try:
         trace = trace_in(_document(text))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except ValueError:
         return decode_otel(text) or _mend(text)
     if not isinstance(trace, Trace):
         return decode_otel(text) or trace
@@ -101,7 +112,7 @@ def _read_attributes(value: Attributes | str | None, i: int, notes: list[Finding
         return Attributes()
     try:
         return _attributes(value)
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         given = jsontext.parse_leniently(value)
     path = f"spans[{i}].attributes"
     if not isinstance(given, dict):
@@ -129,8 +140,6 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
     _mend_parts(value, notes)
     try:
         trace = trace_in(_document(jsontext.encode(value)))
-    except RecursionError:
-        return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
     except msgspec.MsgspecError as error:  # a part without a correction
         why = visible(error_text(error))
         return [Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {why}")]

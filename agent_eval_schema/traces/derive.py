@@ -55,14 +55,18 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     `figures` there are none."""
     # The expectations of a trace are compared with its other fields.
     reading = Reading(trace, values or trace.info.assessments is not NOTHING)
-    if trace.is_truncated or (reading.metadata and _is_true(reading.metadata.is_truncated)):
+    mark = value_of(reading.metadata.is_truncated) if reading.metadata else None
+    if trace.is_truncated or mark is True or (isinstance(mark, str) and mark.lower() == "true"):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
     made = _made_of(trace.info.tags)
     if isinstance(made, str) and made.startswith("of a row"):
-        _leave_out_placeholders(derived, made)
+        derived.request_id = None  # a made trace has an ID, a state and times, whether the row had them or not
+        for name in ("latency_seconds", "failure"):
+            if name not in made:
+                setattr(derived, name, None)
     derived.has_retriever = bool(reading.retrievers)
     derived.notes = reading.notes
     derived.inputs, derived.outputs = reading.inputs, reading.outputs
@@ -82,19 +86,6 @@ def _made_of(tags: Any) -> Any:
     if isinstance(tags, Raw):
         tags = value_of(tags) if _MADE in bytes(tags) else None
     return tags.get(MADE) if isinstance(tags, dict) else None
-
-
-def _leave_out_placeholders(derived: Derived, made: str) -> None:
-    """A trace that was made of a row's columns has a state, times and an id, whether the row had them or not."""
-    derived.request_id = None
-    for name in ("latency_seconds", "failure"):
-        if name not in made:
-            setattr(derived, name, None)
-
-
-def _is_true(raw: Raw) -> bool:
-    value = value_of(raw) if raw is not NOTHING else None
-    return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -135,7 +126,7 @@ def _response(reading: Reading) -> str | None:
         return _opened(reading.trace.answer)
     try:
         found = _completion(content_text(reading.outputs))
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         return _other_response(reading)
     if isinstance(found, str):
         return _opened(found)
@@ -164,9 +155,15 @@ def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
         return _SOME_CALLS * len(reading.tools)
     if reading.tools:
         return _named([_tool_call(span) for span in sorted(reading.tools, key=start_of)], reading)
-    asked = {s: calls for s in sorted(reading.models, key=start_of) if (calls := _asked_calls(attributes(s).outputs))}
+    requested: dict[Span, list[tuple[str, dict[str, Any] | None]]] = {}
+    for span in sorted(reading.models, key=start_of):
+        outputs = attributes(span).outputs
+        text = bytes(outputs)  # most outputs hold no call: a search of the bytes saves parsing them
+        if any(mark in text for mark in _CALLS) and (calls := chat.read_tool_calls(value_of(outputs))):
+            requested[span] = calls
     # A span around a model repeats the model's calls: they count once, as its tokens do.
-    return _named([ToolCall(*call) for span in reading.outermost(list(asked)) for call in asked[span]], reading) or None
+    outermost = reading.outermost(list(requested))
+    return _named([ToolCall(*call) for span in outermost for call in requested[span]], reading) or None
 
 
 _NO_NAME = "?"
@@ -191,12 +188,6 @@ def _tool_call(span: Span) -> ToolCall:
     return ToolCall(
         given if isinstance(given, str) and given.strip() else name, chat.read_arguments(value_of(found.inputs))
     )
-
-
-def _asked_calls(outputs: Raw) -> list[tuple[str, dict[str, Any] | None]]:
-    # Most outputs hold no call: a search of the bytes saves parsing them.
-    text = bytes(outputs)
-    return chat.read_tool_calls(value_of(outputs)) if any(mark in text for mark in _CALLS) else []
 
 
 _CALLS = (b"tool_call", b"function_call", b"functionCall", b"toolName", b"toolUse")

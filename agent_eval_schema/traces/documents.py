@@ -26,18 +26,18 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
     if not reading.retrievers:
         return None
     last = max(reversed(reading.outermost(reading.retrievers)), key=start_of)
-    held = attributes(last)
-    text = content_text(held.outputs)
+    own = attributes(last)
+    text = content_text(own.outputs)
     try:
-        if isinstance(held, AttributesById):
+        if isinstance(own, AttributesById):
             found = (_documents_with_ids if reading.values else _glimpse_of_documents_with_ids)(text)
         else:
             found = (_usual_documents if reading.values else _glimpse_of_documents)(text)
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         found = None
     if found is not None:
         return found
-    value = output_of(held)
+    value = output_of(own)
     return None if value is None else _documents(reading, value)
 
 
@@ -95,10 +95,10 @@ def _glimpse_of_documents_with_ids(text: str | Raw) -> list[Document] | None:
     return [_SOME_DOCUMENT] if found else []
 
 
-def output_of(held: Attributes) -> Any:
+def output_of(own: Attributes) -> Any:
     """The output of a span; documents that are named by their `id` in MLflow's schema."""
-    value = value_of(held.outputs)
-    are_by_id = isinstance(held, AttributesById) and isinstance(value, list)
+    value = value_of(own.outputs)
+    are_by_id = isinstance(own, AttributesById) and isinstance(value, list)
     return [_document_by_id(item) for item in value] if are_by_id else value
 
 

@@ -17,7 +17,6 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.text import jsontext
@@ -134,7 +133,7 @@ class _Placed(Struct):
     info: _Info
 
 
-_placed = msgspec.json.Decoder(_Placed).decode
+_placed = jsontext.decoder(_Placed)
 
 
 def place_of(text: str) -> tuple[str, str | None]:
@@ -236,7 +235,9 @@ def _trace(
     number = hashlib.sha256(identity.encode("utf-8", "replace")).digest()[:16]
     trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
     duration = round(min(max((latency or 0) * 1000, 0), _LONGEST))
-    moment = _moment(min((s.start or 0 for s in spans), default=0))
+    seconds = min(max(min((s.start or 0 for s in spans), default=0) / 1e9, 0), 253_402_300_799)
+    start = datetime.fromtimestamp(seconds, timezone.utc)
+    moment = start.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     info = {
         "trace_id": trace_id,
         **({"client_request_id": client_id} if client_id else {}),
@@ -247,7 +248,11 @@ def _trace(
         "trace_metadata": {"mlflow.trace_schema.version": "3", **metadata},
         "tags": tags,
     }
-    written = [_short_id(s.identity or "", i) for i, s in enumerate(spans)]
+    # Eight bytes that are the span's own, in base64, as OpenTelemetry has them.
+    digests = (
+        hashlib.sha256(f"{i} {s.identity or ''}".encode("utf-8", "replace")).digest() for i, s in enumerate(spans)
+    )
+    written = [base64.b64encode(digest[:8]).decode() for digest in digests]
     ids: dict[str | None, str] = {}
     for span, short in zip(spans, written, strict=True):
         ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
@@ -282,12 +287,12 @@ def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
     """The number of spans above each span of a tree."""
     found: dict[str | None, int] = {None: -1}
     for span in above:
-        way: list[str] = []
+        path: list[str] = []
         at: str | None = span
         while at is not None and at not in found:
-            way.append(at)
+            path.append(at)
             at = above[at]
-        for step in reversed(way):
+        for step in reversed(path):
             found[step] = found[above[step]] + 1
     return found
 
@@ -317,16 +322,6 @@ def _event(event: Any) -> Any:
     if isinstance(event, dict) and "timestamp" in event:
         return {("time_unix_nano" if key == "timestamp" else key): value for key, value in event.items()}
     return event
-
-
-def _short_id(identity: str, place: int) -> str:
-    """Eight bytes that are the span's own, in base64, as OpenTelemetry has them."""
-    return base64.b64encode(hashlib.sha256(f"{place} {identity}".encode("utf-8", "replace")).digest()[:8]).decode()
-
-
-def _moment(nanoseconds: int) -> str:
-    seconds = min(max(nanoseconds / 1e9, 0), 253_402_300_799)
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _text(value: Any) -> str:

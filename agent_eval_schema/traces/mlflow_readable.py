@@ -16,7 +16,7 @@ from msgspec import Meta, Raw, Struct, field
 
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.traces.assessments import are_judged, is_moment
-from agent_eval_schema.traces.decode import Data, TraceDocument, decode_trace
+from agent_eval_schema.traces.decode import Data, TraceDocument, decode_shallow
 from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Status, Trace, is_kind
 
 
@@ -143,10 +143,10 @@ def are_events(given: Raw) -> bool:
 
 
 def decode_for_mlflow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
-    """As `decode_trace`; the trace is `plain` if mlflow can read the text as it is."""
+    """As `decode_shallow`; the trace is `plain` if mlflow can read the text as it is."""
     try:
         document = _plain_document(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return decode_trace(text, whole)
+    except ValueError:
+        return decode_shallow(text, whole)
     data = document.data
     return Trace(document.info, [*data.spans], data.request, data.response, plain=_is_plain(document))

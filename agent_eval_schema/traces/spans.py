@@ -10,7 +10,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import is_too_deep
 
 ATTRIBUTE_KEYS = {
     "type": "mlflow.spanType",
@@ -61,15 +63,15 @@ def grounded(parents: dict[str, str | None], root: str) -> dict[str, str | None]
     found: dict[str, str | None] = {**parents, root: None}
     done = {root}
     for start in parents:
-        way: set[str] = set()
+        path: set[str] = set()
         at = start
         while at not in done:
-            way.add(at)
+            path.add(at)
             above = found[at]
-            if above is None or above not in found or above in way:
+            if above is None or above not in found or above in path:
                 found[at] = above = root
             at = above
-        done |= way
+        done |= path
     return found
 
 
@@ -182,10 +184,14 @@ def text_of(raw: Raw) -> str | None:
 
 
 def content_text(raw: Raw) -> str | Raw:
-    """The JSON text that an attribute holds: in a text mostly, as it is for spans that were translated."""
+    """The JSON text that an attribute holds: in a text mostly, as it is for spans that were translated; none that is
+    nested too deep."""
     if raw is NOTHING:
         return ""
-    return raw if memoryview(raw)[0] in _STRUCTURED else text_of(raw) or ""
+    if memoryview(raw)[0] in _STRUCTURED:
+        return raw
+    text = text_of(raw) or ""
+    return "" if len(text) > MAX_DEPTH and is_too_deep(text) else text
 
 
 _STRUCTURED = frozenset(b"{[")

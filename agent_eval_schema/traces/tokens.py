@@ -32,23 +32,19 @@ _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 def token_counts(reading: Reading) -> Tokens | None:
     """The models' usage, except below a counted span (mlflow#24307); else the trace's, else the root's."""
-    used = {s: tokens for s in reading.models if (tokens := _span_tokens(s)) is not None}
+    used: dict[Span, Tokens] = {}
+    for span in reading.models:
+        found = attributes(span)
+        tokens = _stated(found.token_usage) or _stated_in_output(found.outputs)
+        if tokens is not None:
+            used[span] = tokens
     if used:
         counts = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
-        inputs, outputs, totals = [sum(c) if None not in c else _sum_of_known(c) for c in counts]
+        known = [[n for n in column if n is not None] for column in counts]
+        inputs, outputs, totals = [sum(column) if column else None for column in known]
         return inputs, outputs, totals
     stated = _stated(reading.metadata.token_usage) if reading.metadata else None
     return stated or _stated_in_output(reading.outputs)
-
-
-def _sum_of_known(counts: tuple[int | None, ...]) -> int | None:
-    known = [c for c in counts if c is not None]
-    return sum(known) if known else None
-
-
-def _span_tokens(span: Span) -> Tokens | None:
-    found = attributes(span)
-    return _stated(found.token_usage) or _stated_in_output(found.outputs)
 
 
 def _stated(raw: Raw) -> Tokens | None:
@@ -56,7 +52,7 @@ def _stated(raw: Raw) -> Tokens | None:
         return None
     try:
         return counts_of(_usage(content_text(raw)))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return usage_of(value_of(raw))
 
 
@@ -65,7 +61,7 @@ def _stated_in_output(raw: Raw) -> Tokens | None:
         return None
     try:
         usage = _output(content_text(raw)).usage
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         value = value_of(raw)
         return usage_of(value.get("usage")) if isinstance(value, dict) else None
     return counts_of(usage) if usage else None
@@ -81,9 +77,9 @@ def usage_of(usage: Any) -> Tokens | None:
 
 def counts_of(usage: Usage) -> Tokens | None:
     """The counts in either vocabulary; the total is their sum where it is not stated."""
-    given = usage.input_tokens if usage.input_tokens is not None else usage.prompt_tokens
-    made = usage.output_tokens if usage.output_tokens is not None else usage.completion_tokens
+    inputs = usage.input_tokens if usage.input_tokens is not None else usage.prompt_tokens
+    outputs = usage.output_tokens if usage.output_tokens is not None else usage.completion_tokens
     total = usage.total_tokens
-    if total is None and given is not None and made is not None:
-        total = given + made
-    return None if given is made is total is None else (given, made, total)
+    if total is None and inputs is not None and outputs is not None:
+        total = inputs + outputs
+    return None if inputs is outputs is total is None else (inputs, outputs, total)

@@ -14,7 +14,7 @@ from agent_eval_schema.render.report.text import concise_text
 from agent_eval_schema.rules import words
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import Report, coverage_of
+from agent_eval_schema.validation.report import Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 FailOn = Literal["error", "warning", "never"]
@@ -84,7 +84,7 @@ def assert_valid(
     wrong = failures(report, fail_on)
     needed = metrics if isinstance(metrics, Mapping) else dict.fromkeys(words(metrics), report.row_count)
     for name, rows in needed.items():
-        found = coverage_of(report, find_metric(name))
+        found = run_of(report).coverage_of(find_metric(name))
         if found.supported < rows:
             unlock = f": +{found.unlock_rows} with {found.unlock}" if found.unlock else ""
             wrong.append(f"{found.supported} of {found.total} rows support {found.metric}, expected {rows}{unlock}")
@@ -101,5 +101,5 @@ def failures(report: Report, fail_on: FailOn, code: str | None = None) -> list[s
         return []
     count = report.counts[code] if code else sum(report.count(severity) for severity in failing)
     more = [f"… and {count - len(shown):,} more"] if count > len(shown) else []
-    lines = concise_text(report.summary, shown, report.lines({i.row for i in shown if i.row is not None}))
+    lines = concise_text(report.summary, shown, run_of(report).lines(shown))
     return [repr(report), *lines.splitlines(), *more]

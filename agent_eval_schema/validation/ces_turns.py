@@ -22,7 +22,7 @@ from agent_eval_schema.issues import Finding, Severity
 from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 
@@ -41,18 +41,18 @@ def turns_of(source: Source, format: str) -> Source:
     rows: list[dict[str, Any]] = []
     broken: dict[int, CesEvaluation] = {}
     evaluations = evaluations_of(check_source(source, format=format))
-    for given, turns in zip(evaluations, rows_of_each(evaluations), strict=True):
-        if not given.valid:
-            broken[len(rows)] = given
-        rows += turns if given.valid else [{}]
-    made = open_source(rows)
-    return replace(made, batches=lambda: _with_broken(made.batches(), broken), name=source.name)
+    for evaluation, turns in zip(evaluations, rows_of_each(evaluations), strict=True):
+        if not evaluation.valid:
+            broken[len(rows)] = evaluation
+        rows += turns if evaluation.valid else [{}]
+    read = open_source(rows)
+    return replace(read, batches=lambda: _with_broken(read.batches(), broken), name=source.name)
 
 
 def _with_broken(batches: Iterable[pa.RecordBatch], broken: Mapping[int, CesEvaluation]) -> Iterator[pa.RecordBatch]:
     start = 0
     for batch in batches:
-        here = {row - start: given for row, given in broken.items() if start <= row < start + batch.num_rows}
+        here = {row - start: evaluation for row, evaluation in broken.items() if start <= row < start + batch.num_rows}
         notes = {
             row: [Finding(MALFORMED_ROW, f"the evaluation on row {g.row} is not valid")] for row, g in here.items()
         }
@@ -78,11 +78,11 @@ def rows_of_each(evaluations: Iterable[CesEvaluation]) -> Iterator[list[dict[str
     """The evaluation rows of each evaluation, none of an invalid one.
 
     The results of an evaluation that ran several times have the id of that evaluation: from the second one on, their
-    rows get a number behind it (`leave (2)#1`), so that no two rows have an id that was made here.
+    rows get a number behind it (`leave (2)#1`), so that no two rows have the same derived ID.
     """
     times = Counter[str | None]()
-    for given in evaluations:
-        rows = rows_of(given.evaluation, given.groups) if given.valid else []
+    for evaluation in evaluations:
+        rows = rows_of(evaluation.evaluation, evaluation.groups) if evaluation.valid else []
         if rows:
             name, _ = numbered(rows[0])
             times[name] += 1
@@ -99,13 +99,13 @@ def evaluations_of(report: Report) -> list[CesEvaluation]:
 
 
 def _stored(report: Report) -> Iterator[CesEvaluation]:
-    texts = (text for batch in report.source_batches() for text in evaluation_texts(batch))
+    texts = (text for batch in run_of(report).source.batches() for text in evaluation_texts(batch))
     for row, (text, valid) in enumerate(zip(texts, report.valid_mask.tolist(), strict=True)):
         yield CesEvaluation(read_evaluation(text) if valid and text else Evaluation(), row, [], valid)
 
 
 def _golden(report: Report) -> Iterator[CesEvaluation]:
-    reader = read_goldens(report.source_batches(), report.source_schema.names)
+    reader = read_goldens(run_of(report).source.batches(), run_of(report).read_schema.names)
     of_all = any(i.row is None and i.severity is Severity.ERROR for i in report.iter_issues())  # as of the header
     bounds = [*reader.starts, report.row_count]
     if bounds[0]:  # rows of a conversation without an owner

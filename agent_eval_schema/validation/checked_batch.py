@@ -4,7 +4,7 @@ columns."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
@@ -25,27 +25,26 @@ from agent_eval_schema.schema import (
     COLUMNS,
 )
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.derive import Derived
 from agent_eval_schema.validation.doc_uris import nearness
 from agent_eval_schema.validation.fill_from_traces import leave_to_traces
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
-from agent_eval_schema.validation.originals import ORIGINALS, asked, original
+from agent_eval_schema.validation.originals import ORIGINALS, original, request_keys
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 
 
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     """The checked batch of judged rows."""
-    log, values = _named(_switched_off(rows.log, plan.codes), plan.origins), rows.values
+    log, values = _with_source_names(_enabled(rows.log, plan.codes), plan.origins), rows.values
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     presence = np.zeros(rows.size, np.uint32)
     for field, name, holds in _PRESENCE:
         if name in values:
-            held = holds(values[name])
+            present = holds(values[name])
             if name in rows.uncounted:
-                held = held & ~np.isin(np.arange(rows.size), rows.uncounted[name])
-            presence |= held * np.uint32(BIT[field])
+                present = present & ~np.isin(np.arange(rows.size), rows.uncounted[name])
+            presence |= present * np.uint32(BIT[field])
     if rows.derived is not None:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
@@ -55,15 +54,17 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         questions = pa.array(map(last_user_text, values["request"]), pa.large_string())
     answers = values["response"].texts()
     nearness_of, pairs = nearness(values["expected_retrieved_context"], values["retrieved_context"])
-    made = {
+    of_traces = pa.repeat(False, rows.size)
+    if rows.derived is not None:  # an ID may be that of the trace, from which it was derived now or in an earlier run
+        ids = zip(values["request_id"], rows.derived, strict=True)
+        of_traces = pa.array([d is not None and id is not None and id == d.request_id for id, d in ids], pa.bool_())
+    columns = {
         "valid": pa.array(valid),
         "issues": log.to_arrow(),
         "presence": pa.array(presence, pa.uint32()),
         "id": values["request_id"].texts().cast(pa.string()),
-        "id_of_trace": pa.repeat(False, rows.size)
-        if rows.derived is None
-        else pa.array(_are_of_traces(values["request_id"], rows.derived), pa.bool_()),
-        "request_hash": hash_array(asked(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
+        "id_of_trace": of_traces,
+        "request_hash": hash_array(request_keys(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
         "truth_hash": hash_array(truths),
         "answer_hash": hash_array(answers),
         "copied": pc.equal(values["expected_response"].texts(), answers),
@@ -77,7 +78,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         if plan.beside_traces
         else pa.nulls(rows.size, pa.bool_()),
     }
-    verdict, fields = [made[field.name] for field in VERDICT], list(VERDICT)
+    verdict, fields = [columns[field.name] for field in VERDICT], list(VERDICT)
     if plan.columns:
         if plan.beside_traces:
             leave_to_traces(rows)
@@ -104,8 +105,8 @@ def _column_names(schema: pa.Schema, plan: Plan) -> list[str]:
     return [f.name for f in schema if not is_hidden(f) and f.name not in known]
 
 
-def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
-    """The log without the rules that are off."""
+def _enabled(log: IssueLog, codes: frozenset[str]) -> IssueLog:
+    """The log without the rules that are disabled."""
     if len(codes) == len(RULES) or not log.rows:
         return log
     kept = IssueLog(log.size)
@@ -118,7 +119,7 @@ def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
     return kept
 
 
-def _named(log: IssueLog, origins: dict[str, str]) -> IssueLog:
+def _with_source_names(log: IssueLog, origins: dict[str, str]) -> IssueLog:
     """The log with the names that the columns have in the user's table."""
     if not origins:
         return log
@@ -128,12 +129,6 @@ def _named(log: IssueLog, origins: dict[str, str]) -> IssueLog:
             rest = (path or "").removeprefix(column or "")
             log.notes[i] = (code, origin.partition(".")[0], origin + rest, message, hint)
     return log
-
-
-def _are_of_traces(ids: Column, found: Sequence[Derived | None]) -> list[bool]:
-    """Whether the ID of each row is that of its trace, which it was derived from now or in an earlier run."""
-    pairs = zip(ids, found, strict=True)
-    return [derived is not None and given is not None and given == derived.request_id for given, derived in pairs]
 
 
 def _numbers(column: Column, read: Callable[[Any], float | None]) -> pa.Array:
@@ -149,14 +144,10 @@ def _number(value: Any) -> float | None:
 _HUGE = 1 << 63
 
 
-def _length(calls: list[Any]) -> float:
-    return float(len(calls))
-
-
 _FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {
     "latency_seconds": ("latency_seconds", _number),
     "total_token_count": ("total_token_count", _number),
-    "tool_calls": ("predicted_trajectory", _length),
+    "tool_calls": ("predicted_trajectory", len),
 }
 """More numbers of which a report shows the distribution: the column, and the number taken from its cells."""
 

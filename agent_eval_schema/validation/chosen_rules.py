@@ -37,8 +37,8 @@ def find_rule(code: str) -> Rule:
     raise _no_rule("code", "a code (AE206) or a name (message-role) that `agent-eval-schema rules` lists", code)
 
 
-def _called(given: Any, *, by_prefix: bool) -> list[Rule]:
-    plain = given.upper() if isinstance(given, str) else ""
+def _called(selector: Any, *, by_prefix: bool) -> list[Rule]:
+    plain = selector.upper() if isinstance(selector, str) else ""
     of_code = str.startswith if by_prefix else str.__eq__
     return [r for r in RULES.values() if plain and (of_code(r.code, plain) or r.name.upper() == plain)]
 
@@ -47,6 +47,6 @@ def _code(rule: Rule) -> str:
     return rule.code
 
 
-def _no_rule(option: str, expected: str, given: Any) -> EvalSetError:
+def _no_rule(option: str, expected: str, selector: Any) -> EvalSetError:
     known = [*RULES, *(rule.name for rule in RULES.values())]
-    return EvalSetError(f"{option}: expected {expected}; got {shown(given)}{meant(given, known)}")
+    return EvalSetError(f"{option}: expected {expected}; got {shown(selector)}{meant(selector, known)}")

@@ -48,8 +48,8 @@ def note_null_placeholders(rows: Rows) -> None:
         array = rows.batch.column(at)
         if not is_text(array.type) and not is_text((array := simplified(array)).type):
             continue
-        given = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
-        for row in _rows_where(pc.is_in(array, given.cast(array.type))):
+        nulls = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
+        for row in _rows_where(pc.is_in(array, nulls.cast(array.type))):
             got = describe(array[row].as_py().strip('"'))
             rows.log.add(columns.NULL_PLACEHOLDER, row, name, f"expected {_MEANT[name]}, got {got}")
 
@@ -69,7 +69,7 @@ the others may be its answer."""
 _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 
-def look_at_tags(rows: Rows) -> None:
+def inspect_tags(rows: Rows) -> None:
     """The tags that MLflow omits or truncates, with only a line in its log. Those of its own names next to a trace are
     the ones that it set itself."""
     traces = rows.values["trace"]
@@ -113,7 +113,7 @@ stored unchanged."""
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace. Formats may ask for less."""
     form = rows.form
-    instead_of_response = form.outputs if rows.asked else form.instead_of_response
+    instead_of_response = form.outputs if rows.requires_outputs else form.instead_of_response
     needs: list[tuple[tuple[str, ...], tuple[str, ...], Rule, str]]
     accepted = form.instead_of_request if rows.instead_of_request is None else rows.instead_of_request
     instead_of_request = tuple(name for name in form.instead_of_request if name in accepted)
@@ -124,9 +124,9 @@ def require_request_and_output(rows: Rows) -> None:
     for names, instead, rule, expected in needs:
         others = () if rows.complete else instead
         columns = [rows.values[name] for name in {*names, *others, "trace"}]
-        given = reduce(np.logical_or, (rows.values[name].given() for name in names))
+        present = reduce(np.logical_or, (rows.values[name].given() for name in names))
         replaced = reduce(np.logical_or, (rows.values[name].given() for name in others), np.zeros(rows.size, bool))
-        for row in np.flatnonzero(~(given if rows.normalized else given | replaced)).tolist():
+        for row in np.flatnonzero(~(present if rows.normalized else present | replaced)).tolist():
             if row in rows.unread or any([column[row] is FAILED for column in columns]):
                 continue  # what cannot be read is its own issue
             if replaced[row]:
@@ -138,12 +138,9 @@ def require_request_and_output(rows: Rows) -> None:
 def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Rule, message: str) -> None:
     """A misspelled column absorbs the "missing" that it causes: one cause, one issue."""
     wrong = next((rows.misspelled[n] for n in names if n in rows.misspelled), None)
-    hint = f"rename the column `{wrong}`: did you mean `{_meant(rows, wrong)}`?" if wrong else ""
+    meant = next((right for right, w in rows.misspelled.items() if w == wrong), None)
+    hint = f"rename the column `{wrong}`: did you mean `{meant}`?" if wrong else ""
     rows.log.add(rule, row, names[0], message, hint=hint)
-
-
-def _meant(rows: Rows, wrong: str) -> str:
-    return next(right for right, w in rows.misspelled.items() if w == wrong)
 
 
 def forbid_two_truths(rows: Rows) -> None:
@@ -164,8 +161,8 @@ _END = 120
 """A closing phrase is in the last so many bytes."""
 
 
-def look_at_ground_truth(rows: Rows) -> None:
-    """The signs of seed 003 that expected_response was copied rather than written."""
+def inspect_ground_truth(rows: Rows) -> None:
+    """The signs that expected_response was copied rather than written."""
     truths, answers = rows.values["expected_response"].texts(), rows.values["response"].texts()
     size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
     long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
@@ -177,17 +174,13 @@ def look_at_ground_truth(rows: Rows) -> None:
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
     for row in rows.values["retrieved_context"].rows_holding(truths, long):
         signs.setdefault(row, []).append("it occurs verbatim in a retrieved document")
-    for row in _rows_where(_polite(truths)):
+    ends = pc.binary_slice(truths.cast(pa.large_binary()), -_END)  # Arrow's regex engine, and only on the two ends
+    polite = pc.or_(pc.match_substring_regex(truths, _OPENS), pc.match_substring_regex(ends, _CLOSES))
+    for row in _rows_where(polite):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
     for row, found in sorted(signs.items()):
         message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(found)}"
         rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
-
-
-def _polite(truths: pa.Array) -> pa.Array:
-    """Which texts open with a greeting or close with a phrase: Arrow's regex engine, and only on the two ends."""
-    ends = pc.binary_slice(truths.cast(pa.large_binary()), -_END)
-    return pc.or_(pc.match_substring_regex(truths, _OPENS), pc.match_substring_regex(ends, _CLOSES))
 
 
 def _rows_where(mask: pa.Array) -> list[int]:

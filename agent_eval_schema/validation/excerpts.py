@@ -18,12 +18,9 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import line_texts, own_columns
-from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.report.summary import Excerpt, Location
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.validation.plan import Plan
 
 BEFORE, MARKED, AFTER = 60, 160, 60
 """Characters of a cell that an excerpt shows at most: before the offending part, of it, after it."""
@@ -55,15 +52,6 @@ def excerpts(
         if at == len(wanted):
             break
     return found
-
-
-def offending_values(issues: Iterable[Issue], source: Source, plan: Plan) -> dict[Location, str]:
-    """What the issues are about; none where values are hidden or the data is gone."""
-    try:
-        found = excerpts(issues, source.batches(), find_format(plan.format).read) if plan.values else {}
-    except (EvalSetError, OSError):
-        return {}
-    return {location: excerpt.marked for location, excerpt in found.items()}
 
 
 def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | None) -> Excerpt | None:
@@ -119,10 +107,8 @@ def _offending(text: str, is_json: bool, steps: list[str | int]) -> tuple[int, i
     try:
         jsontext.decode(text)
         return _follow(text, steps) or whole
-    except (msgspec.DecodeError, ValueError) as error:
+    except ValueError as error:
         return _stopped(text, str(error)) or whole
-    except RecursionError:
-        return whole
 
 
 _BYTE = re.compile(r"\(byte (\d+)\)")

@@ -3,7 +3,7 @@
 The value of a column takes precedence over that of its trace; a conflict is reported.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -14,6 +14,7 @@ from msgspec import to_builtins
 from agent_eval_schema.cells.arrow import is_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.decoding import requests as requests_
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.values import FAILED, ListColumn, Values
@@ -24,8 +25,9 @@ from agent_eval_schema.rules.expectations import EXPECTED_AS_JSON, EXPECTED_RESP
 from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
 from agent_eval_schema.schema import COLUMNS, Document, JsonValue, columns_of
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import is_too_deep
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.decode import decode_shallow, too_deep
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
 from agent_eval_schema.traces.spans import Trace
@@ -36,14 +38,14 @@ def read_traces(rows: Rows) -> None:
     """Decode the traces and derive their fields; a trace that cannot be read is an issue of the trace column."""
     if "trace" not in rows.batch.schema.names:
         return
-    cells = _trace_texts(rows.batch)
+    cells, deep = _trace_texts(rows.batch)
     rows.derived = [None] * rows.size
     values, states = ListColumn(cells), list[bool | None]([None] * rows.size)
-    decode = decode_for_mlflow if rows.beside_traces else decode_trace
+    decode = decode_for_mlflow if rows.beside_traces else decode_shallow
     values_matter = rows.columns_of_traces or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
-            trace = decode(cell, values_matter)
+            trace = too_deep() if row in deep else decode(cell, values_matter)
             if isinstance(trace, Trace):
                 rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:
@@ -62,21 +64,23 @@ def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
     """The traces' JSON texts of a batch."""
     if "trace" not in batch.schema.names:
         return [None] * batch.num_rows
-    found = _trace_texts(batch)
+    found, _ = _trace_texts(batch)
     return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in found]
 
 
-def _trace_texts(batch: pa.RecordBatch) -> Sequence[str | memoryview | None]:
-    """The traces' JSON texts: an object is its JSON, a text cell is the text."""
+def _trace_texts(batch: pa.RecordBatch) -> tuple[Sequence[str | memoryview | None], Collection[int]]:
+    """The traces' JSON texts, and the rows of those that are nested too deep: an object is its JSON, a text cell is the
+    text."""
     at = batch.schema.get_field_index("trace")
     if not is_json_column(batch.schema.field(at)):
         column = simplified(batch.column(at))
         if is_text(column.type):
-            return text_views(column)
+            return text_views(column), frozenset(deep_cells(column))
     cells = read_cells(batch, "trace")
     assert cells is not None
     inner = [jsontext.parse_leniently(t) if t is not None and t[0] == '"' else t for t in cells.texts]
-    return [v if v is None or isinstance(v, str) else t for v, t in zip(inner, cells.texts, strict=True)]
+    texts = [v if v is None or isinstance(v, str) else t for v, t in zip(inner, cells.texts, strict=True)]
+    return texts, [row for row, text in enumerate(texts) if text is not None and is_too_deep(text)]
 
 
 def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
@@ -114,14 +118,14 @@ def fill_from_traces(rows: Rows) -> None:
         _note_disagreements(rows)
     if _CONTEXT in rows.values:
         _drop_notes_of_given_contexts(rows)
-    told = [d or _NOTHING_SAID for d in rows.derived]
+    derived_rows = [d or _NOTHING_SAID for d in rows.derived]
     for name, read in _FROM_TRACE.items():
-        found = list(map(read, told))
+        found = list(map(read, derived_rows))
         if found.count(None) < len(found):
             _fill(rows, name, found)
-    if any([d.expectations for d in told]):
+    if any([d.expectations for d in derived_rows]):
         _fill_expectations(rows)
-    for row, derived in enumerate(told):
+    for row, derived in enumerate(derived_rows):
         if derived.notes:
             _log_notes(rows, row, derived.notes)
 
@@ -143,7 +147,7 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
     rows.filled |= filled * BIT_OF[name]
     if name == "request":
         for row in np.flatnonzero(filled).tolist():
-            requests_.look_at_messages(derived[row], row, rows.log)
+            requests_.check_messages(derived[row], row, rows.log)
             if rows.format == "databricks":
                 rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
 
@@ -151,8 +155,8 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
 def _judge_missing_uris(rows: Rows) -> None:
     """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
     of traces can be read again."""
-    given = rows.values[_CONTEXT]
-    for row, documents in enumerate(given if isinstance(given, ListColumn) else ()):
+    contexts = rows.values[_CONTEXT]
+    for row, documents in enumerate(contexts if isinstance(contexts, ListColumn) else ()):
         uris = None if documents is None or documents is FAILED else _uris(documents)
         if uris is None or None not in uris:
             continue
@@ -171,9 +175,9 @@ _CONTEXT = "retrieved_context"
 
 
 def _drop_notes_of_given_contexts(rows: Rows) -> None:
-    given = rows.values.get("retrieved_context")
-    for row, derived in enumerate(rows.derived or () if given else ()):
-        if derived and given and given[row] is not None:
+    contexts = rows.values.get("retrieved_context")
+    for row, derived in enumerate(rows.derived or () if contexts else ()):
+        if derived and contexts and contexts[row] is not None:
             _drop_notes(derived, "retrieved_context")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.render.report.summary import FrequentAnswer
+from agent_eval_schema.text.describe import cut
 
 SHOWN = 5
 """Answers that are shown, at most."""
@@ -54,8 +55,7 @@ def frequent_answers(counts: AnswerCounts, rows: Iterable[dict[str, Any]]) -> li
     texts: dict[int, str] = {}
     for row, cells in enumerate(rows if found else ()):
         if row in found:
-            text = cells["response"] or ""
-            texts[row] = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+            texts[row] = cut(cells["response"] or "", LONGEST)
             if len(texts) == len(found):
                 break
     return [FrequentAnswer(texts[row], count, counts.total) for row, count in found.items() if row in texts]

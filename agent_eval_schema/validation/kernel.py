@@ -6,16 +6,10 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-
 import pyarrow as pa
 
-from agent_eval_schema.cells.limit import without_large_cells
-from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.cells.sizes import one_batch, without_large_cells
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.privacy import error_text, quoting
@@ -23,23 +17,6 @@ from agent_eval_schema.validation.checked_batch import assemble
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
-
-
-def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
-    """Check batch after batch, in order; the next one is read while this one is checked."""
-    with ThreadPoolExecutor(1) as reader:
-        source = iter(batches)
-        coming = reader.submit(next, source, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, source, None)
-            yield check_batch(batch, plan)
-
-
-def checked_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
-    """Check all batches of a source, in order, where its rows are."""
-    if source.remote is not None:
-        return source.remote.map(partial(check_batch, plan=plan))
-    return check_stream(source.batches(), plan)
 
 
 def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:

@@ -43,12 +43,12 @@ def normalized(name: str, rows: Rows) -> pa.Array:
     kind = ROW_SCHEMA.field(name).type
     if name not in rows.values:
         return pa.nulls(rows.size, kind)
-    given = rows.values[name]
-    if given.array is not None and name != "request":  # a question becomes a chat
-        return given.array.cast(kind)
-    if (array := _as_it_came(name, rows, given)) is not None:
+    column = rows.values[name]
+    if column.array is not None and name != "request":  # a question becomes a chat
+        return column.array.cast(kind)
+    if (array := _as_it_came(name, rows, column)) is not None:
         return array.cast(kind)
-    values = [None if v is FAILED else v for v in given]
+    values = [None if v is FAILED else v for v in column]
     try:
         return _in_arrow(name, values, kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
@@ -68,8 +68,9 @@ def _as_it_came(name: str, rows: Rows, values: Column) -> pa.Array | None:
 
 
 def _in_arrow(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
-    form = _ARROW_FORMS.get(name, _as_it_is)(values)
-    return form if isinstance(form, pa.Array) else pa.array(form, kind)
+    form = _ARROW_FORMS.get(name)
+    written = values if form is None else form(values)
+    return written if isinstance(written, pa.Array) else pa.array(written, kind)
 
 
 def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
@@ -77,14 +78,6 @@ def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
         return _in_arrow(name, [value], kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return pa.nulls(1, kind)
-
-
-def _as_it_is(values: list[Any]) -> list[Any]:
-    return values
-
-
-def _requests(values: list[Any]) -> list[Any]:
-    return [None if v is None else canonical_request(v).decode() for v in values]
 
 
 def _documents(values: list[Any]) -> pa.Array:
@@ -96,13 +89,9 @@ def _documents(values: list[Any]) -> pa.Array:
     return list_array([len(v or ()) for v in values], documents, [v is None for v in values])
 
 
-def _calls(values: list[Any]) -> list[Any]:
-    return [None if v is None else [_call(c) for c in v] for v in values]
-
-
 def _call(call: ToolCall) -> dict[str, Any]:
-    given = {} if call.tool_input is None else call.tool_input
-    return {"tool_name": call.tool_name, "tool_input": jsontext.encode(given).decode(), OTHER_KEYS: call.other_keys}
+    tool_input = jsontext.encode({} if call.tool_input is None else call.tool_input).decode()
+    return {"tool_name": call.tool_name, "tool_input": tool_input, OTHER_KEYS: call.other_keys}
 
 
 def _guidelines(values: list[Any]) -> list[Any]:
@@ -111,15 +100,10 @@ def _guidelines(values: list[Any]) -> list[Any]:
 
 
 def _tags(values: list[Any]) -> list[Any]:
-    return [None if v is None else [(k, _tag(t)) for k, t in v.items()] for v in values]
+    def text(value: Any) -> str | None:
+        return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
 
-
-def _tag(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
-
-
-def _objects(values: list[Any]) -> list[Any]:
-    return [None if v is None else jsontext.encode(v).decode() for v in values]
+    return [None if v is None else [(key, text(tag)) for key, tag in v.items()] for v in values]
 
 
 def _texts(values: list[Any]) -> list[Any]:
@@ -127,13 +111,13 @@ def _texts(values: list[Any]) -> list[Any]:
 
 
 _FORMS: tuple[tuple[Any, Callable[[list[Any]], list[Any] | pa.Array]], ...] = (
-    (ChatRequest, _requests),
+    (ChatRequest, lambda values: [None if v is None else canonical_request(v).decode() for v in values]),
     (Contexts, _documents),
     (RetrievedContext, _documents),
-    (Trajectory, _calls),
+    (Trajectory, lambda values: [None if v is None else [_call(call) for call in v] for v in values]),
     (NamedGuidelines, _guidelines),
     (Tags, _tags),
-    (JsonObject, _objects),
+    (JsonObject, lambda values: [None if v is None else jsontext.encode(v).decode() for v in values]),
     (str, _texts),
 )
 _ARROW_FORMS = {name: form for kind, form in _FORMS for name in columns_of(kind)}

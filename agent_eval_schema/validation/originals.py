@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -31,7 +30,7 @@ from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import requests
 from agent_eval_schema.schema import JsonValue, columns_of
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import canonical_json
+from agent_eval_schema.text.jsontext import canonical_json, without_null
 from agent_eval_schema.traces.derive import Derived
 from agent_eval_schema.traces.spans import json_of
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
@@ -65,7 +64,7 @@ def original(name: str, rows: Rows) -> pa.Array:
     return text_array(found)
 
 
-def asked(rows: Rows, judged: pa.Array) -> pa.Array:
+def request_keys(rows: Rows, judged: pa.Array) -> pa.Array:
     """A key of the request in each row that has a ground truth (`judged`; the others cannot conflict): all inputs
     count, not only those that the request contains."""
     column, inputs = rows.values["request"], _inputs(rows)
@@ -97,10 +96,10 @@ def _same(text: bytes, view: bytes | None) -> bool:
         return view is not None
     if _start(text) != _start(view):
         return False
-    value, said = jsontext.parse(text), jsontext.decode(view)
-    if b"null" in text and isinstance(value, dict) and isinstance(said, dict) and value.keys() == said.keys():
-        value, said = _without_nulls(value), _without_nulls(said)  # an argument that is null is one all the same
-    same: bool = value == said
+    value, shown = jsontext.parse(text), jsontext.decode(view)
+    if b"null" in text and isinstance(value, dict) and isinstance(shown, dict) and value.keys() == shown.keys():
+        value, shown = without_null(value), without_null(shown)  # an argument that is null is one all the same
+    same: bool = value == shown
     return same
 
 
@@ -117,18 +116,11 @@ def _keys_of(text: bytes) -> Collection[str]:
     """The keys of a JSON object; nothing for any other JSON."""
     try:
         return _members(text).keys()
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return ()
 
 
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def _without_nulls(value: Any) -> Any:
-    """Absent is null: the value without the keys that are null."""
-    if isinstance(value, dict):
-        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
-    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
+_members = jsontext.decoder(dict[str, msgspec.Raw])
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -21,18 +21,19 @@ from agent_eval_schema.validation.chosen_rules import chosen
 class Plan(Struct, frozen=True):
     """How a dataset is validated: names only, so that it can be pickled.
 
-    `columns` requests the normalized columns too; without them there are only validation results. `beside_traces` means
-    that the traces are passed on in addition to the columns: what their reader finds in a trace is not taken from it,
-    and the validation result contains whether MLflow reads it as it is (`mlflow_reads`). Without `figures` the figures
-    of traces (`Derivation.figure`) are not read, and a report lacks them. `values` is true if messages may quote
-    cells, `without_null` that the file cannot contain null, which a word may represent (CSV). `origins` names the
-    places of our columns in the data, where they have other names there, `suggested` has the names that unknown columns
-    may be meant to have. Rows that are passed on are `complete`: they
-    have a request and, of provided outputs, a response or a trace, whatever their format requires. Of what their format
-    accepts in place of a request, only `instead_of_request` is accepted (None: all of it). Where provided
-    outputs were `asked` for, each row has one of its format (`Format.outputs`). `normalized` rows do not contain the
-    format that they had. Cells of more than
-    `max_cell_bytes` are not read.
+    These describe the data: `nests` (a cell can hold an object), `without_null` (the file cannot contain null, which a
+    word may represent: CSV), `origins` (the places of our columns, where they have other names), `suggested` (the
+    names that unknown columns may be meant to have), `normalized` (rows that no longer show the format that they had).
+
+    These are requirements: `requires_outputs` (provided outputs were requested: each row has one of its format,
+    `Format.outputs`), `complete` (rows that are passed on have a request and, of provided outputs, a response or a
+    trace, whatever their format requires), `instead_of_request` (all that is accepted in place of a request; None: what
+    the format accepts). Cells of more than `max_cell_bytes` are not read, and without `values` messages quote no cell.
+
+    These are what the kernel returns: with `columns` the normalized columns too; with `beside_traces` the traces are
+    passed on in addition to the columns: what their reader finds in a trace is not taken from it, and the validation
+    result contains whether MLflow reads it as it is (`mlflow_reads`). Without `figures` the figures of traces
+    (`Derivation.figure`) are not read, and a report lacks them.
     """
 
     format: str
@@ -48,7 +49,7 @@ class Plan(Struct, frozen=True):
     origins: dict[str, str] = {}
     complete: bool = False
     instead_of_request: tuple[str, ...] | None = None
-    asked: bool = False
+    requires_outputs: bool = False
     normalized: bool = False
     suggested: dict[str, str] = {}
     max_cell_bytes: int | None = None
@@ -71,10 +72,10 @@ def make_plan(
     complete: bool = False,
     max_cell_bytes: int | None = None,
 ) -> Plan:
-    """Settle what "auto" means for this source. Reads as many batches as necessary to see an output. Rows that are
+    """Decide what "auto" means for this source. Reads as many batches as necessary to see an output. Rows that are
     passed on have to be `complete`: with a request and, if outputs are provided, a response or a trace."""
     require_choice("outputs", outputs, get_args(Outputs))
-    codes, asked = chosen(select, ignore), outputs
+    codes, requires_outputs = chosen(select, ignore), outputs == "provided"
     head, names = source.head(), source.column_names()
     if format != "auto":
         found_format, reason = find_format(format).name, "as asked"
@@ -99,7 +100,7 @@ def make_plan(
         values=values,
         origins=origins,
         complete=complete,
-        asked=asked == "provided",
+        requires_outputs=requires_outputs,
         normalized=found_format == NORMALIZED.name and source.is_canonical(),
         without_null=source.kind == "csv",
         suggested=_suggested(source, names, found_format, values),

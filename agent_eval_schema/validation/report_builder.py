@@ -10,7 +10,7 @@ import json
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.formats.inference_tables import payload_table
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.suggestions import hint_for_column
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
@@ -33,13 +34,14 @@ from agent_eval_schema.text.privacy import quoted, quoting
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
 from agent_eval_schema.validation.frequent_answers import AnswerCounts
+from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import misspelled_columns
 
 EXAMPLES = 20
 """Examples of a code that a report shows; counts are always exact."""
 
 ISSUES_KEPT = 100_000
-"""Issues that the report on a file holds in memory; a longer list is read from the file again when asked for."""
+"""Issues that the report on a file holds in memory; a longer list is read from the file again on access."""
 
 COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
@@ -54,29 +56,17 @@ _ON_OUR_COLUMNS = (
 class ReportBuilder:
     """Checked batches, added in the order of the rows → the contents of a report.
 
-    `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`
-    the issues of the dataset as a whole. Both are complete, however few issues are kept. `origins` names the places of
-    our columns in the user's table, where they have other names there (`Plan.origins`); `given` are columns of outputs
-    that are inputs in the format (`Format.given`).
+    `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code),
+    `conflicts` the pairs of rows with the same request and another ground truth, `overall` the issues of the dataset as
+    a whole. They are complete, however few issues are kept (`keep`; None: all, of a file ISSUES_KEPT). Rules that are
+    `settled` are not looked at again.
     """
 
-    def __init__(
-        self,
-        codes: frozenset[str],
-        outputs: str,
-        source: Source,
-        keep: int | None = None,
-        values: bool = True,
-        origins: Mapping[str, str] | None = None,
-        given: Collection[str] = (),
-        suggested: Mapping[str, str] | None = None,
-    ) -> None:
-        self.codes = codes
-        self.outputs = outputs
+    def __init__(self, source: Source, plan: Plan, keep: int | None = None, settled: Collection[str] = ()) -> None:
         self.source = source
-        self.values = values
-        self.origins, self.suggested = origins or {}, suggested or {}
-        self._given = given
+        self.codes, self.outputs, self.values = plan.codes.difference(settled), plan.outputs, plan.values
+        self._origins, self._suggested = plan.origins, plan.suggested
+        self._inputs = find_format(plan.format).given
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -87,13 +77,14 @@ class ReportBuilder:
         self._own: list[Issue] = []
         self.compared_rows = array("q")
         self.compared_codes: list[str] = []
+        self.conflicts: list[tuple[int, int]] = []
         self.overall: list[Issue] = []
         self._room = self.keep
         self.columns: dict[str, None] = {}
         self.derived: Counter[str] = Counter()
         self._valid: list[np.ndarray[Any, Any]] = []
         self._masks: list[np.ndarray[Any, Any]] = []
-        self._ids, self._given_ids = FirstSeen(), FirstSeen()
+        self._ids, self._own_ids = FirstSeen(), FirstSeen()
         self._truths = FirstSeen()
         self._near: Counter[int] = Counter()
         self._near_pair: list[str] | None = None
@@ -104,16 +95,16 @@ class ReportBuilder:
         self._rows_of_batch: dict[str, list[np.ndarray[Any, Any]]] = {}
         self._finished = False
 
-    def add(self, checked: pa.RecordBatch) -> None:
-        """Take in the next rows."""
+    def add(self, checked: pa.RecordBatch) -> list[int]:
+        """Take in the next rows. Returns the places in the batch that are invalid for an ID of an earlier row."""
         start, size = self.row_count, checked.num_rows
         ids = verdict(checked, "id")
         self.columns.update(dict.fromkeys(json.loads(checked.schema.metadata[b"columns"])))
         self.misspelled.update(json.loads(checked.schema.metadata[b"misspelled"]))
         self._add_issues(verdict(checked, "issues"), ids if self.values else pa.nulls(size, pa.string()), start)
         valid = np.asarray(verdict(checked, "valid")).astype(bool)
-        for row in self._repeated_ids(ids, verdict(checked, "id_of_trace"), start):
-            valid[row - start] = False
+        repeated = [row - start for row in self._repeated_ids(ids, verdict(checked, "id_of_trace"), start)]
+        valid[repeated] = False
         self._conflicting_truths(checked, ids, start)
         self._valid.append(valid)
         # a copy: a view would keep the whole batch in memory
@@ -124,6 +115,7 @@ class ReportBuilder:
             self.together.add(rows, size)
         self._rows_of_batch.clear()
         self.row_count += size
+        return repeated
 
     def _add_issues(self, lists: pa.ListArray, ids: pa.Array, start: int) -> None:
         notes = lists.flatten()
@@ -179,6 +171,10 @@ class ReportBuilder:
                 self._own.append(issue)
                 self._room -= 1
 
+    def all_examples(self) -> list[Issue]:
+        """The examples of all codes."""
+        return [issue for issues in self.examples.values() for issue in issues]
+
     def take_issues(self) -> list[Issue]:
         """The issues that are kept, in the order of the rows, those of the dataset last."""
         found = [self._with_file(issue) for kept in self._kept for issue in _issues_in(*kept)]
@@ -195,7 +191,7 @@ class ReportBuilder:
         return [*found, *(issue for issue in self._own if issue.row in rows)]
 
     def forget_issues(self) -> None:
-        """Drop the issues that are held; counts and examples stay."""
+        """Drop the issues that are kept; counts and examples stay."""
         self._kept.clear()
         self._own.clear()
 
@@ -218,13 +214,13 @@ class ReportBuilder:
 
     def _place(self, column: str) -> str:
         """The place of one of our columns in the user's table."""
-        return self.origins.get(column, column)
+        return self._origins.get(column, column)
 
     # rules that compare rows
 
     def _repeated_ids(self, ids: pa.Array, of_traces: pa.Array, start: int) -> list[int]:
         """Log the IDs that an earlier row has; the rows that are invalid for it. The ID of a trace is not necessarily
-        meant as the row's own, so only an ID that was given twice is an error."""
+        meant as the row's own, so only an ID that two rows have of their own is an error."""
         if self.codes.isdisjoint(dataset.REPEATED) or ids.null_count == len(ids):
             return []
         present = np.flatnonzero(np.asarray(ids.is_valid()))
@@ -233,15 +229,17 @@ class ReportBuilder:
         derived = np.asarray(of_traces)[present].astype(np.uint32)
         firsts, first_derived = self._ids.add(hashes, rows, derived)
         errors = (firsts >= 0) & (derived == 0) & (first_derived == 0)
-        # after the id of a trace, the first given one, which comes later, is looked for among the given ones
+        # after the id of a trace, the first own one, which comes later, is looked up among the own IDs
         again = np.flatnonzero((firsts >= 0) & (derived == 0) & (first_derived == 1))
-        earlier, _ = self._given_ids.add(hashes[again], rows[again], derived[again])
+        earlier, _ = self._own_ids.add(hashes[again], rows[again], derived[again])
         errors[again], firsts[again] = earlier > firsts[again], np.maximum(firsts[again], earlier)
         for at in np.flatnonzero(firsts >= 0).tolist():
             text = str(texts[at])
-            said = f"'{text[:60]}'" if self.values else "its id"
+            shown = f"'{text[:60]}'" if self.values else "its id"
             rule = dataset.REPEATED_REQUEST_ID if errors[at] else dataset.REPEATED_TRACE_ID
-            self._log(Finding(rule, f"{said} is already the ID of row {firsts[at]}", "request_id"), int(rows[at]), text)
+            self._log(
+                Finding(rule, f"{shown} is already the ID of row {firsts[at]}", "request_id"), int(rows[at]), text
+            )
         return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in self.codes else []
 
     def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
@@ -250,11 +248,12 @@ class ReportBuilder:
         if dataset.CONFLICTING_TRUTH.code not in self.codes or not len(both):
             return
         own = (np.asarray(truths.take(both)) >> np.uint64(32)).astype(np.uint32)
-        firsts, theirs = self._truths.add(np.asarray(requests.take(both)), both + start, own)
-        for at in np.flatnonzero((firsts >= 0) & (theirs != own)).tolist():
+        firsts, first_truths = self._truths.add(np.asarray(requests.take(both)), both + start, own)
+        for at in np.flatnonzero((firsts >= 0) & (first_truths != own)).tolist():
             row = int(both[at]) + start
             message = f"row {firsts[at]} has the same request and a different ground truth"
             self._log(Finding(dataset.CONFLICTING_TRUTH, message, "expected_response"), row, ids[int(both[at])].as_py())
+            self.conflicts.append((int(firsts[at]), row))
 
     def _count(self, checked: pa.RecordBatch) -> None:
         for column, counter in (("nearness", self._near), ("copied", self._copied)):
@@ -282,26 +281,26 @@ class ReportBuilder:
             self._log(Finding(columns.NO_ROWS, "expected at least one row, got none"))
         for remark in self.source.remarks:
             self._log(remark)
-        self._look_at_columns()
-        self._look_at_uris()
+        self._inspect_columns()
+        self._inspect_uris()
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
             truth, answer = self._place("expected_response"), self._place("response")
             message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
             self._log(Finding(dataset.COPIED_TRUTH, message, "expected_response"))
 
-    def _look_at_columns(self) -> None:
+    def _inspect_columns(self) -> None:
         for name in self.source.repeated_columns:
             message = f"expected one column `{name}`, got several; the first is read"
             self._log(Finding(columns.DUPLICATE_COLUMN, message, name))
         for wrong, right in self.source.renamed:
             self._log(Finding(columns.REPAIRED_COLUMN, f"renamed from `{wrong}`", right))
-        logged = self._look_at_payloads()
+        logged = self._inspect_payloads()
         names = [n for n in self.columns if n not in COLUMNS and n not in logged]
         misspelled = misspelled_columns(tuple(self.columns))
         for name in names:
             if name not in misspelled:
-                message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self.suggested)
+                message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested)
                 self._log(Finding(columns.UNKNOWN_COLUMN, message, name, hint=hint))
             elif not self._absorbed(misspelled[name]):
                 hint = f"did you mean `{misspelled[name]}`? Rename the column"
@@ -310,17 +309,17 @@ class ReportBuilder:
                 if columns.MISSPELT_COLUMN.code in self.codes:
                     self.occurrences[columns.MISSPELT_COLUMN.code].rows += self.misspelled[name]
         if self.outputs == "generated":
-            self._look_at_ignored()
+            self._inspect_ignored()
 
-    def _look_at_payloads(self) -> frozenset[str]:
+    def _inspect_payloads(self) -> frozenset[str]:
         """Report that a table is an inference table; returns its columns, which are not reported again."""
         found = payload_table(tuple(self.columns))
         if found is None or columns.PAYLOAD_TABLE.code not in self.codes:
             return frozenset()
         family, reason = found
         message = f"expected an evaluation dataset, got {family.summary}: {reason}"
-        made = f"agent-eval-schema from-inference-table {shlex.quote(self.source.name or 'TABLE')} OUT"
-        hint = f"build an evaluation dataset from it: `{made}`, or eval_set_from_inference_table(table)"
+        command = f"agent-eval-schema from-inference-table {shlex.quote(self.source.name or 'TABLE')} OUT"
+        hint = f"build an evaluation dataset from it: `{command}`, or eval_set_from_inference_table(table)"
         self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
 
@@ -330,15 +329,15 @@ class ReportBuilder:
             meant in ("response", "trace") and self.counts["AE223"] > 0
         )
 
-    def _look_at_ignored(self) -> None:
+    def _inspect_ignored(self) -> None:
         seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
         fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
         for name, field in fields.items():
-            if seen & BIT[field] and name not in self._given:
+            if seen & BIT[field] and name not in self._inputs:
                 message = f"`{self._place(name)}` has values, but outputs will be generated"
                 self._log(Finding(columns.IGNORED_COLUMN, message, name))
 
-    def _look_at_uris(self) -> None:
+    def _inspect_uris(self) -> None:
         near = self._near[NEAR]
         if near and not self._near[EXACT] and self._near_pair:
             expected, retrieved = self._near_pair

@@ -33,7 +33,8 @@ class Rows:
         self.outputs = plan.outputs
         self.normalized = plan.normalized
         self.form = NORMALIZED if plan.normalized else find_format(plan.format)
-        self.complete, self.asked, self.instead_of_request = plan.complete, plan.asked, plan.instead_of_request
+        self.complete, self.requires_outputs = plan.complete, plan.requires_outputs
+        self.instead_of_request = plan.instead_of_request
         self.nests = plan.nests
         self.without_null = plan.without_null
         self.beside_traces, self.figures = plan.beside_traces, plan.figures

@@ -98,13 +98,13 @@ class Found(Struct, frozen=True):
         if self.path is None:
             return ()
         place = Path(os.path.relpath(path, self.path.parent)).as_posix()
-        matching = (c for p, c in self.settings.per_file_ignores.items() if fnmatch(place, p) or _is_name(place, p))
-        return tuple(code for codes in matching for code in codes)
-
-
-def _is_name(place: str, pattern: str) -> bool:
-    """Whether a pattern without a folder matches the name of the file, in whatever folder that is."""
-    return "/" not in pattern and fnmatch(place.rpartition("/")[2], pattern)
+        name = place.rpartition("/")[2]  # a pattern without a folder is that of a name, in whatever folder
+        return tuple(
+            code
+            for pattern, codes in self.settings.per_file_ignores.items()
+            if fnmatch(place, pattern) or ("/" not in pattern and fnmatch(name, pattern))
+            for code in codes
+        )
 
 
 def find_settings(config: str | None, start: Path | None = None) -> Found:

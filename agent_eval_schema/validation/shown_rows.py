@@ -5,7 +5,7 @@ The cells are read from the source once more, as the report keeps no cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -15,8 +15,6 @@ from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import shown_systems, supports
 from agent_eval_schema.render.numbers import seconds
@@ -24,9 +22,7 @@ from agent_eval_schema.render.report.summary import ShownRow, ShownSpan
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.spans import FAILED_CODES, Attributes, Span, Trace, json_of
-from agent_eval_schema.validation.for_text import lines_of_rows
-from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.report_builder import ReportBuilder
+from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
 
 ROWS = 500
 """Rows that a page can open, at most."""
@@ -41,9 +37,10 @@ BUDGET = 400_000
 """Characters of all cells and spans together; the rows beyond it are listed without them."""
 
 
-def shown_rows(source: Source, plan: Plan, builder: ReportBuilder) -> list[ShownRow]:
+def shown_rows(run: CheckedRun) -> list[ShownRow]:
     """At most ROWS rows in the order in which they are to be read. Where values are hidden they have no cells and no
     IDs; if the data is gone, none has."""
+    plan, builder = run.plan, run.builder
     valid, masks = builder.valid, builder.masks
     chosen = [*np.flatnonzero(~valid)[:ROWS].tolist(), *np.flatnonzero(valid)[:ROWS].tolist()][:ROWS]
     codes: dict[int, list[str]] = {row: [] for row in chosen}
@@ -54,11 +51,8 @@ def shown_rows(source: Source, plan: Plan, builder: ReportBuilder) -> list[Shown
     at = np.array(chosen, np.int64)
     systems = shown_systems(find_format(plan.format).system)
     support = {i: supports(m, masks[at], valid[at], plan.outputs) for i, m in enumerate(METRICS) if m.system in systems}
-    lines = lines_of_rows(source, chosen)
-    try:
-        contents = _contents(source, find_format(plan.format).read, chosen) if plan.values else {}
-    except (EvalSetError, OSError):
-        contents = {}
+    lines = run.lines_of(chosen)
+    contents = unless_gone(lambda: _contents(run, chosen), dict[int, _Content]()) if plan.values else {}
     left, rows = BUDGET, []
     for i, row in enumerate(chosen):
         request_id, cells, spans = contents.get(row, (None, [], []))
@@ -72,10 +66,9 @@ def shown_rows(source: Source, plan: Plan, builder: ReportBuilder) -> list[Shown
 _Content = tuple[str | None, list[tuple[str, str]], list[ShownSpan]]
 
 
-def _contents(
-    source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], chosen: list[int]
-) -> dict[int, _Content]:
+def _contents(run: CheckedRun, chosen: list[int]) -> dict[int, _Content]:
     """The ID, the cells and the spans of each row; the source is read no further than to the last of them."""
+    source, read = run.source, find_format(run.plan.format).read
     wanted, found = sorted(chosen), dict[int, _Content]()
     start = at = 0
     for batch in source.batches() if wanted else ():

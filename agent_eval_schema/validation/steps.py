@@ -31,8 +31,8 @@ from agent_eval_schema.schema import COLUMNS, Contexts, JsonValue, RetrievedCont
 from agent_eval_schema.validation.cross_field import (
     LISTS,
     forbid_two_truths,
-    look_at_ground_truth,
-    look_at_tags,
+    inspect_ground_truth,
+    inspect_tags,
     note_empty_lists,
     note_null_placeholders,
     require_request_and_output,
@@ -85,7 +85,12 @@ def read_columns(rows: Rows) -> None:
             continue
         cells = read_cells(rows.batch, name)
         assert cells is not None
-        decoded = _DECODERS.get(name, _decode)(name, cells, rows)
+        decode = _DECODERS.get(name)
+        decoded = (
+            decode_column(name, cells, rows.log, rows.form.words.get(name))
+            if decode is None
+            else decode(name, cells, rows)
+        )
         rows.values[name] = ListColumn(decoded) if isinstance(decoded, list) else decoded
         for row, message in cells.unreadable.items():
             rows.log.add(reading.NOT_UTF8, row, name, message)
@@ -110,20 +115,13 @@ _READ = (*(n for n in COLUMNS if n not in ("trace", *columns_of(JsonValue), *_CO
 Decoded = Column | list[Any]
 
 
-def _decode_context(name: str, cells: Cells, rows: Rows) -> Decoded:
-    has_traces = "trace" in rows.batch.schema.names
-    return decode_column(name, cells, rows.log, documents_of_trace if has_traces else None)
-
-
-def _decode(name: str, cells: Cells, rows: Rows) -> Decoded:
-    return decode_column(name, cells, rows.log, rows.form.words.get(name))
-
-
 _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
     "request": lambda _, cells, rows: decode_requests(cells, rows.nests, rows.log, rows.plain),
     "response": lambda _, cells, rows: decode_response(cells, rows.log),
     **dict.fromkeys(TEXT_COLUMNS, lambda name, cells, rows: decode_text(name, cells, rows.log)),
-    "retrieved_context": _decode_context,
+    "retrieved_context": lambda name, cells, rows: decode_column(
+        name, cells, rows.log, documents_of_trace if "trace" in rows.batch.schema.names else None
+    ),
 }
 """The columns that are not JSON values of one type."""
 
@@ -141,11 +139,11 @@ STEPS = (
     Step(note_null_placeholders, ("request", "response")),
     Step(note_empty_lists, LISTS),
     Step(read_traces, ("trace",)),
-    Step(look_at_tags, ("tags",)),
+    Step(inspect_tags, ("tags",)),
     Step(fill_from_traces, ("trace",)),
     Step(require_request_and_output),
     Step(forbid_two_truths, ("expected_facts",)),
-    Step(look_at_ground_truth, ("expected_response",)),
+    Step(inspect_ground_truth, ("expected_response",)),
 )
 
 STEPS_OF_OTHER_ROWS = (Step(log_notes, (NOTES,)), Step(inspect_other_rows))

@@ -10,12 +10,13 @@ A canonical column has one type, so a cell of another one cannot stay there. As 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from agent_eval_schema.cells.arrow import text_views
 from agent_eval_schema.cells.cells import read_cells
@@ -25,40 +26,37 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.validation.checked_batch import rows_of
+from agent_eval_schema.validation.checked_run import CheckedRun
 
 UNREADABLE = "unreadable"
 
 
-class Origin(Struct, frozen=True):
-    """The rows before they were read: the places of our columns in the input (`Plan.origins`), a column of data in
-    memory (`Source.original`), and the entries of a list that are not rows, by row."""
-
-    places: Mapping[str, str]
-    column: Callable[[str], Any] | None
-    no_rows: Mapping[int, Any]
-
-
-def unreadable(
-    issues: Iterable[Issue], batches: Iterable[tuple[pa.RecordBatch, pa.RecordBatch]], origin: Origin
-) -> Iterator[tuple[int, str]]:
-    """The rows with cells that an error kept from being read, and these cells as JSON text. `batches` are pairs of the
-    cells as they came and the normalized ones."""
+def unreadable_cells(run: CheckedRun) -> dict[int, str]:
+    """By row the JSON text of an object with the cells that an error kept from being read, under the names of their
+    columns; of a line that is not a row, the text of the line."""
     noted: dict[int, list[Issue]] = {}
-    for issue in issues:
+    for issue in run.issues():
         if issue.row is not None and issue.severity is Severity.ERROR:
             noted.setdefault(issue.row, []).append(issue)
-    column = cache(partial(_original, origin))
-    start = 0
-    for batch, normal in batches:
-        given = _Given(batch, start, column)
+    if not noted:
+        return {}
+    invalid = run.source.take(~run.builder.valid)
+    of_list = np.flatnonzero(~run.builder.valid).tolist() if isinstance(invalid, list) else ()
+    no_rows = dict(zip(of_list, invalid, strict=False))  # the entries of a list that are not rows, among others
+    column = cache(partial(_original, run.source.original))
+    texts, start = dict[int, str](), 0
+    for batch, checked in run.reread():
+        cells, normal = _SourceCells(batch, start, column), rows_of(checked)
         for i in range(batch.num_rows):
             here = noted.get(start + i, [])
-            found: Any = given.line(i) or given.cells(i, _lost(here, batch, normal.slice(i, 1), origin.places))
+            found: Any = cells.line(i) or cells.present(i, _lost(here, batch, normal.slice(i, 1), run.plan.origins))
             if not found and any(issue.column is None for issue in here):
-                found = _written(origin.no_rows.get(start + i))
+                found = _written(no_rows.get(start + i))
             if found:
-                yield start + i, jsontext.encode(found).decode()
+                texts[start + i] = jsontext.encode(found).decode()
         start += batch.num_rows
+    return texts
 
 
 def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, places: Mapping[str, str]) -> list[str]:
@@ -74,12 +72,13 @@ def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, p
     return [name for name in lost if name is not None]
 
 
-def _original(origin: Origin, name: str) -> list[Any] | None:
-    given = None if origin.column is None else origin.column(name)
-    return None if given is None else list(given)
+def _original(column: Callable[[str], Any] | None, name: str) -> list[Any] | None:
+    """A column of data in memory with its original cells."""
+    values = None if column is None else column(name)
+    return None if values is None else list(values)
 
 
-class _Given:
+class _SourceCells:
     """A batch of cells as they came; `start` is the position of its first row."""
 
     def __init__(self, batch: pa.RecordBatch, start: int, column: Callable[[str], list[Any] | None]) -> None:
@@ -91,7 +90,7 @@ class _Given:
         """The text of a line that is not a row."""
         return None if self.lines is None else self.lines[row].as_py()
 
-    def cells(self, row: int, names: Iterable[str]) -> dict[str, Raw | str]:
+    def present(self, row: int, names: Iterable[str]) -> dict[str, Raw | str]:
         """What there is in these columns."""
         found = {name: self._cell(name, row) for name in names}
         return {name: cell for name, cell in found.items() if cell is not None}
@@ -106,8 +105,8 @@ class _Given:
             return Raw(text.encode()) if is_json else text
         if row in cells.unreadable:
             return _written(bytes(text_views(self.batch.column(name))[row] or b""))
-        given = self.column(name)
-        return None if given is None else _written(given[self.start + row])
+        values = self.column(name)
+        return None if values is None else _written(values[self.start + row])
 
 
 def _written(value: Any) -> str | None:

@@ -22,9 +22,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import packed, unpack
-from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, size_of, units_of, worth_workers
+from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, units_of
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
+from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
 
 
@@ -36,14 +37,9 @@ class Job(Struct, frozen=True):
     share: Share
 
 
-def check_on_all_cores(source: Source, plan: Plan, jobs: int = 0) -> Iterator[pa.RecordBatch]:
-    """The checked batches of a source, in order, by so many processes (0: one per core if the data are large). Raises
-    EvalSetError if a worker could not do its share."""
-    from agent_eval_schema.validation.kernel import checked_batches
-
-    workers = 1 if source.remote is not None else jobs or worth_workers(size_of(source))
-    if workers == 1:
-        return checked_batches(source, plan)
+def check_on_all_cores(source: Source, plan: Plan, workers: int) -> Iterator[pa.RecordBatch]:
+    """The checked batches of a source, in order, by so many processes. Raises EvalSetError if a worker could not do its
+    share."""
     if source.path is None or source.fixed or source.in_order:
         return check_sent(source.batches(), plan, workers)
     return check_with_workers(source, source.path, plan, workers)
@@ -57,35 +53,26 @@ def check_with_workers(
     source: Source, path: str, plan: Plan, workers: int, head_start: int = HEAD_START_BYTES
 ) -> Iterator[pa.RecordBatch]:
     """The checked batches of a file, in order. Raises EvalSetError if a worker could not do its share."""
-    from agent_eval_schema.validation.kernel import check_batch
-
     first, *rest = (Share(k, workers, head_start) for k in range(workers))
-    others = [Worker("agent_eval_schema.validation.workers:check_share", _job(path, plan, share)) for share in rest]
+    jobs = (msgspec.msgpack.encode(Job(path, plan, share)) for share in rest)
+    others = [Worker("agent_eval_schema.validation.workers:check_share", job) for job in jobs]
+    parts = [((unit, unpack(payload)) for unit, payload in worker.messages()) for worker in others]
     own = ((unit, check_batch(batch, plan)) for unit, batch in units_of(source, first))
     try:
-        for _, checked in in_order([own, *map(_parts, others)]):
+        for _, checked in in_order([own, *parts]):
             yield checked
     finally:
         for worker in others:
             worker.stop()
 
 
-def _job(path: str, plan: Plan, share: Share) -> bytes:
-    return msgspec.msgpack.encode(Job(path, plan, share))
-
-
-def _parts(worker: Worker) -> Iterator[tuple[int, pa.RecordBatch]]:
-    return ((unit, unpack(payload)) for unit, payload in worker.messages())
-
-
 def check_share(job: bytes) -> Iterator[tuple[int, pa.Buffer]]:
     """In the worker: its share of the file, checked; each batch with the number of its unit."""
     from agent_eval_schema.io.files import open_file
-    from agent_eval_schema.validation.kernel import check_batch
 
-    told = msgspec.msgpack.decode(job, type=Job)
-    for unit, batch in units_of(open_file(told.path).quoting(told.plan.values), told.share):
-        yield unit, packed(check_batch(batch, told.plan))
+    options = msgspec.msgpack.decode(job, type=Job)
+    for unit, batch in units_of(open_file(options.path).quoting(options.plan.values), options.share):
+        yield unit, packed(check_batch(batch, options.plan))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,7 +101,6 @@ def _checked_by_all(
     batches: Iterable[pa.RecordBatch], plan: Plan, untaken: SimpleQueue[Numbered | None], helpers: Sequence[_Helper]
 ) -> Iterator[Numbered]:
     """The checked batches as they become ready: each is checked by whoever takes it first."""
-    from agent_eval_schema.validation.kernel import check_batch
 
     def check_one() -> Iterator[Numbered]:
         try:
@@ -177,9 +163,7 @@ class _Helper:
 
 def check_received(plan: bytes) -> Iterator[tuple[int, bytes | pa.Buffer]]:
     """In the worker: that it has started, then each batch that it is sent, checked."""
-    from agent_eval_schema.validation.kernel import check_batch
-
-    how = msgspec.msgpack.decode(plan, type=Plan)
+    decoded = msgspec.msgpack.decode(plan, type=Plan)
     yield 0, b""
     for unit, batch in enumerate(received(), 1):
-        yield unit, packed(check_batch(unpack(batch), how))
+        yield unit, packed(check_batch(unpack(batch), decoded))

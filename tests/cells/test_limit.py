@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, validate_eval_set
-from agent_eval_schema.cells.limit import without_large_cells
+from agent_eval_schema.cells.sizes import without_large_cells
 from agent_eval_schema.cli import main
 from tests.conftest import KINDS
 from tests.helpers.traces import span, trace

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import EvalSetError, ces
-from agent_eval_schema.formats.ces.review import review_update
-from agent_eval_schema.formats.ces.update import plan_update
+from agent_eval_schema.formats.ces.update import plan_update, review_update
 from agent_eval_schema.render.update import update_text
 from tests.cli.test_main import run
 

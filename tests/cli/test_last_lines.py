@@ -33,9 +33,7 @@ ENDS: dict[str, tuple[str, str]] = {
 """How the verdict of each command begins, and the command below it."""
 
 
-@pytest.mark.parametrize(
-    "words", [pytest.param(w, marks=pytest.mark.slow if w.startswith("from-inference") else ()) for w in ENDS]
-)
+@pytest.mark.parametrize("words", ENDS)
 def test_the_last_lines_are_the_verdict_and_the_next_command(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -115,7 +115,7 @@ def test_a_wrong_option_is_told_once(capsys: pytest.CaptureFixture[str], samples
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_closed_streams_do_not_change_what_is_found(samples: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agent_eval_schema"]
     written = ["validate", str(samples / "broken.jsonl"), "--write-invalid", str(tmp_path / "i.jsonl")]
@@ -257,7 +257,7 @@ def test_schema_explain_and_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert [rule["code"] for rule in json.loads(out)["rules"]] == list(RULES)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_several_processes_give_the_same_report(samples: Path, tmp_path: Path) -> None:
     """In a process of its own: the pool's workers are spawned from it."""
     path = tmp_path / "big.jsonl"
@@ -310,7 +310,7 @@ def test_a_repair_shows_cells_so_it_does_not_go_without_values(
 
 def test_the_help_of_a_build_names_every_family_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
     from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
-    from agent_eval_schema.inference_tables.options import KEEPABLE
+    from agent_eval_schema.inference_tables.make_plan import KEEPABLE
 
     with pytest.raises(SystemExit):
         main(["from-inference-table", "--help"])

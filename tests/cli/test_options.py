@@ -114,8 +114,11 @@ WRONG = {
     "score vertex.jsonl --metrics trajectory_recal": ("metrics: expected one of ", MEANT("trajectory_recall")),
     "schema databrick": ("format: expected one of ", MEANT("databricks")),
     "ces update evaluation.json --timeout soon": ("--timeout: expected a positive number of seconds; ", "--help`"),
-    "from-inference-table inference_table.jsonl x.jsonl --family legcy": ("family: expected one of ", MEANT("legacy")),
-    "from-inference-table inference_table.jsonl x.jsonl --keep parial": ("include: expected one of ", MEANT("partial")),
+    "from-inference-table inference_table.jsonl x.jsonl --format legcy": ("format: expected one of ", MEANT("legacy")),
+    "from-inference-table inference_table.jsonl x.jsonl --include parial": (
+        "include: expected one of ",
+        MEANT("partial"),
+    ),
     "from-inference-table inference_table.jsonl x.jsonl --dedupe questions": ("--dedupe: expected ", MEANT("question")),
     "from-inference-table inference_table.jsonl x.jsonl --seed one": (
         "--seed: expected a whole number; got 'one'",

@@ -268,7 +268,7 @@ def test_of_private_data_an_error_says_nothing(
     assert "4711" not in told
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("command", ["validate broken.jsonl", "rules", "explain AE206", "diff good.jsonl broken.jsonl"])
 def test_a_full_disk_is_told(command: str) -> None:

@@ -41,10 +41,12 @@ QUICK = {("validate", place) for place in PLACES} | {
     *(("convert", "folder"), ("diff-new", "unity-catalog"), ("score", "url-glob"), ("profile-against", "zst")),
     *(("metrics", "stdin"), ("validate-fix", "glob"), ("profile", "bigquery"), ("from-traces", "url-of-a-folder")),
 }
-"""The others are marked slow: they are many, and there is one mechanism."""
+"""The others have the mark `containers`: they are many, and there is one mechanism."""
 
 CASES = [
-    pytest.param(command, place, marks=[] if (command, place) in QUICK else pytest.mark.slow, id=f"{command}-{place}")
+    pytest.param(
+        command, place, marks=[] if (command, place) in QUICK else pytest.mark.containers, id=f"{command}-{place}"
+    )
     for command in COMMANDS
     for place in PLACES
     if place != "file"

@@ -342,7 +342,7 @@ def left_out(made: Any) -> bool:
     return bool((made.losses["code"] == "AE814").any())
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
 def test_evaluations_are_the_same_after_rows(values: list[Row]) -> None:
@@ -355,7 +355,7 @@ def test_evaluations_are_the_same_after_rows(values: list[Row]) -> None:
     assert [official_dict(json.dumps(e)) for e in back.data] == [official_dict(json.dumps(v)) for v in values]
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(messages("Evaluation").filter(lambda value: value.get("golden")), min_size=1, max_size=3),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.conversion.conversion import TARGETS
 from agent_eval_schema.conversion.convert import convert_file
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import SAMPLES
@@ -279,6 +279,7 @@ def test_a_turn_of_an_adk_evalset_is_a_row(tmp_path: Path) -> None:
     assert rows_of(str(path)) == rows_of(EVALSET) == ADK_ROWS
 
 
+@pytest.mark.oracle
 def test_google_adk_reads_the_evalset_that_we_write_and_we_read_what_it_writes() -> None:
     adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
     written = convert_eval_set(EVALSET, "adk")
@@ -291,6 +292,7 @@ def test_google_adk_reads_the_evalset_that_we_write_and_we_read_what_it_writes()
         assert [{k: row[k] for k in wanted} for row, wanted in zip(rows, ADK_ROWS, strict=True)] == ADK_ROWS
 
 
+@pytest.mark.oracle
 def test_what_google_adk_writes_comes_back_with_ids_times_and_names() -> None:
     adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
     session = {"app_name": "hr", "user_id": "u1", "state": {"k": 1}}
@@ -310,6 +312,7 @@ def test_a_column_called_name_is_no_name_of_an_evalset() -> None:
     assert set(made.losses["column"]) == {"name", "duration"}
 
 
+@pytest.mark.oracle
 def test_a_scenario_of_adk_is_asked_by_its_starting_prompt() -> None:
     adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
     scenario = {"starting_prompt": "Hi", "conversation_plan": "ask for a refund"}
@@ -469,7 +472,7 @@ def test_every_format_that_has_a_writer_is_a_target() -> None:
 
 
 def test_an_unknown_target_is_told() -> None:
-    with pytest.raises(EvalSetError, match="to: expected one of databricks, mlflow"):
+    with pytest.raises(EvalSetError, match=r"to: expected one of .*, databricks, "):
         convert_eval_set([{"request": "q"}], "excel")
 
 

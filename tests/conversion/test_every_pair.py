@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import convert_eval_set
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.conversion.conversion import TARGETS
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import TABLES, find_format
+from agent_eval_schema.formats.registry import FORMATS as ALL_FORMATS
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.text.jsontext import structured
 
 FORMATS = tuple(name for name in TARGETS if not name.startswith("ces-"))
@@ -176,10 +177,10 @@ def is_named(path: list[str | int], losses: set[str], format: str) -> bool:
     return any(NEW_KEY not in path or NEW_KEY in loss or len(steps[loss]) < len(path) for loss in found)
 
 
-TABLE_NAMES = {table.name for table in TABLES}
+TABLE_NAMES = {form.name for form in ALL_FORMATS if form.fields and form.keeps_originals}
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @pytest.mark.parametrize("source", FORMATS)
 def test_every_value_of_a_table_comes_back_or_a_loss_names_its_path(source: str) -> None:
     """As below, with one new key for each pair of which one is a format of TABLES."""
@@ -193,7 +194,7 @@ def test_every_value_of_a_table_comes_back_or_a_loss_names_its_path(source: str)
         assert list(unnamed(rows, source, target)) == [], (target, rows)
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @pytest.mark.parametrize("target", [name for name in FORMATS if name not in TABLE_NAMES])
 @pytest.mark.parametrize("source", [name for name in FORMATS if name not in TABLE_NAMES])
 @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow], deadline=None)

@@ -121,7 +121,7 @@ def test_lists_may_be_json_text_or_arrays(cell: Any) -> None:
     assert (report.counts, report.rows["retrieved_context"][0]) == ({}, [DOC])
 
 
-@pytest.mark.parametrize("absent", [None, float("nan"), pd.NA, pd.NaT, np.float64("nan"), np.datetime64("NaT")])
+@pytest.mark.parametrize("absent", [None, float("nan"), pd.NA, pd.NaT, np.float64("nan"), np.datetime64("NaT", "ns")])
 @pytest.mark.parametrize("column", ["expected_response", "retrieved_context", "trace", "request_id", "guidelines"])
 def test_every_way_to_say_absent_is_absent(absent: Any, column: str) -> None:
     frame = pd.DataFrame({"request": ["Hi"], "response": ["Hello"], column: pd.Series([absent], dtype="object")})

@@ -1,4 +1,4 @@
-"""The three request formats of seed 003, decided per cell, and what is said of a request that is none."""
+"""The three request formats of Databricks, decided per cell, and what is said of a request that is none."""
 
 import json
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.chat import is_parameter
 from agent_eval_schema.decoding.requests import Chat as PlainChat
 from agent_eval_schema.decoding.requests import (
-    asked_in,
     decode_requests,
     is_plain_chat,
+    last_question,
     last_user_text,
     meant_of_value,
     request_key,
@@ -405,7 +405,7 @@ def test_a_plain_chat_is_equal_to_its_messages_and_to_nothing_else() -> None:
     [({"messages": [USER]}, "Hi"), ('{"query": "Ho"}', "Ho"), ([USER], "Hi"), ({"messages": []}, None), (5, None)],
 )
 def test_the_question_in_a_cell(cell: Any, text: str | None) -> None:
-    assert asked_in(cell) == text
+    assert last_question(cell) == text
 
 
 @pytest.mark.parametrize(

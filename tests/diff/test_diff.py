@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.diff.diff_summary import EXAMPLES_KEPT
 from agent_eval_schema.io import source
 from agent_eval_schema.io.source import rows_where
-from agent_eval_schema.render.diff.summary import EXAMPLES_KEPT
 from agent_eval_schema.text.edits import Edit, TextPart, edits
 from agent_eval_schema.text.jsontext import canonical_json
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
@@ -404,7 +404,7 @@ def test_nothing_is_lost(old: list[Row], new: list[Row]) -> None:
     for line in [*diff.review.issues, *diff.review.metrics]:
         assert line.old - line.lost - line.on_removed + line.gained + line.on_added == line.new
     assert {line.metric: line.new for line in diff.review.metrics} == {
-        s.metric: s.supported for s in diff.new.support()
+        s.metric: s.supported for s in diff.new.summary.coverage
     }
     assert diff.new.invalid_count - diff.old.invalid_count == (
         counts["became_invalid"]
@@ -698,7 +698,7 @@ def test_hostile_file_names_are_shown_and_not_sent(tmp_path: Path) -> None:
 
 def test_hostile_values_have_bounded_pictures() -> None:
     deep: Any = "x"
-    for _ in range(300):
+    for _ in range(200):
         deep = [deep]
     old, new = row(custom_expected={"a": deep}), row(custom_expected={"a": [deep]}, response="word " * 200_000)
     diff = diff_eval_sets([old], [new])

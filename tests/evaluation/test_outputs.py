@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema.evaluation.outputs import Answer, read_calls, read_output
+from agent_eval_schema.rules.reading import MAX_DEPTH
 
 CALL = {"tool_name": "search", "tool_input": {"q": "x"}}
 STEP = SimpleNamespace(tool="search", tool_input={"q": "x"})
@@ -134,13 +135,16 @@ def test_a_trajectory_that_cannot_be_read_leaves_the_response(trajectory: Any, e
 
 
 def test_a_trajectory_of_any_depth_can_be_looked_at() -> None:
-    deep: list[Any] = []
-    for _ in range(5_000):
-        deep = [deep]
-    assert read_calls(deep) == (
-        None,
-        "predicted_trajectory: expected calls, got a value that is nested too deep to read",
-    )
+    for depth in (MAX_DEPTH, 5_000):  # and one level more
+        deep: list[Any] = []
+        for _ in range(depth):
+            deep = [deep]
+        calls, problem = read_calls(deep)
+        assert calls is None
+        assert problem == (
+            f"predicted_trajectory: expected at most {MAX_DEPTH} levels of lists and objects, "
+            "got JSON nested too deep to read"
+        )
 
 
 def test_a_step_that_is_no_action_is_told() -> None:

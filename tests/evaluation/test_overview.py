@@ -75,10 +75,10 @@ def test_a_mean_has_the_interval_that_the_result_has() -> None:
     found = scored([{"prompt": "a", "s": i % 2} for i in range(20)])
     low, high = found.confidence_interval("m")
     page = found.to_html()
-    assert f'data-label="95%">{low:.3g} to {high:.3g}</td>' in page
+    assert f'data-label="95% interval">{low:.3g} to {high:.3g}</td>' in page
     assert f"m: 0.5, 95% interval {low:.3g} to {high:.3g}" in page
     alone = scored([{"prompt": "a", "s": 1}]).to_html()
-    assert 'data-label="95%">–</td>' in alone
+    assert 'data-label="95% interval">–</td>' in alone
     assert 'class="interval"' not in alone
 
 

@@ -17,7 +17,8 @@ from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
-from tests.integrations.mlflow.test_evaluate import without_its_warnings
+from tests.helpers.mlflow_store import without_its_warnings
+from tests.helpers.scores import reasons_of
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 
 NAN = math.nan
@@ -72,8 +73,8 @@ def test_every_kind_of_data_gives_the_same(kind: str, tmp_path: Path) -> None:
     assert table["trajectory_recall/score"].tolist() == pytest.approx([0, 0.5, NAN, NAN], nan_ok=True)
     assert table["trajectory_single_tool_use/score"].tolist() == pytest.approx([0, 1, NAN, NAN], nan_ok=True)
     assert found.issue_counts == {"AE505": 1}
-    assert found.reasons["trajectory_recall", "predicted_trajectory is empty"] == 1
-    assert found.reasons["trajectory_recall", "the row lacks predicted_trajectory"] == 1
+    assert reasons_of(found)["trajectory_recall", "predicted_trajectory is empty"] == 1
+    assert reasons_of(found)["trajectory_recall", "the row lacks predicted_trajectory"] == 1
     assert found.unscored["rows"].sum() == 12
 
 
@@ -94,7 +95,7 @@ def test_formats_that_call_trajectories_otherwise() -> None:
     rows = [{"input": "q", "actual_output": "r", "tools_called": calls, "expected_tools": calls}]
     found = score_trajectories([*rows, {**rows[0], "tools_called": [{"x": 1}]}])
     assert found.metrics_table["trajectory_exact_match/score"].tolist() == pytest.approx([1, NAN], nan_ok=True)
-    assert found.reasons["trajectory_recall", "predicted_trajectory cannot be read"] == 1
+    assert reasons_of(found)["trajectory_recall", "predicted_trajectory cannot be read"] == 1
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_formats_that_call_trajectories_otherwise() -> None:
             {"metrics": ["bleu"]},
             r"bleu is not a trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it",
         ),
-        ({"metrics": ["trajectory_single_tool_use"]}, r"TrajectorySingleToolUse\(tool_name=...\)"),
+        ({"metrics": ["trajectory_single_tool_use"]}, r"ToolUseMetric\(tool_name=...\)"),
         ({"duplicates": "once"}, "duplicates: expected one of"),
         ({"empty": "zero"}, "empty: expected one of"),
     ],
@@ -361,3 +362,36 @@ def test_evaluations_that_are_left_out_are_counted(tmp_path: Path) -> None:
 def test_the_metrics_are_the_five() -> None:
     assert result().metrics == tuple(TRAJECTORY_METRICS)
     assert repr(result()) == "<EvalResult: 2 rows, 5 metrics>"
+
+
+@pytest.mark.parametrize("kind", ["list", "file"])
+def test_each_row_has_a_score_or_its_reason(kind: str, tmp_path: Path) -> None:
+    rows = [*SEED, {"predicted_trajectory": "search"}, {"reference_trajectory": []}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = rows if kind == "list" else tmp_path / "rows.jsonl"
+    found = score_trajectories(data, ["trajectory_recall"])
+    assert found.scores["trajectory_recall"].notna().tolist() == [True, True, False, False]
+    assert found.reasons["trajectory_recall"].tolist() == [
+        *(None, None, "predicted_trajectory cannot be read", "the row lacks predicted_trajectory")
+    ]
+    assert found.scored == {"trajectory_recall": 2}
+    counts = found.reasons["trajectory_recall"].value_counts().to_dict()
+    assert counts == {reason: rows for (_, reason), rows in reasons_of(found).items()}
+
+
+def test_reasons_of_metrics_of_every_kind_and_the_rows_that_failed() -> None:
+    def agent(prompt: str) -> str:
+        return str(1 // len(prompt.strip()))
+
+    def picky(row: dict[str, Any]) -> float:
+        return 1 / float(row["response"])
+
+    rows = [{"prompt": "a", "reference": "1"}, {"prompt": " ", "reference": "1"}, {"prompt": "bb"}]
+    metrics = ["exact_match", "trajectory_recall", CustomMetric("picky", picky)]
+    found = EvalTask(rows, metrics).evaluate(agent)
+    assert found.failed == (1,)
+    assert found.reasons["exact_match"].tolist() == [None, "the call failed", "the row lacks reference"]
+    assert found.reasons["trajectory_recall"].tolist()[1] == "the call failed"
+    assert found.reasons["picky"].tolist()[0] is None
+    assert found.reasons["picky"].tolist()[2].startswith("the metric raised an exception: ZeroDivisionError")
+    assert (found.scores.notna() | found.reasons.notna()).all(axis=None)

@@ -18,6 +18,7 @@ from agent_eval_schema.evaluation.runner import LEFT_BEHIND
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.source import Source
 from tests.conftest import KINDS, Row
+from tests.helpers.scores import reasons_of
 
 CALL: Row = {"tool_name": "a", "tool_input": {}}
 STEP = 7
@@ -60,7 +61,7 @@ def test_a_file_gives_what_a_list_gives(tmp_path: Path, kind: str) -> None:
     rows = rows_of(40)
     path = KINDS[kind](rows, tmp_path)
     there, here = EvalTask(path, METRICS).evaluate(agent), EvalTask(rows, METRICS).evaluate(agent)
-    assert there.reasons == here.reasons
+    assert reasons_of(there) == reasons_of(here)
     columns = [c for c in here.metrics_table.columns if c not in ("latency_in_seconds", "reference_trajectory")]
     assert list(there.metrics_table.columns) == list(here.metrics_table.columns)
     pd.testing.assert_frame_equal(there.metrics_table[columns], here.metrics_table[columns], check_dtype=False)

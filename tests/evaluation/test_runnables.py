@@ -113,6 +113,7 @@ def test_a_chat_model(model: Any) -> None:
     assert asked(model) == Answer("Done")  # whether it called anything before is not known
 
 
+@pytest.mark.oracle
 def test_a_chain_with_a_template() -> None:
     prompts = pytest.importorskip("langchain_core.prompts")
     from langchain_core.output_parsers import StrOutputParser
@@ -123,6 +124,7 @@ def test_a_chain_with_a_template() -> None:
     assert asked(chain) == Answer("Say hello")
 
 
+@pytest.mark.oracle
 def test_intermediate_steps() -> None:
     runnables = pytest.importorskip("langchain_core.runnables")
     from langchain_core.agents import AgentAction
@@ -144,11 +146,13 @@ def test_an_executor_is_called_by_its_input_keys() -> None:
     assert asked(executor) == Answer("hello", [])
 
 
+@pytest.mark.oracle
 def test_a_langgraph_agent(model: Any) -> None:
     graph = _agent(model)
     assert asked(graph) == Answer("Done", [SEARCH])
 
 
+@pytest.mark.oracle
 def test_a_langgraph_agent_in_a_task(model: Any) -> None:
     model.responses = [*model.responses] * 2
     rows = [{"prompt": p, "reference_trajectory": [SEARCH]} for p in ("one", "two")]
@@ -169,6 +173,7 @@ def _agent(model: Any) -> Any:
     return prebuilt.create_react_agent(model, [search])
 
 
+@pytest.mark.oracle
 def test_a_graph_with_a_state_of_its_own() -> None:
     graphs = pytest.importorskip("langgraph.graph")
 
@@ -197,6 +202,7 @@ class Booked(TypedDict):
     day: str
 
 
+@pytest.mark.oracle
 def test_the_key_of_a_prompt_in_a_state() -> None:
     graph = _one_node(Asked, lambda state: {"answer": f"you said {state['question']}"})
     assert asked(graph) == Answer("you said hello")
@@ -204,6 +210,7 @@ def test_the_key_of_a_prompt_in_a_state() -> None:
         calling(_one_node(Booked, lambda _: {"day": "Monday"}))
 
 
+@pytest.mark.oracle
 def test_what_is_only_async_is_awaited(model: Any) -> None:
     tools = pytest.importorskip("langchain_core.tools")
     runnables = pytest.importorskip("langchain_core.runnables")
@@ -228,6 +235,7 @@ def test_what_is_only_async_is_awaited(model: Any) -> None:
         assert read_output(asyncio.run(call("hello"))) == expected
 
 
+@pytest.mark.oracle
 def test_a_bound_method_is_called_as_its_runnable(model: Any) -> None:
     graph = _agent(model)
     assert asked(graph.invoke) == Answer("Done", [SEARCH])
@@ -235,6 +243,7 @@ def test_a_bound_method_is_called_as_its_runnable(model: Any) -> None:
     assert read_output(asyncio.run(call("hello"))) == Answer("Done", [SEARCH])
 
 
+@pytest.mark.oracle
 def test_rows_are_no_conversation() -> None:
     graphs = pytest.importorskip("langgraph.graph")
     memory = pytest.importorskip("langgraph.checkpoint.memory")

@@ -1,4 +1,4 @@
-"""EvalTask end to end: seed 002's page with our names, the documented columns and keys, and rows that go wrong."""
+"""EvalTask end to end: the example of Vertex AI's page, the documented columns and keys, and rows that go wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_eval_schema import (
     CustomMetric,
     EvalSetError,
     EvalTask,
-    TrajectorySingleToolUse,
+    ToolUseMetric,
     convert_eval_set,
     eval_set_from_traces,
     score_trajectories,
@@ -24,6 +24,7 @@ from agent_eval_schema.evaluation.inputs import input_parts
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
+from tests.helpers.scores import reasons_of
 
 DEVICE_2 = {"tool_name": "set_device_info", "tool_input": {"device_id": "device_2", "updates": {"status": "OFF"}}}
 DEVICE_3 = {"tool_name": "set_device_info", "tool_input": {"device_id": "device_3", "updates": {"status": "OFF"}}}
@@ -79,7 +80,7 @@ def test_the_examples_of_the_seed(every_input: Any) -> None:
 
 
 def test_the_columns_and_keys_of_a_run(every_input: Any) -> None:
-    metrics = ["exact_match", TrajectorySingleToolUse(tool_name="set_temperature"), "trajectory_exact_match"]
+    metrics = ["exact_match", ToolUseMetric(tool_name="set_temperature"), "trajectory_exact_match"]
     found = EvalTask(every_input(PROMPTS), metrics).evaluate(runnable=agent)
     table = found.metrics_table
     assert list(table.columns) == [
@@ -100,7 +101,7 @@ def test_the_columns_and_keys_of_a_run(every_input: Any) -> None:
     assert keys[:4] == ["latency_in_seconds/mean", "latency_in_seconds/std", "failure/mean", "failure/std"]
     assert found.summary_metrics["failure/mean"] == pytest.approx(1 / 3)
     assert found.summary_metrics["trajectory_exact_match/mean"] == 0.5
-    assert found.reasons == {(name, "the call failed"): 1 for name in found.metrics}
+    assert reasons_of(found) == {(name, "the call failed"): 1 for name in found.metrics}
 
 
 def test_the_std_of_one_row_is_nan() -> None:
@@ -209,7 +210,7 @@ def test_the_samples_can_be_evaluated_as_they_are() -> None:
 
 
 def test_trajectories_of_traces() -> None:
-    found = EvalTask(SAMPLES / "search_traces.jsonl", [TrajectorySingleToolUse("book_desk")]).evaluate()
+    found = EvalTask(SAMPLES / "search_traces.jsonl", [ToolUseMetric("book_desk")]).evaluate()
     used = found.metrics_table["trajectory_single_tool_use/score"]
     rows = eval_set_from_traces(SAMPLES / "search_traces.jsonl").predicted_trajectory.tolist()
     assert used.sum() == sum(any(c["tool_name"] == "book_desk" for c in calls or ()) for calls in rows) > 0
@@ -220,7 +221,7 @@ def test_a_reference_that_cannot_be_read_is_told() -> None:
     found = EvalTask(rows, ["trajectory_recall"]).evaluate(lambda _: {"response": "x", "predicted_trajectory": [WARM]})
     assert found.issue_counts == {"AE502": 1, "AE505": 1}
     assert found.issues["row"].tolist() == [0, 1]
-    assert found.reasons == {
+    assert reasons_of(found) == {
         ("trajectory_recall", "reference_trajectory cannot be read"): 1,
         ("trajectory_recall", "reference_trajectory is empty"): 1,
     }
@@ -259,14 +260,14 @@ def test_trajectories_by_themselves_are_scored_as_score_trajectories_does(every_
     beside = EvalTask(data, ["trajectory_recall", "exact_match"]).evaluate()
     for found in (alone, beside):
         assert found.tallies["trajectory_recall"].counts == direct.tallies["trajectory_recall"].counts
-        assert {k: v for k, v in found.reasons.items() if k[0] == "trajectory_recall"} == direct.reasons
+        assert {k: v for k, v in reasons_of(found).items() if k[0] == "trajectory_recall"} == reasons_of(direct)
         assert found.issue_counts == direct.issue_counts
 
 
 def test_only_what_metrics_read_is_judged() -> None:
     rows = [{"prompt": "a", "response": "x", "expected_response": "x", "expected_facts": 7, "predicted_trajectory": 7}]
     assert EvalTask(rows, ["exact_match"]).evaluate().issue_counts == {}
-    assert EvalTask(rows, ["exact_match", TrajectorySingleToolUse("t")]).evaluate().issue_counts == {"AE501": 1}
+    assert EvalTask(rows, ["exact_match", ToolUseMetric("t")]).evaluate().issue_counts == {"AE501": 1}
 
 
 @pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])
@@ -298,7 +299,7 @@ def test_a_custom_metric_that_breaks_costs_its_row_only() -> None:
     rows = [{"prompt": p, "x": x} for p, x in zip("aabcd", (1, 0, 1, 1, 1), strict=True)]
     found = EvalTask(rows, [CustomMetric("picky", picky)]).evaluate()
     assert same(found.metrics_table["picky/score"].tolist(), [1, NAN, NAN, NAN, 7])
-    assert {reason.partition(":")[0] for _, reason in found.reasons} == {
+    assert {reason.partition(":")[0] for _, reason in reasons_of(found)} == {
         "the metric raised an exception",
         "the metric gave no score",
     }
@@ -331,7 +332,7 @@ def test_options_are_said() -> None:
         {"predicted_trajectory": [WARM, WARM, USER_Y], "reference_trajectory": [WARM]},
         {"predicted_trajectory": [], "reference_trajectory": []},
     ]
-    metrics = ["trajectory_precision", TrajectorySingleToolUse("set_temperature")]
+    metrics = ["trajectory_precision", ToolUseMetric("set_temperature")]
     by_default = EvalTask(rows, metrics).evaluate()
     assert same(by_default.metrics_table["trajectory_precision/score"].tolist(), [2 / 3, NAN])
     assert by_default.options == {"duplicates": "membership", "empty": "nan"}
@@ -345,9 +346,9 @@ def test_options_are_said() -> None:
     ("arguments", "message"),
     [
         ((SEED, ["trajectory_f1"]), "metrics: expected names .*; got 'trajectory_f1'"),
-        ((SEED, ["trajectory_single_tool_use"]), r"use TrajectorySingleToolUse\(tool_name="),
+        ((SEED, ["trajectory_single_tool_use"]), r"use ToolUseMetric\(tool_name="),
         ((SEED, [len]), r"^metrics: .*; got the function len; use CustomMetric\("),
-        ((SEED, [TrajectorySingleToolUse("a"), TrajectorySingleToolUse("b")]), "several metrics are called"),
+        ((SEED, [ToolUseMetric("a"), ToolUseMetric("b")]), "several metrics are called"),
         (("no/such/file.jsonl", ["bleu"]), "no such file"),
     ],
 )
@@ -372,7 +373,7 @@ def test_an_evaluation_that_cannot_be(options: Any, message: str) -> None:
 
 
 def test_two_tools_under_names_of_their_own() -> None:
-    tools = [TrajectorySingleToolUse("set_temperature", name="warms"), TrajectorySingleToolUse("sing", name="sings")]
+    tools = [ToolUseMetric("set_temperature", name="warms"), ToolUseMetric("sing", name="sings")]
     found = EvalTask(SEED, tools).evaluate()
     assert (found.summary_metrics["warms/mean"], found.summary_metrics["sings/mean"]) == (0.5, 0)
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import FormulaWarning, InvalidEvalSetError, explain, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.fix import renames, search
+from agent_eval_schema.fix import fix as fixing
+from agent_eval_schema.fix import search
 from agent_eval_schema.fix.catalog import CODES_OF, FIXES
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.fix import fix_source
@@ -172,11 +173,11 @@ MENDED_NATIVE: list[tuple[str, Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("column", "before", "after", "what"), MENDED)
-def test_what_is_mended_in_every_kind_of_input(
-    column: str, before: Any, after: Any, what: str, every_input: Callable[[Rows], Any]
+def test_what_is_mended_in_both_kinds_of_input(
+    column: str, before: Any, after: Any, what: str, two_inputs: Callable[[Rows], Any]
 ) -> None:
     rows = [ROW, {**ROW, column: before}]
-    (change,) = changes_of(every_input(rows))
+    (change,) = changes_of(two_inputs(rows))
     assert (change.row, change.column, change.before, change.after) == (1, column, before, after)
     assert change.what.startswith(what)
 
@@ -272,8 +273,8 @@ LEFT_ALONE_NATIVE: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("column", "cell"), LEFT_ALONE)
-def test_what_is_left_alone(column: str, cell: Any, every_input: Callable[[Rows], Any]) -> None:
-    assert_left_alone(every_input([ROW, {**ROW, column: cell}]))
+def test_what_is_left_alone(column: str, cell: Any, two_inputs: Callable[[Rows], Any]) -> None:
+    assert_left_alone(two_inputs([ROW, {**ROW, column: cell}]))
 
 
 @pytest.mark.parametrize("kind", NATIVE)
@@ -433,16 +434,15 @@ MISSPELLED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("column", "before", "after"), [m[:3] for m in MENDED if m[0] in MISSPELLED])
 def test_a_renamed_column_is_repaired_too(
-    column: str, before: Any, after: Any, every_input: Callable[[Rows], Any]
+    column: str, before: Any, after: Any, two_inputs: Callable[[Rows], Any]
 ) -> None:
     """Renamed is the column, mended are its cells, in one go, though neither helps without the other."""
     wrong = MISSPELLED[column]
     row = {**{k: v for k, v in ROW.items() if k != column}, wrong: before}
     for rows in ([row], [row, {**ROW, "request": "Ho"}]):
-        data = every_input(rows)
+        data = two_inputs(rows)
         assert fix_source(open_source(data)).renames == {wrong: column}
         (change,) = changes_of(data)
         assert (change.row, change.column, change.after) == (0, column, after)
@@ -1163,8 +1163,8 @@ def test_a_cell_with_an_issue_that_has_a_fix_is_fixed_or_says_why(rows: Rows) ->
 def test_many_columns_of_like_names_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not each with each: 4,000 of them took minutes."""
     looked: list[str] = []
-    meant, filled = renames.meant, search.filled_rows
-    monkeypatch.setattr(renames, "meant", lambda name, *rest, **how: looked.append(name) or meant(name, *rest, **how))
+    meant, filled = fixing.meant, search.filled_rows
+    monkeypatch.setattr(fixing, "meant", lambda name, *rest, **how: looked.append(name) or meant(name, *rest, **how))
     monkeypatch.setattr(search, "filled_rows", lambda batch, name: looked.append(name) or filled(batch, name))
     names = [f"expected_respons{i}" for i in range(200)]
     fixed = fix_source(open_source([{**ROW, **dict.fromkeys(names, "x")}]))

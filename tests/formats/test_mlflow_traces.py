@@ -46,7 +46,7 @@ def test_the_artifact_of_a_trace_says_what_the_trace_says(path: Path, tmp_path: 
     }
 
 
-@pytest.mark.slow
+@pytest.mark.mlflow
 def test_what_mlflow_writes_as_an_artifact_is_valid_and_it_reads_what_we_prepare() -> None:
     entities = pytest.importorskip("mlflow.entities", reason="mlflow is not installed")
     for path in TRACES:

@@ -138,4 +138,4 @@ def test_other_rows_are_no_traces(row: dict[str, Any]) -> None:
 def test_the_format_is_named_with_its_reason() -> None:
     report = validate_eval_set(SAMPLES / "otel_traces.jsonl")
     assert report.format == "otel"
-    assert "resourceSpans" in report.format_reason
+    assert "resourceSpans" in report.summary.format_reason

@@ -76,7 +76,7 @@ def name_of(path: Path) -> str:
 @pytest.mark.parametrize("path", THEIRS, ids=name_of)
 def test_what_a_platform_writes_is_known_and_valid(path: Path) -> None:
     report = validate_eval_set(str(path))
-    assert report.format == path.parent.name, report.format_reason
+    assert report.format == path.parent.name, report.summary.format_reason
     if path.parent.name == "ragas" and path.suffix == ".csv":  # which ragas itself cannot read again
         assert set(report.counts) == {"AE002"}
     else:

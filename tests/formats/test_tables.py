@@ -23,35 +23,32 @@ from agent_eval_schema import (
     write_eval_set,
 )
 from agent_eval_schema.conversion.convert import convert_file
-from agent_eval_schema.formats.catalog import About
-from agent_eval_schema.formats.registry import TABLES
-from agent_eval_schema.formats.table import Entry, Table, put, value_at
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import Field, Format
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.text.paths import put, value_at
+from agent_eval_schema.validation.report import run_of
 from tests.conftest import DATA, SAMPLES
 
 Row = dict[str, Any]
 NEIGHBOURS = DATA / "neighbours"
 FORMAT_OF = {
     "azure_ai": "azure",
-    "bedrock": "bedrock",
     "rag": "bedrock-rag",
-    "agentcore": "agentcore",
-    "vertex_genai": "vertex-genai",
-    "langfuse": "langfuse",
-    "braintrust": "braintrust",
-    "phoenix": "phoenix",
     "inspect_ai": "inspect",
-    "promptfoo": "promptfoo",
     "hf_rag": "ragas",
     "strands": "strands",
     "openai": "openai",
 }
 FILES = sorted(path for path in NEIGHBOURS.glob("*/*"))
+FLAT = [form for form in FORMATS if form.fields and form.keeps_originals]
 CALL = {"tool_name": "get_weather", "tool_input": {"location": "Paris"}}
 
 
 def format_of(path: Path) -> str:
     """By the first word of the file, if it is one of a platform, else by the folder."""
-    return FORMAT_OF.get(path.name.replace("-", "_").split("_")[0], FORMAT_OF[path.parent.name])
+    folder = FORMAT_OF.get(path.parent.name, path.parent.name.replace("_", "-"))
+    return FORMAT_OF.get(path.name.replace("-", "_").split("_")[0], folder)
 
 
 def read(data: Any, **options: Any) -> list[Row]:
@@ -84,7 +81,7 @@ def written(data: Any, target: str) -> Any:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_file_of_a_platform_is_known_and_nothing_of_it_is_lost(path: Path) -> None:
     report = validate_eval_set(str(path))
-    assert report.format == format_of(path), report.format_reason
+    assert report.format == format_of(path), report.summary.format_reason
     assert report.count("error") == 0, report.to_text()
     names = {issue.code for issue in report.iter_issues()}
     assert not names & {"AE102", "AE103"}, report.to_text()
@@ -95,8 +92,8 @@ def test_a_file_of_a_platform_is_known_and_nothing_of_it_is_lost(path: Path) -> 
     assert own.lossless or path.parent.name == "hf_rag", own.to_text()
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_sample_is_written_as_it_is(table: Table) -> None:
+@pytest.mark.parametrize("table", FLAT, ids=lambda table: table.name)
+def test_a_sample_is_written_as_it_is(table: Format) -> None:
     (path,) = SAMPLES.glob(f"{table.name.replace('-', '_')}.json*")
     given = [json.loads(line) for line in path.read_text().splitlines()] if path.suffix == ".jsonl" else None
     found = written(str(path), table.name)
@@ -109,10 +106,10 @@ def without_null(rows: Any) -> Any:
 
 
 def test_each_platform_of_a_table_has_its_metrics_or_those_of_mlflow() -> None:
-    for table in TABLES:
+    for table in FLAT:
         report = validate_eval_set(str(next(SAMPLES.glob(f"{table.name.replace('-', '_')}.json*"))))
-        assert report.system == table.about.system
-        assert any(support.supported for support in report.support(table.about.system)), table.name
+        assert report.summary.system == table.system
+        assert any(support.supported for support in run_of(report).coverage(table.system)), table.name
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -144,13 +141,13 @@ def test_what_is_put_at_a_path_is_there(path: str) -> None:
 
 
 def test_a_column_that_contains_more_is_kept_while_it_agrees() -> None:
-    about = About("mine", "", (("q", "a"),), "mlflow")
-    table = Table(about, "", (Entry("q.text", "request"), Entry("a", "response")))
-    row = table.layout.read_row({"q": {"text": "Hi", "lang": "en"}, "a": "Hello"})
+    fields = (Field("q.text", "request"), Field("a", "response"))
+    table = Format(name="mine", title="", summary="", page="", signs=Signs((("q", "a"),)), fields=fields)
+    row = table.read_row({"q": {"text": "Hi", "lang": "en"}, "a": "Hello"})
     assert row == {"request": "Hi", "response": "Hello", "mine_q": {"text": "Hi", "lang": "en"}}
     changed = {**row, "request": "Bye"}
-    assert table.layout.write(row) == {"q": {"text": "Hi", "lang": "en"}, "a": "Hello"}
-    assert table.layout.write(changed) == {"q": {"text": "Bye"}, "a": "Hello"}
+    assert table.write_row(row) == {"q": {"text": "Hi", "lang": "en"}, "a": "Hello"}
+    assert table.write_row(changed) == {"q": {"text": "Bye"}, "a": "Hello"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -776,3 +773,50 @@ def test_a_row_of_weave_is_read_by_a_mapping_only() -> None:
     assert validate_eval_set([row]).format == "unknown"
     found = one(row, columns={"sentence": "request", "correct": "expected_response"})
     assert (asked(found), found["expected_response"]) == (["Capital of France?"], "Paris")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Agent Skills
+def test_an_eval_of_a_skill_is_read() -> None:
+    first, second, _ = read(str(SAMPLES / "agent_skills.json"))
+    assert (first["request_id"], asked(first)) == ("1", ["How many days of leave do I have left? My number is E1042."])
+    assert first["expected_response"] == "The remaining days of leave of E1042: 12 days."
+    assert first["guidelines"] == {
+        "expectations": ["The answer states 12 days", "The answer names the source of the number"]
+    }
+    assert (first["skill_name"], first["files"]) == ("help-desk", ["evals/files/leave_2026.csv"])
+    assert "guidelines" not in second
+
+
+def test_a_file_of_evals_needs_no_name_of_a_skill_and_may_call_the_expectations_assertions() -> None:
+    given = {"evals": [{"id": 1, "prompt": "Hi", "assertions": ["It greets"]}, {"prompt": "Bye"}]}
+    report = validate_eval_set(given)  # type: ignore[arg-type]
+    assert (report.format, report.ok) == ("agent-skills", True)
+    assert [row["guidelines"] for row in report.iter_rows()] == [{"expectations": ["It greets"]}, None]
+    made = written(given, "agent-skills")
+    assert made == {
+        "skill_name": "skill",
+        "evals": [{"id": 1, "prompt": "Hi", "assertions": ["It greets"]}, {"id": 2, "prompt": "Bye"}],
+    }
+
+
+def test_rows_of_other_formats_become_evals_with_numbers_of_their_own() -> None:
+    rows = [
+        {"request": "Hi", "request_id": "greeting", "guidelines": {"tone": ["Be brief"], "form": ["No list"]}},
+        {"request": "Bye", "request_id": "1"},
+        {"request": "And?"},
+    ]
+    made = convert_eval_set(rows, "agent-skills")
+    assert [(case["id"], case["prompt"]) for case in made.data["evals"]] == [
+        ("greeting", "Hi"),
+        (1, "Bye"),
+        (2, "And?"),
+    ]
+    assert made.data["evals"][0]["expectations"] == ["Be brief", "No list"]
+    assert list(made.losses["column"]) == ["guidelines"]  # the names of their groups
+
+
+def test_a_column_of_results_that_is_called_evals_is_no_file_of_evals() -> None:
+    report = validate_eval_set([{"request": "Hi", "evals": [{"name": "correctness", "score": 1}]}])
+    assert report.format == "databricks"
+    assert validate_eval_set([{"input": "Hi", "target": "Ho", "evals": [{"score": 1}]}]).format == "inspect"

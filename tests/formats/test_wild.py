@@ -16,7 +16,7 @@ from tests.helpers.wild import EXAMPLES, NAMES, OBJECTS, VALUES, WORDS, camel, o
 many = settings(
     max_examples=2 * EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.property
 
 # ---------------------------------------------------------------------------------------------------------------------
 # google-adk

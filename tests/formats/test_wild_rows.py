@@ -22,7 +22,7 @@ many = settings(
     max_examples=EXAMPLES,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.property
 
 TEXTS = WORDS.filter(lambda text: text[0] not in "[{" and "|" not in text)
 MORE = st.dictionaries(NAMES.map(lambda name: f"x_{name}"), VALUES, max_size=2)
@@ -222,12 +222,12 @@ WRITERS: dict[str, Rows] = {
 def test_rows_in_the_wild(tmp_path: Path, format: str, data: st.DataObject) -> None:
     path = write(tmp_path, *data.draw(WRITERS[format].flatmap(files_of)))
     report = validate_eval_set(path)
-    assert report.format == format, report.format_reason
+    assert report.format == format, report.summary.format_reason
     assert report.ok, report.to_text()
     made = convert_eval_set(path, format)
     if made.lossless:
         again = validate_eval_set(made.data)
-        assert (again.format, again.ok) == (format, True), again.format_reason
+        assert (again.format, again.ok) == (format, True), again.summary.format_reason
         assert says_all(again.iter_rows(), report.iter_rows())
     other = data.draw(st.sampled_from(["databricks", "mlflow", "langsmith"]))
     there = convert_eval_set(path, other)
@@ -235,7 +235,7 @@ def test_rows_in_the_wild(tmp_path: Path, format: str, data: st.DataObject) -> N
         # an example of LangSmith keeps its other columns, by which it would be known among rows of MLflow as well
         asked = other if {format, other} == {"langsmith", "mlflow"} else "auto"
         back = validate_eval_set(there.data, format=asked, ignore=["AE223"])  # which not every platform asks
-        assert (back.format, back.ok) == (other, True), back.format_reason
+        assert (back.format, back.ok) == (other, True), back.summary.format_reason
         assert says_all(back.iter_rows(), report.iter_rows())
 
 

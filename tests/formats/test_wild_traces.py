@@ -19,7 +19,7 @@ from tests.helpers.traces import DATA
 from tests.helpers.wild import EXAMPLES, NAMES, VALUES, WORDS, files_of, write
 
 many = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.property
 
 Trace = dict[str, Any]
 LOGGED = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(DATA.glob("*.json"))]

@@ -31,7 +31,7 @@ from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.render.report.github import github_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.sarif import sarif_text
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 from tests.conftest import KINDS
 from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
@@ -86,7 +86,7 @@ def require_counted(report: Report, *, frame: bool = True) -> list[aes.Issue]:
     issues = list(report.iter_issues())
     require_none_failed(issues)
     require(report.valid_count + report.invalid_count == report.row_count, "valid + invalid are not all rows")
-    count = len(report.rows) if frame else sum(batch.num_rows for batch in report.iter_batches())
+    count = len(report.rows) if frame else sum(batch.num_rows for batch in run_of(report).normalized())
     require(count == report.row_count == len(report.valid_mask), "rows are missing")
     require(len(issues) == sum(report.counts.values()), "issues are missing")
     require(all(i.row is None or i.row < report.row_count for i in issues), "an issue of no row")
@@ -100,11 +100,14 @@ def require_sound(report: Report) -> None:
     issues = require_counted(report)
     require_shown(report)
     ElementTree.fromstring(junit_xml([report.summary], failing=frozenset()))
-    json.loads(
-        sarif_text([(report.summary, issues, report.lines({i.row for i in issues if i.row is not None}))], root=".")
+    json.loads(sarif_text([(report.summary, issues, run_of(report).lines(issues))], root="."))
+    require(
+        HOSTILE_LINE not in github_text({report.summary: run_of(report).lines_of}, root=".", command="x"),
+        "a command of CI",
     )
-    require(HOSTILE_LINE not in github_text({report.summary: report.lines}, root=".", command="x"), "a command of CI")
-    require(len(report.metric_support) in (0, report.row_count) or not report.has_metrics, "metrics of other rows")
+    require(
+        len(report.metric_support) in (0, report.row_count) or not report.summary.has_metrics, "metrics of other rows"
+    )
 
 
 def require_no_defect(report: Report) -> None:

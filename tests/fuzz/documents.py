@@ -16,15 +16,18 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.notes import notes_on
-from agent_eval_schema.formats.nested import Nested, _nesting_of, unfolded
+from agent_eval_schema.formats.format import Nested
+from agent_eval_schema.formats.nested import _nesting_of, unfolded
+from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.io.records import from_list
 from agent_eval_schema.text.jsontext import structured
 from tests.fuzz.inputs import Case
 from tests.helpers.mutations import VALUES, Row, copied
 
+_NESTED = {id(nested): form.name for form in FORMATS for nested in form.nested}
 _LISTS = (
-    *("eval_cases", "evalCases", "data", "evaluations", "evaluationResults", "evaluation_results", "tests"),
-    *("scenarios", "turns", "cases", "conversationTurns", "conversationalTestCases", "testCases", "test_cases"),
+    *("eval_cases", "evalCases", "data", "evaluations", "evaluationResults", "evaluation_results"),
+    *dict.fromkeys(path for form in FORMATS for nested in form.nested for path in nested.lists if "." not in path),
 )
 _BELOW = {
     "langfuse": ("data", "examples"),
@@ -101,11 +104,11 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
         name = ".".join(key for key in entry.keys if isinstance(key, str)) or "the file"
         if entry.keys[-1:] == ("messages",):  # an answer is no row more: its question had one
             if more == less:
-                yield f"an entry of {name} ({nesting.name}) changes no row and has no issue"
+                yield f"an entry of {name} ({name_of(nesting)}) changes no row and has no issue"
         elif len(more.rows) <= len(less.rows) and more.issues <= less.issues:
-            yield f"an entry of {name} ({nesting.name}) is no row and has no issue"
+            yield f"an entry of {name} ({name_of(nesting)}) is no row and has no issue"
         elif entry.keys[-1:] != ("turns",) and not _is_part(less.rows, more.rows):
-            yield f"an entry of {name} ({nesting.name}) changes other rows"
+            yield f"an entry of {name} ({name_of(nesting)}) changes other rows"
 
 
 def _is_utf8(documents: list[Row]) -> bool:
@@ -120,6 +123,11 @@ def _is_utf8(documents: list[Row]) -> bool:
 def nesting_of(documents: Sequence[Row]) -> Nested | None:
     """How the documents are read; None if they are rows."""
     return _nesting_of(from_list(list(documents)), False) if documents else None
+
+
+def name_of(nesting: Nested) -> str:
+    """The format whose documents these are."""
+    return _NESTED.get(id(nesting), "columns")
 
 
 def _entries(documents: Sequence[Row], nesting: Nested) -> Iterator[Entry]:
@@ -137,7 +145,7 @@ def _entries(documents: Sequence[Row], nesting: Nested) -> Iterator[Entry]:
                 if inner and isinstance(entry, dict):  # a list without an entry may be a row of its own
                     numbers = range(1, len(_listed(entry.get(inner))))
                     yield from (Entry((i, key, number, inner), at) for at in numbers)
-        column, below = _BELOW.get(nesting.name, ("", ""))
+        column, below = _BELOW.get(name_of(nesting), ("", ""))
         home = document.get(column)
         if isinstance(home, dict) and column in nesting.parts:
             numbers = range(len(_listed(home.get(below))))

@@ -245,7 +245,7 @@ PYTHON: dict[str, Callable[[], Any]] = {
     "numpy float": lambda: np.float32("nan"),
     "numpy bool": lambda: np.bool_(True),
     "numpy text": lambda: np.str_("a"),
-    "numpy time": lambda: np.datetime64("NaT"),
+    "numpy time": lambda: np.datetime64("NaT", "ns"),
     "number keys": lambda: {1: "a", None: "b", (1, 2): "c", False: 1},
     "mixed keys": lambda: {"1": "a", 1: "b"},
     "ellipsis": lambda: ...,

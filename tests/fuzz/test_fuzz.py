@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from agent_eval_schema.formats import agentcore, azure, examples, genai, nested, promptfoo
+from agent_eval_schema.formats import azure, examples, genai, nested, promptfoo
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
@@ -108,7 +108,8 @@ def test_entries_of_a_list_that_is_text_that_are_lost_are_found(monkeypatch: pyt
     documents = [{"cases": [{"input": "a"}, {"input": "b"}]}]
     objects = nested._objects
     monkeypatch.setattr(nested, "_objects", lambda batch, _=(): objects(batch))
-    monkeypatch.setattr(agentcore, "all_of", lambda values: values if isinstance(values, list) else ())
+    all_of = "agent_eval_schema.formats.documents.all_of"
+    monkeypatch.setattr(all_of, lambda values: values if isinstance(values, list) else ())
     monkeypatch.setattr(nested, "_with_lists", lambda row, _: (row, []))
     assert set(what_is_lost(documents, Random(1), 100)) == {"an entry of cases (strands) is no row and has no issue"}
 
@@ -125,7 +126,7 @@ def test_a_document_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert set(what_is_lost(documents, Random(1), 100)) == {"an entry of the file (strands) is no row and has no issue"}
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_two_hundred_thousand_cells(seed: int) -> None:
     """In four parts, each in one process: the workers of pytest share them."""

@@ -9,13 +9,14 @@ from types import ModuleType
 from typing import Any
 
 import agent_eval_schema
-from agent_eval_schema import ces, scorers
+from agent_eval_schema import Source, ces, scorers
 
 
 def documented() -> dict[str, Any]:
     """Return what has a docstring of its own, by its public path, such as `agent_eval_schema.Report.valid`.
 
-    An inherited member comes once, with the first class that has it. A scorer has no members but those of mlflow.
+    An inherited member comes once, with the first class that has it. A scorer has no members but those of mlflow, and a
+    source has no public ones.
     """
     found: dict[str, Any] = {agent_eval_schema.__name__: agent_eval_schema}
     for module in (agent_eval_schema, ces, scorers):
@@ -26,7 +27,7 @@ def documented() -> dict[str, Any]:
                 found[path] = value
             elif inspect.isclass(value):
                 found[path] = value
-                own = members(value) if module is not scorers else ()
+                own = members(value) if module is not scorers and value is not Source else ()
                 found |= {f"{path}.{member}": kind for member, kind in own if kind not in found.values()}
     return found
 

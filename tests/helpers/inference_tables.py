@@ -53,7 +53,7 @@ def batch_of(rows: list[Row]) -> pa.RecordBatch:
 def convert(rows: list[Row] | pa.RecordBatch, **plan: Any) -> list[Row]:
     """The records of rows, with the family told by the columns."""
     batch = rows if isinstance(rows, pa.RecordBatch) else batch_of(rows)
-    family, _ = detect_family(batch.schema.names, plan.get("map", ()))
+    family, _ = detect_family(batch.schema.names, plan.get("fields", ()))
     return list(convert_batch(batch, BuildPlan(**{"family": family.name, **plan})).to_pylist())
 
 

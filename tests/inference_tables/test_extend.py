@@ -26,15 +26,15 @@ LOGGED = "sample_data/inference_table.jsonl"
 TAG = "expected_response_source"
 
 
-def ids(build: EvalSetBuild) -> list[str]:
+def ids(build: EvalSetBuild[pd.DataFrame]) -> list[str]:
     return build.rows["request_id"].tolist()
 
 
-def reasons(build: EvalSetBuild) -> dict[str, str]:
+def reasons(build: EvalSetBuild[pd.DataFrame]) -> dict[str, str]:
     return dict(zip(build.excluded["request_id"], build.excluded["reason"], strict=True))
 
 
-def row(build: EvalSetBuild, request_id: str) -> dict[str, Any]:
+def row(build: EvalSetBuild[pd.DataFrame], request_id: str) -> dict[str, Any]:
     return build.rows.set_index("request_id").loc[request_id].to_dict()
 
 
@@ -86,7 +86,6 @@ def test_what_dedupe_compares_is_compared_with_the_dataset_too(dedupe: str, foun
     assert set(ids(build)) == {"a", *(r["databricks_request_id"] for r in calls)} - set(found)
 
 
-@pytest.mark.slow
 def test_near_duplicates_are_those_of_a_profile() -> None:
     """One mechanism: the profile of all calls finds as many distinct questions as the build keeps."""
     words = [f"word{i}" for i in range(20)]
@@ -178,7 +177,7 @@ DAYS = [
 ]
 
 
-def days(build: EvalSetBuild) -> dict[str, int]:
+def days(build: EvalSetBuild[pd.DataFrame]) -> dict[str, int]:
     return Counter(name[0] for name in ids(build))
 
 
@@ -371,7 +370,7 @@ def test_a_dataset_without_a_manifest_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "--extend" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_workers_build_the_same(tmp_path: Path) -> None:
     first = tmp_path / "first.jsonl"
     BUILD(LOGGED, sample=4).write(first)

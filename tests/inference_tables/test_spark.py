@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError
+from agent_eval_schema import EvalSetBuild, EvalSetError
 from agent_eval_schema.cells.arrow import unpack
 from agent_eval_schema.cli import main
-from agent_eval_schema.inference_tables.build import EvalSetBuild, eval_set_from_inference_table
+from agent_eval_schema.inference_tables.build import eval_set_from_inference_table
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
-from agent_eval_schema.inference_tables.spark import SparkBuild, spark_from_inference_table
+from agent_eval_schema.inference_tables.spark import spark_from_inference_table
 from agent_eval_schema.schema import COLUMNS
 from tests.helpers import logged_calls as logged
 
@@ -118,7 +118,7 @@ def plain(item: tuple[str, Any]) -> tuple[str, Any]:
     return name, value
 
 
-def embedded_rows(build: EvalSetBuild) -> list[dict[str, Any]]:
+def embedded_rows(build: EvalSetBuild[Any]) -> list[dict[str, Any]]:
     rows = [row for batch in build.iter_batches() for row in batch.to_pylist()]
     return [{n: dict(v) if n in ("tags", "guidelines") and v is not None else v for n, v in r.items()} for r in rows]
 
@@ -177,7 +177,7 @@ def test_both_engines_extend_a_dataset_alike(
         assert len(changed) == here.summary.existing["updated"]
 
 
-def numbers(build: SparkBuild | EvalSetBuild) -> dict[str, Any]:
+def numbers(build: EvalSetBuild[Any]) -> dict[str, Any]:
     """All numbers of the summary: the two only differ in who built it, and how long that took."""
     found: dict[str, Any] = json.loads(build.summary.to_json())
     return {name: value for name, value in found.items() if name not in ("engine", "seconds")}
@@ -262,7 +262,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on serverless compute, or after executors were lost."""
     for module in ("spark", "decide.spark"):
         monkeypatch.setattr(f"agent_eval_schema.inference_tables.{module}.persisted", lambda df, **_: df)
-        monkeypatch.setattr(f"agent_eval_schema.inference_tables.{module}.let_go", id)
+        monkeypatch.setattr(f"agent_eval_schema.inference_tables.{module}.unpersist", id)
 
 
 @pytest.mark.usefixtures("nothing_kept")

@@ -15,7 +15,7 @@ import pytest
 
 from agent_eval_schema.cli import main
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.process
 
 ROWS = [
     {

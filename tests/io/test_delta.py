@@ -108,14 +108,14 @@ def test_rows_are_known_by_their_position(many_files: str) -> None:
     assert report.invalid["execution_duration_ms"].tolist() == [n for n in order if n % 7 == 3]
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_several_processes_agree_with_one(many_files: str) -> None:
     one, two = (check_source(open_source(many_files), jobs=jobs) for jobs in (1, 2))
     assert two.to_json() == one.to_json()
     assert two.valid_mask.tolist() == one.valid_mask.tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_an_open_table_stays_at_its_version(tmp_path: Path) -> None:
     name = str(tmp_path / "t")
     write_deltalake(name, payloads(0, 5))
@@ -134,7 +134,7 @@ def test_a_large_table_deserves_workers(many_files: str, monkeypatch: pytest.Mon
     size = sum(p.stat().st_size for p in Path(many_files).rglob("*.parquet"))
     source = open_source(many_files)
     assert source.stored_bytes == size
-    monkeypatch.setattr(source_, "_cores", lambda: 8)
+    monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "8")
     monkeypatch.setattr(source_, "WORTH_IT", size)
     assert source_.worth_workers(source_.size_of(source)) == 8
     monkeypatch.setattr(source_, "WORTH_IT", size + 1)

@@ -75,7 +75,7 @@ print(report.valid_count, (~report.valid_mask).nonzero()[0].tolist(), dict(repor
 """
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_is_judged_in_little_memory(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("resource", reason="memory is measured as Unix does")

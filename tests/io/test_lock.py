@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.io.lock import held_alone
+from agent_eval_schema.io.lock import sole_writer
 
 
 def test_the_second_owner_is_told_and_nothing_stays(tmp_path: Path) -> None:
     path, link = tmp_path / "set.jsonl", tmp_path / "link.jsonl"
     link.symlink_to(path)
-    with held_alone([str(path), None]):
+    with sole_writer([str(path), None]):
         for other in (path, link):
-            with pytest.raises(EvalSetError, match="another run is writing it"), held_alone([str(other)]):
+            with pytest.raises(EvalSetError, match="another run is writing it"), sole_writer([str(other)]):
                 pass
-        with held_alone([str(tmp_path / "other.jsonl")]):
+        with sole_writer([str(tmp_path / "other.jsonl")]):
             pass
-    with held_alone([str(path)]):
+    with sole_writer([str(path)]):
         pass
     assert [p.name for p in tmp_path.iterdir()] == ["link.jsonl"]
 
@@ -32,7 +32,7 @@ def test_of_many_that_come_and_go_one_holds_it(tmp_path: Path) -> None:
     def work() -> None:
         for _ in range(300):
             try:
-                with held_alone([path]):
+                with sole_writer([path]):
                     inside[0] += 1
                     most[0] = max(most[0], inside[0])
                     turns[0] += 1
@@ -51,5 +51,5 @@ def test_of_many_that_come_and_go_one_holds_it(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(EvalSetError, match="cannot be written"), held_alone([str(tmp_path / "no" / "set.jsonl")]):
+    with pytest.raises(EvalSetError, match="cannot be written"), sole_writer([str(tmp_path / "no" / "set.jsonl")]):
         pass

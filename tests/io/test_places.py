@@ -25,6 +25,7 @@ from agent_eval_schema.formats.ces import app
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import streams
 from agent_eval_schema.io.places import ending_of, is_catalog_table, is_glob
+from agent_eval_schema.validation.report import run_of
 from agent_eval_schema.validation.validate import check_source
 from tests.helpers.places import connector_stand_in, file_server
 
@@ -97,7 +98,7 @@ def test_issues_name_the_file_and_its_line(
     assert report.row_count == 5
     found = [(i.row, i.message) for i in report.iter_issues() if i.row is not None]
     assert [(row, message.partition(": ")[0]) for row, message in found] == [(3, "b.jsonl"), (4, "d.jsonl")]
-    lines = report.lines([0, 3, 4])
+    lines = run_of(report).lines_of([0, 3, 4])
     assert lines == {0: 1, 3: 3, 4: 1}
     assert main(["validate", given, "--output", "concise"]) == 1
     printed = capsys.readouterr().out.splitlines()
@@ -157,7 +158,7 @@ def test_the_file_of_a_row_is_found_without_reading_all_files_before(tmp_path: P
     assert [source.file_of(row) for row in range(4)] == ["x.parquet", "x.parquet", "y.parquet", None]
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("given", ["parts", "parts/*.jsonl"])
 def test_workers_share_the_files(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -292,7 +293,7 @@ def test_a_web_server(tmp_path: Path) -> None:
     with file_server(tmp_path) as address:
         report = validate_eval_set(f"{address}/rows.jsonl")
         assert (report.name, report.counts) == (f"{address}/rows.jsonl", {"AE202": 1})
-        assert report.lines([1]) == {1: 2}
+        assert run_of(report).lines_of([1]) == {1: 2}
         assert validate_eval_set(f"{address}/rows.jsonl?version=1").row_count == 2
         assert validate_eval_set(f"{address}/rows.jsonl.gz").row_count == 1
         assert validate_eval_set(f"{address}/a%20b.csv").row_count == 1
@@ -447,7 +448,6 @@ def test_what_a_connection_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         validate_eval_set("a.b.c")
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_a_table_of_the_active_session(spark: Any, samples: Path) -> None:
     report = validate_eval_set(samples / "good.jsonl")

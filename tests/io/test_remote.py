@@ -73,7 +73,7 @@ def test_every_verb_reads_a_file_in_a_store(kind: str, folder: Path, tmp_path_fa
     assert list(folder.iterdir()) == [], "a copy was left behind"
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "parquet"])
 def test_workers_read_the_copy_of_a_file_in_a_store(kind: str, tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
@@ -215,6 +215,7 @@ def test_a_table_that_there_is_not(bigquery: type[Client], url: str, said: str) 
     assert bigquery.open_clients == 0
 
 
+@pytest.mark.oracle
 def test_the_stand_in_has_the_interface_of_the_client() -> None:
     real = pytest.importorskip("google.cloud.bigquery")
     from google.cloud.bigquery.table import RowIterator

@@ -55,7 +55,10 @@ class Batch:
         return self._batch.__arrow_c_array__(requested_schema)
 
 
-MAKERS: list[Callable[[Any], Any]] = [polars, lazy_polars, duckdb, hugging_face, Stream, Batch]
+MAKERS = [
+    *(pytest.param(make, marks=pytest.mark.oracle) for make in (polars, lazy_polars, hugging_face)),
+    *(duckdb, Stream, Batch),
+]
 
 
 def arrow_of(table: Any) -> pa.Table:
@@ -83,6 +86,7 @@ def test_a_table_of_another_library_is_validated_and_given_back(make: Callable[[
     assert convert_eval_set(make(ROWS), "mlflow").data["outputs"].tolist() == ["12 days.", "Your manager."]
 
 
+@pytest.mark.oracle
 def test_a_data_set_of_several_splits_is_not_guessed() -> None:
     datasets = pytest.importorskip("datasets")
     splits = datasets.DatasetDict(train=hugging_face(ROWS), test=hugging_face(ROWS[:1]))
@@ -93,6 +97,7 @@ def test_a_data_set_of_several_splits_is_not_guessed() -> None:
     assert validate_eval_set(splits["test"]).ok
 
 
+@pytest.mark.oracle
 def test_a_column_is_not_a_table() -> None:
     for column in (pa.array(["a"]), pd.Series(["a"]), polars(ROWS)["request"]):
         with pytest.raises(EvalSetError, match=r"^data: expected a DataFrame, an Arrow table"):

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.kill.__main__ import FINE, SIGNALS, Runs
 from tests.kill.commands import COMMANDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="of Linux")]
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="of Linux")]
 
 ROW = '{"request": "Hi", "response": "Hello"}\n'
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.metrics.retrieval import document_precision, document_recall
+from agent_eval_schema.metrics.answers import document_precision, document_recall
 
 NAN = math.nan
 

@@ -1,4 +1,4 @@
-"""The trajectory metrics: every row of their definitions by hand, the examples of seed 002, what always holds."""
+"""The trajectory metrics: every row of their definitions by hand, the examples of Vertex AI, what always holds."""
 
 import math
 from typing import Any

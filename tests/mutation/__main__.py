@@ -31,7 +31,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from tests.conftest import WITHOUT_SERVICES
+from tests.conftest import WITHOUT_NEEDS
 from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "metrics/support.py": ("tests/metrics/test_support.py", "tests/validation/test_report.py"),
     "metrics/trajectory.py": ("tests/metrics/test_trajectory.py", "tests/metrics/test_trajectory_oracles.py"),
     "fix/values.py": ("tests/fix", RULES),
-    "inference_tables/decide/sampling.py": ("tests/inference_tables/decide",),
+    "inference_tables/make_plan.py": ("tests/inference_tables/decide", "tests/inference_tables/test_build.py"),
     "inference_tables/finish/redact.py": ("tests/inference_tables/finish",),
     "formats/ces/masks.py": ("tests/formats/ces/test_update.py",),
     "formats/ces/golden_reader.py": ("tests/formats/ces/test_golden.py", RULES),
@@ -82,10 +82,15 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
+_CHOSEN = ["-m", "not (spark or browser or mlflow or mcp or process or docs)"]
+"""The tests that a mutant is shown: those that a fork can run, or with --quick those of README's command."""
+
 
 def main() -> int:
     arguments = _arguments()
     os.chdir(ROOT)
+    if arguments.quick:
+        _CHOSEN[:] = ["-m", WITHOUT_NEEDS]
     chosen = [m for m in MODULES if not arguments.only or any(name in m for name in arguments.only)]
     end = time.monotonic() + arguments.minutes * 60
     _load(chosen)
@@ -144,6 +149,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules whose path contains one of these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--of", metavar="FILE", help="only the survivors that an earlier run has printed into FILE")
+    parser.add_argument("--quick", action="store_true", help="only the tests that README's command runs")
     parser.add_argument("--verbose", action="store_true", help="print every mutant")
     return parser.parse_args()
 
@@ -286,7 +292,7 @@ def _forked(work: Callable[[], int]) -> int:
 
 
 def _run(tests: Sequence[str], *plugins: object) -> int:
-    options = ["-n", "0", "-x", "-q", "-m", WITHOUT_SERVICES[-1], "-p", "no:cacheprovider", "--tb=no"]
+    options = ["-n", "0", "-x", "-q", *_CHOSEN, "-p", "no:cacheprovider", "--tb=no"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
     return int(pytest.main([*options, *tests], plugins))
 

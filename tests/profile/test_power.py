@@ -32,6 +32,7 @@ def test_rows_for_five_points_by_hand() -> None:
     assert rows_needed(0.05, 0.5, 0.5, design_effect=2.0) == 1570
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("rows", [5, 12, 200, 5_000])
 @pytest.mark.parametrize("deviation", [0.5, 0.1, 3.0])
 def test_statsmodels_finds_the_same_differences(rows: int, deviation: float) -> None:
@@ -43,12 +44,14 @@ def test_statsmodels_finds_the_same_differences(rows: int, deviation: float) -> 
     assert smallest_difference(deviation, rows, 0.3) == pytest.approx(paired * of_differences, rel=1e-4)
 
 
+@pytest.mark.oracle
 def test_statsmodels_finds_the_same_interval_of_a_rate() -> None:
     proportion = pytest.importorskip("statsmodels.stats.proportion")
     low, high = proportion.proportion_confint(30, 100, method="normal")
     assert half_width(deviation_of_rate(0.3), 100) == pytest.approx((high - low) / 2)
 
 
+@pytest.mark.oracle
 def test_statsmodels_finds_the_same_correlation_within_clusters() -> None:
     """For clusters of one size, the mean squares are those of its analysis of variance."""
     ols = pytest.importorskip("statsmodels.formula.api").ols

@@ -376,7 +376,7 @@ def test_the_steps_have_their_shares_by_hand() -> None:
     shares = {
         "14 % of the rows are invalid and support no metric.": 1 / 7,
         "17 % of the rows repeat an earlier question: 5 of 6 are distinct.": 1 / 6,
-        "1 row asks the same as an earlier one and expects another answer.": 1 / 6,
+        "1 row has the request of an earlier one and expects another answer.": 1 / 7,
         "17 % of the rows have the same question in against[0]: they measure memory.": 1 / 6,
     }
     assert {text: gain for text, gain in steps.items() if text in shares} == pytest.approx(shares)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from agent_eval_schema.cli import argument_parser
-from tests.conftest import ROOT, SAMPLES
+from tests.conftest import NEEDS, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS
 
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "how-to" / "ci"
@@ -92,6 +92,22 @@ def test_github_runs_every_leg_that_ci_run_has() -> None:
     assert runs == [".ci/run fast", '.ci/run "$LEG"']
 
 
+@pytest.mark.process
+def test_every_test_is_in_a_leg() -> None:
+    """README's command, the leg `needs` and the leg `docs` leave out none of the tests."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    listed = re.search(r'^marks="(.*)"$', script, re.MULTILINE)
+    assert listed is not None
+    assert [*listed[1].split(), "docs"] == list(NEEDS)
+    assert f"not ({' or '.join(NEEDS)})" == WITHOUT_NEEDS
+    needs = f"({' or '.join(listed[1].split())}) and not smoke"
+    command = [sys.executable, "-m", "pytest", "tests", "-n", "0", "--collect-only", "-p", "no:cacheprovider"]
+    left = subprocess.run(
+        [*command, "-m", f"not (({QUICK}) or ({needs}) or docs)"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert re.search(r"^no tests collected \(\d{5,} deselected\)", left.stdout, re.MULTILINE), left.stdout[-2000:]
+
+
 def test_github_runs_every_python_that_the_classifiers_name() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     named = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
@@ -102,6 +118,36 @@ def test_github_runs_every_python_that_the_classifiers_name() -> None:
     assert minimum[1] == named[0]
 
 
+def test_the_leg_of_the_pythons_tries_every_python_that_the_classifiers_name() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    minors = re.search(r"for minor in ([\d ]+); do", script)
+    assert minors is not None
+    assert [f"3.{minor}" for minor in minors[1].split()] == CI["jobs"]["fast"]["strategy"]["matrix"]["python"]
+
+
+@pytest.mark.parametrize(("version", "found"), [("3.98", "on-path"), ("3.99", "of-pyenv"), ("3.97", "")])
+def test_a_shim_without_its_python_is_no_interpreter(version: str, found: str, tmp_path: Path) -> None:
+    for name, prints in {
+        "on-path/python3.98": "3.98",
+        "of-pyenv/versions/3.98.1/bin/python": "3.98",
+        "on-path/python3.99": "",  # a shim whose version is not selected prints nothing and fails
+        "of-pyenv/versions/3.99.1/bin/python": "3.99",
+        "of-pyenv/versions/3.97.1/bin/python": "",
+    }.items():
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{f'echo {prints}' if prints else 'exit 127'}\n", encoding="utf-8")
+        program.chmod(0o755)
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    function = re.search(r"^interpreter\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
+    assert function is not None
+    command = ["bash", "-euo", "pipefail", "-c", f"{function[0]}\ninterpreter {version} || true"]
+    environment = {"PATH": f"{tmp_path / 'on-path'}:{os.defpath}", "PYENV_ROOT": str(tmp_path / "of-pyenv")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()).relative_to(tmp_path).parts[0] == found if found else not done.stdout
+
+
+@pytest.mark.oracle
 @pytest.mark.parametrize(("mark", "text"), SNIPPETS)
 def test_what_users_paste_is_valid(mark: str, text: str, tmp_path: Path) -> None:
     pytest.importorskip("check_jsonschema")
@@ -156,7 +202,7 @@ def require_index(folder: Path) -> None:
         pytest.skip("no index of packages can be reached")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
     """With pre-commit itself, which installs the package of this repository."""
     pytest.importorskip("pre_commit")
@@ -253,7 +299,7 @@ def test_arguments_of_the_action_reach_the_command(runner: Path) -> None:
     assert not re.search(r"AE(?!206)\d", done.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_the_action_installs_the_package(runner: Path) -> None:
     require_index(runner / "probe")
     shutil.rmtree(runner / "temp" / "agent-eval-schema")

@@ -37,7 +37,7 @@ def examples() -> list[Any]:
         lines = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
         code = "".join(line.source for line in lines if doctest.SKIP not in line.options)
         fixture, group, _ = next((need for need in NEEDS if re.search(need[2], code)), ("", "", ""))
-        marks = [pytest.mark.slow, pytest.mark.xdist_group(group)] if fixture else []
+        marks = [getattr(pytest.mark, group), pytest.mark.xdist_group(group)] if fixture else []
         marks += [pytest.mark.filterwarnings("ignore::DeprecationWarning")] if group == "mlflow" else []
         found.append(pytest.param(path, fixture, marks=marks, id=path))
     return found

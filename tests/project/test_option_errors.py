@@ -13,7 +13,7 @@ from agent_eval_schema import (
     EvalResult,
     EvalSetError,
     EvalTask,
-    TrajectorySingleToolUse,
+    ToolUseMetric,
     ces,
     convert_eval_set,
     diff_eval_sets,
@@ -57,11 +57,11 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "metrics": (lambda: EvalTask(ROWS, ["trajectory_recal"]), "metrics", "did you mean 'trajectory_recall'?"),
     "one metric": (lambda: EvalTask(ROWS, "bleuu"), "metrics", "did you mean 'bleu'?"),
     "a class": (
-        lambda: EvalTask(ROWS, [TrajectorySingleToolUse]),
+        lambda: EvalTask(ROWS, [ToolUseMetric]),
         "metrics",
-        'got the class TrajectorySingleToolUse; use an instance: TrajectorySingleToolUse(tool_name="search")',
+        'got the class ToolUseMetric; use an instance: ToolUseMetric(tool_name="search")',
     ),
-    "a class alone": (lambda: EvalTask(ROWS, TrajectorySingleToolUse), "metrics", "use an instance"),
+    "a class alone": (lambda: EvalTask(ROWS, ToolUseMetric), "metrics", "use an instance"),
     "a function": (
         lambda: EvalTask(ROWS, [first_word]),
         "metrics",
@@ -77,11 +77,15 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "duplicates": (lambda: score_trajectories(ROWS, duplicates="one-to-one"), "duplicates", "mean 'one_to_one'?"),
     "engine": (lambda: eval_set_from_inference_table(ROWS, engine="sparc"), "engine", "did you mean 'spark'?"),
     "dedupe": (
-        lambda: eval_set_from_inference_table(ROWS, dedupe="questions", family="legacy"),
+        lambda: eval_set_from_inference_table(ROWS, dedupe="questions", format="legacy"),
         "dedupe",
         "did you mean 'question'?",
     ),
-    "family": (lambda: eval_set_from_inference_table(ROWS, family="legcy"), "family", "did you mean 'legacy'?"),
+    "format of a table": (
+        lambda: eval_set_from_inference_table(ROWS, format="legcy"),
+        "format",
+        "did you mean 'legacy'?",
+    ),
     "select of a type": (lambda: validate_eval_set(ROWS, select=206), "select", "got 206"),
     "select": (lambda: validate_eval_set(ROWS, select="mesage-role"), "select", "did you mean 'message-role'?"),
     "columns of a type": (lambda: validate_eval_set(ROWS, columns=["request"]), "columns", "got a list"),
@@ -123,7 +127,7 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "csv": (lambda: ces.import_request(42), "csv", "got 42"),
     "show_values": (lambda: validate_eval_set(ROWS, show_values="no"), "show_values", "got 'no'"),
     "show_values of a build": (
-        lambda: eval_set_from_inference_table(ROWS, family="legacy", show_values="no"),
+        lambda: eval_set_from_inference_table(ROWS, format="legacy", show_values="no"),
         "show_values",
         "got 'no'",
     ),
@@ -131,8 +135,8 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "strict": (lambda: ces.read_golden_csv("a\n", strict="yes"), "strict", "got 'yes'"),
     "metric_function": (lambda: CustomMetric("x", 3), "metric_function", "got 3"),
     "name": (lambda: CustomMetric(first_word, first_word), "name", "got the function first_word"),
-    "tool_name": (lambda: TrajectorySingleToolUse(tool_name=3), "tool_name", "got 3"),
-    "name of a metric": (lambda: TrajectorySingleToolUse("search", name=3), "name", "got 3"),
+    "tool_name": (lambda: ToolUseMetric(tool_name=3), "tool_name", "got 3"),
+    "name of a metric": (lambda: ToolUseMetric("search", name=3), "name", "got 3"),
     "dataset": (lambda: EvalTask(3.5, ["bleu"]), "dataset", "got 3.5"),
 }
 

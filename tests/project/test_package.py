@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 
 pytest.importorskip("build", reason="needs the package build")
 pytest.importorskip("hatchling", reason="needs the package hatchling")
+pytest.importorskip("hatch_fancy_pypi_readme", reason="needs the package hatch-fancy-pypi-readme")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,30 @@ def test_the_metadata_are_complete(built: dict[str, Path], metadata: Message) ->
     }
     for field in ("Author", "Summary", "Keywords", "License-Expression", "Requires-Python", "Description-Content-Type"):
         assert metadata[field], field
+
+
+def test_the_published_readme_leads_to_the_site_and_to_the_repository(metadata: Message) -> None:
+    """The links of README are relative, and PyPI has nothing beside it; each has an address of its own there."""
+    targets = r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\""
+    ours = [a or b for a, b in re.findall(targets, (ROOT / "README.md").read_text(encoding="utf-8"))]
+    published = [a or b for a, b in re.findall(targets, str(metadata.get_payload()))]
+    expected = {
+        "docs/quickstart.md": f"{SITE}/quickstart.html",
+        "docs/how-to/ces/index.md": f"{SITE}/how-to/ces/index.html",
+        "notebooks/02_from_traces.ipynb": f"{SITE}/tutorials/02_from_traces.html",
+        "sample_data/README.md": f"{CODE}/blob/main/sample_data/README.md",
+        ".github/report-light.png": f"{RAW}/main/.github/report-light.png",
+        "https://pre-commit.com": "https://pre-commit.com",
+    }
+    assert dict(zip(ours, published, strict=True)).items() >= expected.items()
+    assert [link for link in published if not link.startswith("https://")] == []
+    sources = {link for link in ours if link.startswith(("docs/", "notebooks/"))}
+    assert len({link for link in published if link.startswith(f"{SITE}/")}) == len(sources)
+
+
+SITE = "https://agent-eval-schema.github.io/agent-eval-schema"
+CODE = "https://github.com/agent-eval-schema/agent-eval-schema"
+RAW = "https://raw.githubusercontent.com/agent-eval-schema/agent-eval-schema"
 
 
 def test_the_wheel_has_the_package_alone(wheel: zipfile.ZipFile) -> None:

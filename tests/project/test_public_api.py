@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 import agent_eval_schema
-from agent_eval_schema import FormatName, MetricName, ces, scorers
+from agent_eval_schema import FormatName, MetricName, Source, ces, scorers
 from agent_eval_schema.evaluation.task_metrics import NAMES
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import SYSTEMS
@@ -22,6 +22,8 @@ SURFACE = Path(__file__).with_name("public_api.txt")
 
 
 def members(kind: type) -> list[str]:
+    if kind is Source:  # it has no public members
+        return []
     lines = []
     for name in sorted({*dir(kind), *getattr(kind, "__struct_fields__", ())}):
         if name.startswith("_") or (name in dir(getattr(kind, "__base__", object)) and not _is_ours(kind.__base__)):
@@ -96,7 +98,8 @@ def test_what_public_functions_return_has_a_public_name(module: ModuleType) -> N
 
 
 def test_every_error_and_warning_has_a_public_name() -> None:
-    """Whatever class of ours is an exception, once the package is imported, is exported."""
+    """Whatever class of ours is an exception, once the package is imported, is exported. Only the signal of a parser
+    that a text is too deep never leaves the package: it becomes AE004."""
     for name in agent_eval_schema.__all__:
         getattr(agent_eval_schema, name)
     todo, found = [Exception, UserWarning], set()
@@ -105,7 +108,7 @@ def test_every_error_and_warning_has_a_public_name() -> None:
             todo.append(kind)
             if _is_ours(kind) and not kind.__name__.startswith("_"):
                 found.add(kind.__name__)
-    assert {"InvalidRowsWarning", "InvalidEvalSetError"} <= found <= set(agent_eval_schema.__all__)
+    assert {"InvalidRowsWarning", "InvalidEvalSetError"} <= found <= {*agent_eval_schema.__all__, "TooDeep"}
 
 
 def test_an_error_is_of_the_builtin_kind_too(tmp_path: Path) -> None:

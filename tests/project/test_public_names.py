@@ -1,6 +1,7 @@
 """The names that users import: each is there, and type checkers see the same ones."""
 
 import ast
+import inspect
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -39,3 +40,13 @@ def test_both_paths_to_the_scorers_lead_to_the_same() -> None:
     assert [s.__name__ for s in scorers.SCORERS] == [n for n in scorers.__all__ if n not in ("SCORERS", "RowScorer")]
     for name in scorers.__all__:
         assert getattr(scorers, name) is getattr(documented, name)
+
+
+def test_each_function_with_a_format_names_columns_too() -> None:
+    """What reads rows reads columns of other names; `ces` and Spark's own functions have fixed ones."""
+    functions = [getattr(agent_eval_schema, name) for name in agent_eval_schema.__all__]
+    parameters = {f.__name__: inspect.signature(f).parameters for f in functions if inspect.isfunction(f)}
+    parameters |= {kind.__name__: inspect.signature(kind).parameters for kind in (agent_eval_schema.EvalTask,)}
+    readers = {name: found for name, found in parameters.items() if "format" in found or name == "supported_scorers"}
+    assert [name for name, found in readers.items() if "columns" not in found] == ["json_schema"]
+    assert {"evaluate_eval_set", "to_mlflow_dataset", "supported_scorers", "EvalTask"} <= readers.keys()

@@ -15,7 +15,7 @@ from tests.conftest import DATA
 
 SCRIPTS = DATA / "types"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.process
 
 Errors = dict[str, dict[int, str]]
 

@@ -3,7 +3,7 @@
 import re
 
 from agent_eval_schema import diff_eval_sets
-from agent_eval_schema.render.diff.stories import METRICS_NAMED
+from agent_eval_schema.diff.diff_blocks import METRICS_NAMED
 from tests.conftest import SAMPLES
 
 

@@ -76,7 +76,7 @@ def test_a_report_knows_the_numbers_of_columns_and_traces() -> None:
         "total_token_count": pd.array([10, None, 30], "Int64"),
         "predicted_trajectory": [[{"tool_name": "t"}], [], None],
     }
-    found = validate_eval_set(pd.DataFrame(rows)).distributions
+    found = validate_eval_set(pd.DataFrame(rows)).summary.distributions
     assert {name: d.count for name, d in found.items()} == {
         "request_length": 3,
         "response_length": 3,
@@ -90,7 +90,7 @@ def test_a_report_knows_the_numbers_of_columns_and_traces() -> None:
 def test_a_verdict_counts_what_the_normalized_rows_hold() -> None:
     report = validate_eval_set("sample_data/search_traces.jsonl")
     rows = report.rows
-    assert report.distributions["total_token_count"].highest == rows["total_token_count"].max()
+    assert report.summary.distributions["total_token_count"].highest == rows["total_token_count"].max()
     calls = [len(c) for c in rows["predicted_trajectory"] if c is not None]
-    assert report.distributions["tool_calls"].highest == max(calls)
-    assert report.distributions["tool_calls"].count == len(calls)
+    assert report.summary.distributions["tool_calls"].highest == max(calls)
+    assert report.summary.distributions["tool_calls"].count == len(calls)

@@ -23,13 +23,8 @@ from agent_eval_schema.integrations.mlflow.datasets import Excluded, WrittenData
 from tests.conftest import SAMPLES
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 from tests.render.results import comparison, task
-from tests.render.test_page import AXE, CHROMIUM, CONTRAST, REQUIRED, browser
+from tests.render.test_page import AXE, CONTRAST
 from tests.render.test_saved_forms import scored
-
-__all__ = ["browser"]
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
-
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "report": lambda: validate_eval_set(SAMPLES / "broken.jsonl"),
@@ -95,7 +90,7 @@ def check(page: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("kind", RESULTS)
 def test_jupyterlab_aligns_and_stripes_nothing(browser: Any, tmp_path: Path, kind: str, theme: str) -> None:
@@ -109,7 +104,7 @@ def test_jupyterlab_aligns_and_stripes_nothing(browser: Any, tmp_path: Path, kin
     assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in violations] == []
 
 
-@pytest.mark.slow
+@pytest.mark.browser
 @pytest.mark.parametrize("kind", RESULTS)
 def test_without_style_the_colors_and_bars_stay(browser: Any, tmp_path: Path, kind: str) -> None:
     html = RESULTS[kind]()._repr_html_()
@@ -156,7 +151,7 @@ SHOWN: dict[str, tuple[str, str, int]] = {
 """What a notebook shows at once, the title of what it folds, and how many it shows at most."""
 
 
-@pytest.mark.slow  # MLflow, for the supported scorers
+@pytest.mark.mlflow  # for the supported scorers
 @pytest.mark.parametrize("kind", SHOWN)
 def test_every_inline_form_shows_a_few_and_folds_the_rest(kind: str) -> None:
     if kind == "build":

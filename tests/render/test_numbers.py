@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
+from agent_eval_schema.evaluation.comparison_blocks import comparison_document
+from agent_eval_schema.evaluation.result_summary import MetricComparison
+from agent_eval_schema.evaluation.scores_blocks import scores_document
 from agent_eval_schema.render.numbers import aligned, number, seconds, share, signed
-from agent_eval_schema.render.result.summary import MetricComparison
-from agent_eval_schema.render.result.text import comparison_text
-from agent_eval_schema.render.scores import scores_text
+from agent_eval_schema.render.printable import as_text
 from tests.conftest import SAMPLES
 
 WIDTHS = [60, 80, 100, 140]
@@ -56,7 +57,7 @@ def numbers_in(text: str) -> list[str]:
 def test_no_number_of_a_comparison_is_broken(width: int) -> None:
     names = ["trajectory_single_tool_use", "a_metric_with_an_extremely_long_name_that_fills_the_whole_line"]
     lines = [MetricComparison(name, 12_345, 0.12345, 0.23456, 0.11111, 6_789, 1_234, 0.0456) for name in names]
-    text = comparison_text(lines, 0, 0, width)
+    text = as_text(comparison_document(lines, [], 0, 0), width=width)
     assert numbers_in(text) == ["0.123", "0.235", "0.111", "6,789", "1,234", "12,345", "0.0456"] * 2
     assert max(map(len, text.splitlines())) <= width
 
@@ -84,7 +85,7 @@ def test_no_number_of_a_profile_is_broken(width: int) -> None:
 def test_no_number_of_a_score_table_is_broken(width: int) -> None:
     values = [0.12345, 123456.0, 1e-9]
     frame = pd.DataFrame({f"scorer_{i}": values for i in range(20)}, dtype="object")
-    text = scores_text(frame, frame.map(lambda _: None), width)
+    text = as_text(scores_document(frame, frame.map(lambda _: None)), width=width)
     for value in values:
         assert len(re.findall(rf"(?<![\d.,]){re.escape(number(value))}(?![\d.,])", text)) == 20
     assert max(map(len, text.splitlines())) <= width

@@ -1,14 +1,10 @@
 """The report in a real browser: nothing runs but the one script of ours, nothing is loaded, everything can be read,
 reached and printed.
-
-Needs a Chromium (Debian's package is enough); where there is none the tests are skipped, unless
-AGENT_EVAL_SCHEMA_BROWSER=required says that there has to be one, as `.ci/run` does.
 """
 
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,27 +28,11 @@ from tests.render.report.test_html import HOSTILE, hostile_rows
 from tests.render.results import comparison
 from tests.render.test_saved_forms import RESULTS
 
-CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
-REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_BROWSER") == "required"
-
 WHITE, BLACK = "rgb(255, 255, 255)", "rgb(15, 20, 25)"
 
 SCRIPT = (ROOT / "agent_eval_schema" / "render" / "templates" / "page.js").read_text(encoding="utf-8")
 
 AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "AGENT_EVAL_SCHEMA_BROWSER=required, but there is no Chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Visit:
@@ -115,7 +95,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "hostile diff": lambda: diff_eval_sets(hostile_rows()[:30], hostile_rows()[8:]).to_html(),
     "hostile conversion": lambda: RESULTS["Conversion"]().to_html(),
     "hostile profile": lambda: RESULTS["Profile"]().to_html(),
-    "hostile scores": lambda: RESULTS["EvaluationResult"]().to_html(),
+    "hostile scores": lambda: RESULTS["EvalResult of MLflow"]().to_html(),
 }
 
 

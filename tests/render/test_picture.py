@@ -1,11 +1,12 @@
-"""The pictures of README are the HTML report on the broken sample, light and dark, and cannot be older than the report.
+"""The pictures of README and of the docs home show the HTML report on the broken sample as it is today, light and dark.
 
-`UPDATE_GOLDEN=1 python -m pytest tests/render/test_picture.py` makes them, with the Chromium of `test_page.py`. What is
+`UPDATE_GOLDEN=1 python -m pytest tests/render/test_picture.py` makes them, with the Chromium of the machine. What is
 compared is the page, as two versions of Chromium draw it differently.
 """
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,6 @@ import pytest
 from agent_eval_schema.runtime.version import __version__
 from tests.conftest import ROOT
 from tests.render.report.test_text import report_on
-from tests.render.test_page import CHROMIUM, browser
-
-__all__ = ["browser"]
 
 PICTURES = {scheme: ROOT / ".github" / f"report-{scheme}.png" for scheme in ("light", "dark")}
 STAMP = ROOT / ".github" / "report.sha256"
@@ -29,7 +27,7 @@ def page_text(monkeypatch: pytest.MonkeyPatch) -> str:
     return report_on("broken.jsonl", monkeypatch).to_html().replace(__version__, "VERSION")
 
 
-@pytest.mark.skipif(not os.environ.get("UPDATE_GOLDEN") or CHROMIUM is None, reason="only made when asked for")
+@pytest.mark.skipif(not os.environ.get("UPDATE_GOLDEN"), reason="only made when asked for")
 def test_make_the_pictures(browser: Any, page_text: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(page_text, encoding="utf-8")
@@ -48,6 +46,15 @@ def test_the_pictures_show_the_report_of_today(page_text: str) -> None:
         assert (int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")) == (WIDTH, HEIGHT)
         assert len(content) < 300_000
     assert len({picture.read_bytes() for picture in PICTURES.values()}) == 2
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/index.md"])
+def test_the_texts_of_the_pictures_are_in_the_report(path: str, page_text: str) -> None:
+    page = (ROOT / path).read_text(encoding="utf-8")
+    found = re.search(r"The HTML report on (sample_data/broken\.jsonl): ([^]\"]+)", page)
+    assert found
+    assert found[1] in page_text
+    assert found[2] in re.sub(r"<[^>]+>", "", page_text)
 
 
 def _stamp(page_text: str) -> str:

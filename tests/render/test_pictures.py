@@ -96,7 +96,7 @@ def test_there_are_no_frequent_answers(texts: list[str], options: dict[str, Any]
 
 def test_answers_of_traces_count_and_a_file_that_is_gone_has_none(tmp_path: Path) -> None:
     report = validate_eval_set(SAMPLES / "search_traces.jsonl")
-    assert report._builder.answers.total == report.rows["response"].notna().sum()
+    assert report._run.builder.answers.total == report.rows["response"].notna().sum()
     path = tmp_path / "a.jsonl"
     path.write_text('{"request": "a", "response": "b"}\n' * 6)
     report = validate_eval_set(path)
@@ -109,7 +109,7 @@ def test_lengths_are_those_of_the_last_question_and_of_the_response() -> None:
     chat = {"messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "four"}]}
     found = validate_eval_set(
         [{"request": chat, "response": "äöü"}, {"request": "12345", "response": None}]
-    ).distributions
+    ).summary.distributions
     assert {name: (d.count, d.highest) for name, d in found.items()} == {
         "request_length": (2, 5),
         "response_length": (1, 3),

@@ -4,8 +4,8 @@ import math
 import re
 
 from agent_eval_schema import EvalTask, score_trajectories
-from agent_eval_schema.render.result.comparison import comparison_panel
-from agent_eval_schema.render.result.summary import MetricComparison
+from agent_eval_schema.evaluation.comparison_blocks import comparison_document
+from agent_eval_schema.evaluation.result_summary import MetricComparison
 from tests.conftest import SAMPLES
 from tests.render.results import comparison
 
@@ -15,7 +15,7 @@ def test_the_headline_states_the_coverage_in_the_color_of_a_warning() -> None:
     assert '<h1 class="warning">⚠ 1 of 4 rows scored; 3 unreadable</h1>' in page
     assert page.count('class="meter hatched"') == page.count('<td class="n warning" data-label="coverage">25%') == 5
     whole = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().to_html()
-    assert "<h1>1 row evaluated</h1>" in whole
+    assert '<h1 class="good">1 row evaluated</h1>' in whole
     assert 'class="meter hatched"' not in whole
     assert '<td class="n" data-label="coverage">100%' in whole
 
@@ -37,10 +37,11 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
         ("2", "", "recall", 0.0, 1.0, 1.0),
         ("3", "", "recall", 1.0, 0.5, -0.5),
     ]
-    panel = comparison_panel(lines, changed, 0, 2)
-    assert panel.title == "2 scores lower or missing, 2 higher"
-    assert panel.facts == [("Only after", "2 rows")]
-    means, scores = panel.tables
-    assert [cell.text for cell in means.rows[0]][4] == "−0.15 to −0.05"
-    assert [row[0].text for row in scores.rows] == ["1", "3", "0", "2"]
+    document = comparison_document(lines, changed, 0, 2)
+    assert document.verdict == "2 scores lower or missing, 2 higher"
+    facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
+    assert facts.pairs == [("Only after", "2 rows")]
+    means, scores = (section.blocks[0] for section in sections)
+    assert means.rows[0][4] == "−0.15 to −0.05"
+    assert [row[0] for row in scores.rows] == ["1", "3", "0", "2"]
     assert [row[-1].mood for row in scores.rows] == ["error", "error", "good", "good"]

@@ -13,29 +13,36 @@ import pytest
 
 from agent_eval_schema import (
     Conversion,
+    EvalResult,
     EvalSetError,
     EvalTask,
-    EvaluationResult,
     ValuesAsTextWarning,
     convert_eval_set,
     diff_eval_sets,
     profile_eval_set,
     validate_eval_set,
 )
-from agent_eval_schema.conversion.conversion import TARGETS
 from agent_eval_schema.conversion.convert import convert_file
+from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.result import result_of_evaluation
+from agent_eval_schema.formats.names import TARGETS
 from tests.conftest import SAMPLES
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags, hostile_rows
 
 
-def scored(texts: list[str]) -> EvaluationResult:
+def evaluated(**parts: Any) -> EvalResult:
+    """The result of an evaluation by MLflow."""
+    return result_of_evaluation(MlflowEvaluation(**parts))
+
+
+def scored(texts: list[str]) -> EvalResult:
     """A result as an evaluation gives it, with these texts wherever a text can be."""
     rows = len(texts)
     ids = {"request_id": texts}
     scores = {text: [1.0 / 3 if i == j else None for i in range(rows)] for j, text in enumerate(texts)}
     reasons = {text: [f"why {text}"] * rows for text in texts}
     index = pd.Index(texts)
-    return EvaluationResult(
+    return evaluated(
         scores=pd.DataFrame({**ids, **scores, "judge": [[1, "yes"]] * rows}, index=index, dtype="object"),
         reasons=pd.DataFrame({**ids, **reasons, "judge": texts}, index=index, dtype="object"),
         metrics={f"{text}/mean": 0.5 for text in texts} | {"judge/mean": float("nan")},
@@ -69,7 +76,7 @@ def hostile_question(text: str, i: int) -> dict[str, Any]:
 
 RESULTS = {
     "Conversion": lambda: convert_eval_set([*map(valid_row, TEXTS), *hostile_rows()], "ragas", format="databricks"),
-    "EvaluationResult": lambda: scored(TEXTS),
+    "EvalResult of MLflow": lambda: scored(TEXTS),
     "Profile": lambda: profile_eval_set([hostile_question(text, i) for text in TEXTS for i in range(2)]),
 }
 
@@ -95,7 +102,7 @@ def test_a_conversion_reports_each_kind_of_loss_in_every_form(tmp_path: Path) ->
     page, told = made.to_html(), json.loads(made.to_json())
     for (code, _), count in kinds.items():
         assert code in str(made)
-        assert f'<span class="count">{count:,}&nbsp;×</span>' in page
+        assert f'<span class="count">{count:,}\N{NO-BREAK SPACE}×</span>' in page
     assert [loss["message"] for loss in told["losses"]] == made.losses["message"].tolist()
     assert (told["given"], told["converted"], told["lossless"]) == (made.given, made.converted, False)
     for name in ("report.html", "report.json", "report.txt"):
@@ -109,7 +116,7 @@ def test_of_many_losses_twenty_are_drawn_and_all_are_counted() -> None:
     made = convert_eval_set([{"request": " ", "response": "x"}] * 1234, "mlflow")
     page = made.to_html()
     assert page.count('<td class="n" data-label="row">') == 20
-    assert "1,234&nbsp;×" in page
+    assert "1,234\N{NO-BREAK SPACE}×" in page
     assert "… and 1,214 more." in page
 
 
@@ -138,7 +145,7 @@ def test_an_evaluation_is_written_and_saved(tmp_path: Path) -> None:
     for name in ("scores.parquet", "scores.csv", "scores.jsonl"):
         assert found.write(tmp_path / name) == 2
     table = pd.read_parquet(tmp_path / "scores.parquet")
-    assert table["a/value"].tolist()[0] == pytest.approx(1 / 3)
+    assert table["a/score"].tolist()[0] == pytest.approx(1 / 3)
     assert table["a/reason"].tolist() == ["why a", "why a"]
     for name in ("report.html", "report.json", "report.txt"):
         found.save(tmp_path / name)
@@ -158,7 +165,7 @@ def test_rows_of_an_evaluation_open_to_their_cells_the_worst_first() -> None:
     data = [{**row, "reference_trajectory": []} for row in rows]
     values = {"judge": ["yes", 0.5, None, "no", "yes"], "other": [1, True, None, 0.25, [1, 0]]}
     for show_values in (True, False):
-        found = EvaluationResult(
+        found = evaluated(
             scores=pd.DataFrame(values, dtype="object"),
             reasons=pd.DataFrame({name: ["because"] * 5 for name in values}),
             metrics={},
@@ -177,7 +184,7 @@ def test_of_many_rows_the_page_has_the_first_and_the_json_all() -> None:
     found = scored(["a"])
     many = 600
     frames: dict[str, Any] = {n: pd.concat([getattr(found, n)] * many) for n in ("scores", "reasons")}
-    long = EvaluationResult(**frames, metrics={}, run_id="r", report=found.report, result=None)
+    long = evaluated(**frames, metrics={}, run_id="r", report=validate_eval_set([{"request": "a"}] * many), result=None)
     assert long.to_html().count("<summary>") == 500
     assert "… and 100 more rows: to_html(rows=…) draws more." in long.to_html()
     assert long.to_html(rows=550).count("<summary>") == 550

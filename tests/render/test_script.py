@@ -18,11 +18,7 @@ from agent_eval_schema.validation.shown_rows import CELL, ROWS
 from tests.conftest import SAMPLES
 from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows
-from tests.render.test_page import CHROMIUM, REQUIRED, SCRIPT, Visit, browser, saved
-
-__all__ = ["browser"]
-
-in_browser = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
+from tests.render.test_page import SCRIPT, Visit, saved
 
 
 def embedded(page: str) -> dict[str, Any]:
@@ -115,8 +111,7 @@ def test_a_csv_without_values_has_none_and_a_long_one_is_cut() -> None:
     assert (lines, len(link) <= LONGEST_LINK + 30) == (59, True)
 
 
-@pytest.mark.slow
-@in_browser
+@pytest.mark.browser
 class TestInBrowser:
     @pytest.fixture
     def broken(self, browser: Any, tmp_path: Path) -> Any:
@@ -194,7 +189,7 @@ class TestInBrowser:
         page = visit.page
 
         def shown() -> list[str]:
-            return [e.inner_text() for e in page.locator(".rows tbody:visible td:first-child").all()]
+            return [e.inner_text() for e in page.locator(".rows tbody:visible tr > :first-child").all()]
 
         assert shown() == ["0", "2"]  # regressions first
         page.get_by_role("button", name="difference").click()

@@ -17,7 +17,7 @@ import pytest
 import agent_eval_schema
 from tests.conftest import SAMPLES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.process
 
 PACKAGE = Path(agent_eval_schema.__file__).parent
 

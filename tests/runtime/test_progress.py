@@ -139,7 +139,7 @@ def test_the_share_of_a_packed_file(tmp_path: Path) -> None:
     assert found[-1] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_workers_are_counted_too(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def started(*arguments: object) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")]
 )
@@ -66,7 +66,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
 def test_no_import_is_broken_off(name: str, code: int, word: str, tmp_path: Path) -> None:
     """A process was seen to crash in the first decoder that msgspec made, where a signal raised in an import."""
@@ -95,7 +95,7 @@ def test_the_import_of_the_command_line_is_ended_with_the_process(ignored: bool,
     assert (done.returncode, done.stdout, done.stderr) == (7 if ignored else -signal.SIGINT, "", "")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_rows_through_a_named_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)

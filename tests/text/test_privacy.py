@@ -32,12 +32,13 @@ from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.text.spelling import ALIASES
 from agent_eval_schema.traces import decode, derive, documents, tokens
 from agent_eval_schema.validation import kernel, report_builder
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report_builder import ReportBuilder
+from agent_eval_schema.validation.report import run_of
 from agent_eval_schema.validation.steps import Step
 from agent_eval_schema.validation.validate import check_source
 from agent_eval_schema.validation.workers import check_with_workers
-from tests.conftest import KINDS, ROOT, SAMPLES
+from tests.conftest import CONTAINERS, KINDS, ROOT, SAMPLES
 
 Rows = list[dict[str, Any]]
 
@@ -240,10 +241,10 @@ IN_MEMORY_ONLY = {"AE006", "AE009"}
 
 
 def cases() -> Iterator[Any]:
-    """Every example in every kind of input, of which one is for the fast run."""
-    for name, kind in product(EXAMPLES, KINDS):
+    """Every example in two kinds of input: `test_one_verdict` shows that the others have the same issues."""
+    for name, kind in product(EXAMPLES, CONTAINERS):
         if name[:5] not in IN_MEMORY_ONLY or kind in ("list", "pandas"):
-            yield pytest.param(name, kind, marks=() if kind == "list" else pytest.mark.slow)
+            yield name, kind
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -254,10 +255,14 @@ def everything_said(report: Report, folder: Path) -> str:
     report.seconds = 0.0
     parts = [report.to_text(), report.to_text(color=True, width=200), report.to_json(), repr(report)]
     summary = report.summary
-    parts += [github_text({summary: report.lines}, root=str(folder)), junit_xml([summary]), report.issues.to_csv()]
+    parts += [
+        github_text({summary: run_of(report).lines_of}, root=str(folder)),
+        junit_xml([summary]),
+        report.issues.to_csv(),
+    ]
     parts += [getattr(report, form)() for form in ("to_html", "_repr_html_") if hasattr(report, form)]
     parts += [report.why(row, "correctness") for row in range(report.row_count)]
-    parts += [report.metrics.to_csv(), str(InvalidEvalSetError(report)), str(list(report.examples.values()))]
+    parts += [report.metrics.to_csv(), str(InvalidEvalSetError(report)), str(list(report.summary.examples.values()))]
     report.write_invalid(str(folder / "invalid.jsonl"))
     notes = [json.loads(line)["_issues"] for line in (folder / "invalid.jsonl").read_text().splitlines()]
     assert not report.invalid_count or all(notes)
@@ -433,20 +438,20 @@ def test_a_second_reading_of_a_long_file_says_no_more(monkeypatch: pytest.Monkey
     once = silent(str(path)).issues
     monkeypatch.setattr(report_builder, "ISSUES_KEPT", 1)
     again = silent(str(path))
-    assert len(again.listed_issues()) < len(once)
+    assert len(run_of(again).builder.take_issues()) < len(once)
     pd.testing.assert_frame_equal(again.issues, once)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_workers_say_no_more(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text((moved_sample(3) + '"confidential"\n') * 700)
     source = open_source(str(path)).quoting(False)
     plan = make_plan(source, "auto", "auto", values=False)
-    shared = ReportBuilder(plan.codes, plan.outputs, source, values=False)
+    run = CheckedRun(source, plan)
     for checked in check_with_workers(source, str(path), plan, 2, head_start=0):
-        shared.add(checked)
-    report = Report(source, plan, shared)
+        run.add(checked)
+    report = Report(run)
     assert report.row_count == 38 * 700
     assert "confidential" not in report.to_json()
     assert report.to_json() == check_source(open_source(str(path)), values=False, jobs=1).to_json()
@@ -522,7 +527,7 @@ def test_the_report_says_that_it_is_silent() -> None:
     line = "Cell values are hidden."
     assert line in silent([PLAIN]).to_text()
     assert line not in validate_eval_set([PLAIN]).to_text()
-    assert (silent([PLAIN]).show_values, validate_eval_set([PLAIN]).show_values) == (False, True)
+    assert (silent([PLAIN]).summary.values, validate_eval_set([PLAIN]).summary.values) == (False, True)
 
 
 def test_quoting_is_back_on_when_a_check_is_done() -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from agent_eval_schema import diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.evaluation.scores_blocks import scores_document
 from agent_eval_schema.render import console
+from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.text import metrics_text
-from agent_eval_schema.render.scores import scores_text
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 from tests.conftest import Row
 
@@ -66,7 +67,7 @@ def texts(rows: list[Row]) -> dict[str, Callable[[int], str]]:
         "report in colour": lambda width: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
         "metrics": lambda width: metrics_text(report.summary, color=False, width=width),
         "diff": lambda _: diff.to_text(),
-        "scores": lambda width: scores_text(scores, reasons, width),
+        "scores": lambda width: as_text(scores_document(scores, reasons), width=width),
         "json": lambda _: report.to_json(),
         "junit": lambda _: junit_xml([report.summary]),
         "diff as json": lambda _: diff.to_json(),

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.render.report.summary import Excerpt
 from agent_eval_schema.validation.excerpts import AFTER, BEFORE, MARKED, _follow
+from agent_eval_schema.validation.report import run_of
 from tests.conftest import Row
 
 
 def marked(data: Any, code: str, **options: Any) -> list[Excerpt | None]:
     report = validate_eval_set(data, **options)
-    return [report.excerpts.get((i.row, i.column, i.path)) for i in report.examples[code]]  # type: ignore[arg-type]
+    examples = report.summary.examples[code]
+    excerpts = run_of(report).excerpts(examples)
+    return [excerpts.get((i.row, i.column, i.path)) for i in examples]  # type: ignore[arg-type]
 
 
 CHAT = {"messages": [{"role": "user", "content": "Hi"}, {"role": "usr", "content": "Where?"}]}
@@ -70,7 +73,7 @@ def test_a_long_cell_is_cut_on_both_sides() -> None:
 
 
 def test_a_cell_too_deep_to_read_is_shown_as_it_begins() -> None:
-    (excerpt,) = marked([{"request": "a", "trace": "[" * 100_000 + "]" * 100_000}], "AE601")
+    (excerpt,) = marked([{"request": "a", "trace": "[" * 100_000 + "]" * 100_000}], "AE004")
     assert excerpt is not None
     assert excerpt.marked.startswith("[[[")
 

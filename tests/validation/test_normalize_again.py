@@ -59,7 +59,7 @@ def require_same_again(data: Any, folder: Path, ways: dict[str, Callable[[Any, P
     """Of the rows that are valid; those of CES files are evaluations, which convert_eval_set makes rows of."""
     once = normalize_eval_set(data, on_invalid="drop")
     before = rows_of(once)
-    if not before or not validate_eval_set(data).has_metrics:
+    if not before or not validate_eval_set(data).summary.has_metrics:
         return
     for name, way in ways.items():
         again = way(once, folder)
@@ -73,7 +73,7 @@ def test_samples(kind: str, seed: int, tmp_path: Path) -> None:
     require_same_again(KINDS[kind](rows, tmp_path), tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @pytest.mark.parametrize("start", range(5_000, 5_000 + 5 * EXAMPLES, 25))
 def test_many_samples(start: int, tmp_path: Path) -> None:
     ways = {**AGAIN, "delta": lambda rows, folder: written(f"{len(list(folder.iterdir()))}.delta")(rows, folder)}
@@ -120,7 +120,7 @@ def test_a_file_of_normalized_rows_says_that_it_is_one(ending: str, tmp_path: Pa
     validate_eval_set(rows, format="databricks").write(path)
     report = validate_eval_set(path)
     assert (report.format, report.ok) == ("databricks", True)
-    assert report.format_reason == "the canonical columns of rows that were normalized before"
+    assert report.summary.format_reason == "the canonical columns of rows that were normalized before"
     table = normalize_eval_set(pa.Table.from_pylist([{"request": "Hi", "response": "Hello"}]))
     assert CANONICAL.items() <= table.schema.metadata.items()
 

@@ -24,7 +24,7 @@ from agent_eval_schema import (
     validate_eval_set,
     write_eval_set,
 )
-from agent_eval_schema.conversion.conversion import TARGETS
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.rules.reading import INTERNAL
 from tests.conftest import KINDS, Row
 
@@ -152,7 +152,7 @@ def _require_no_exception(place: str, number: Any, kind: str, target: str, evalu
         _used(KINDS[kind]([PLACES[place](number), _ROW], Path(folder)), Path(folder), target, evaluator)
 
 
-@pytest.mark.slow
+@pytest.mark.mlflow
 @pytest.mark.parametrize("place", PLACES)
 def test_an_integer_beyond_every_type(place: str) -> None:
     _require_no_exception(place, 10**400, "list", "mlflow", "mlflow.genai")

@@ -175,7 +175,7 @@ def test_json_text_is_read_where_it_stands_for_an_object() -> None:
     ]
 
 
-SEEDS = [pytest.param(n, marks=pytest.mark.slow if n % 15 else ()) for n in range(0, len(samples()), 3)]
+SEEDS = [pytest.param(n, marks=pytest.mark.property if n % 15 else ()) for n in range(0, len(samples()), 3)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -183,7 +183,7 @@ def test_a_few_rows(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     require_everywhere(seed, QUICK, tmp_path, monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.property
 @pytest.mark.parametrize("start", range(1_000, 1_000 + 5 * EXAMPLES, 25))
 def test_many_rows(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(start, start + 25):

@@ -1,5 +1,6 @@
 """inputs, outputs and expectations: what the source has, where the other columns contain less."""
 
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from agent_eval_schema import (
     convert_eval_set,
     diff_eval_sets,
+    normalize_eval_set,
     prepare_for_evaluate,
     validate_eval_set,
 )
+from tests.conftest import as_arrow
 
 ORIGINALS = ("inputs", "outputs", "expectations")
 CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -82,7 +85,7 @@ def test_text_that_is_not_json_is_the_same_beside_text_and_beside_objects() -> N
     assert alone["inputs"] == beside["inputs"] == "{not JSON"
 
 
-def test_unknown_keys_of_documents_and_calls_stay_with_them() -> None:
+def test_unknown_keys_of_documents_and_calls_stay_with_them(tmp_path: Path) -> None:
     row = {
         "request": "Hi",
         "response": "Hello",
@@ -90,7 +93,7 @@ def test_unknown_keys_of_documents_and_calls_stay_with_them() -> None:
         "predicted_trajectory": [{"tool_name": "f", "tool_input": {"a": 1}, "id": "7"}],
     }
     report = validate_eval_set([row])
-    for again in (report.rows, report.to_arrow(), list(report.iter_rows())):
+    for again in (report.rows, normalize_eval_set(as_arrow([row], tmp_path)), list(report.iter_rows())):
         (found,) = validate_eval_set(again, format="databricks").iter_rows()
         assert found["retrieved_context"] == row["retrieved_context"]
         assert found["predicted_trajectory"] == row["predicted_trajectory"]

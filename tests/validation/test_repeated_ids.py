@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import convert_eval_set, normalize_eval_set, prepare_for_evaluate, validate_eval_set
-from agent_eval_schema.conversion.conversion import TARGETS
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.io import source
 from agent_eval_schema.rules.dataset import REPEATED
 from tests.conftest import Row
@@ -94,7 +94,7 @@ def test_turns_of_the_adk_without_an_eval_id_have_no_id(tmp_path: Path) -> None:
     for data in (path, turns * 2, sessions):
         report = validate_eval_set(data)
         assert report.format.startswith("adk")
-        assert set(report.request_ids) == {None}
+        assert {row["request_id"] for row in report.iter_rows()} == {None}
         assert not report.counts.keys() & REPEATED
 
 
@@ -105,7 +105,9 @@ def test_turns_of_one_case_have_ids_of_their_own(eval_id: Any, tmp_path: Path) -
     path.write_text(
         json.dumps({"eval_set_id": "s", "eval_cases": [{"eval_id": eval_id, "conversation": conversation}]})
     )
-    assert validate_eval_set(path).request_ids == [f"{eval_id}#{turn}" for turn in (1, 2, 3)]
+    assert [row["request_id"] for row in validate_eval_set(path).iter_rows()] == [
+        f"{eval_id}#{turn}" for turn in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize("rows", [1, 2])

@@ -30,6 +30,7 @@ from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning
 from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.validation import report_builder
+from agent_eval_schema.validation.report import run_of
 from tests.conftest import as_arrow, as_jsonl, as_list, as_pandas, as_parquet
 
 GOOD = {
@@ -257,7 +258,7 @@ def test_a_report_on_a_file_keeps_no_cells_and_reads_them_again(
     found = validate_eval_set(as_jsonl(rows, tmp_path))
     everything = validate_eval_set(rows)
     assert found.counts == everything.counts == {"AE202": 10, "AE901": 3}
-    assert len(found.listed_issues()) <= 10
+    assert len(run_of(found).builder.take_issues()) <= 10
     pd.testing.assert_frame_equal(found.issues, everything.issues)
 
 
@@ -332,7 +333,7 @@ def test_json_is_versioned_and_complete() -> None:
         "hint": "did you mean 'user'?",
         "url": "https://platform.openai.com/docs/api-reference/chat/create",
     }
-    shown = found.metrics[found.metrics["system"].isin(shown_systems(found.system))]
+    shown = found.metrics[found.metrics["system"].isin(shown_systems(found.summary.system))]
     assert {m["metric"] for m in document["metrics"]} == set(shown["metric"]) < set(found.metrics["metric"])
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError, diff_eval_sets, eval_set_from_traces, normalize_eval_set, validate_eval_set
-from agent_eval_schema.io.spark import held, in_python, lists_filled, plainly_named
+from agent_eval_schema.io.spark import in_python, kept_until_read, lists_filled, plainly_named
 from agent_eval_schema.validation.spark import spark_validate
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
@@ -241,5 +241,5 @@ def test_a_stream_ends_where_spark_does_not_listen(spark: Any, monkeypatch: pyte
         raise RuntimeError("reentrant call")
 
     monkeypatch.setattr(df, "unpersist", unpersist)
-    with held(df) as kept:
+    with kept_until_read(df) as kept:
         assert kept.count() == 3

@@ -19,9 +19,9 @@ from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.runtime.processes import Worker
 from agent_eval_schema.validation import workers
-from agent_eval_schema.validation.kernel import check_stream
+from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
 from agent_eval_schema.validation.workers import check_sent, check_with_workers
 from tests.conftest import as_csv, as_jsonl
@@ -43,16 +43,16 @@ def verdicts(source: Source, processes: int, values: bool = True) -> tuple[str, 
     """The report of so many processes, each with an equal share of a file."""
     source = source.quoting(values)
     plan = make_plan(source, "auto", "auto", values=values)
-    builder = ReportBuilder(plan.codes, plan.outputs, source)
+    run = CheckedRun(source, plan)
     if processes == 1:
-        checked = check_stream(source.batches(), plan)
+        checked = (check_batch(batch, plan) for batch in source.batches())
     elif source.path is None:
         checked = check_sent(source.batches(), plan, processes)
     else:
         checked = check_with_workers(source, source.path, plan, processes, head_start=0)
     for batch in checked:
-        builder.add(batch)
-    report = Report(source, plan, builder)
+        run.add(batch)
+    report = Report(run)
     return report.to_json(), report.valid_mask.tolist()
 
 

@@ -14,16 +14,18 @@ import codecs
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 
-from agent_eval_schema.formats.ces.texts import EvaluationText, split_text
 from agent_eval_schema.io.jsonl import cell_batches
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.yaml import yaml_rows
 from agent_eval_schema.issues import EvalSetError, cannot_read
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.visible import visible
 
 HOME = "evaluations"
@@ -48,7 +50,7 @@ def evaluation_texts(path: str) -> list[EvaluationText] | None:
     if path.lower().endswith(_YAML):
         return list(_of_file(folder.parent, folder))
     homes = _homes(folder) if folder.is_dir() else []
-    if not homes and not _has_app_file(folder):
+    if not homes and not any(file for name in APP_FILES for at in ("", "*/") for file in folder.glob(at + name)):
         return None
     files = sorted(file for home in homes for file in home.rglob("*") if file.suffix.lower() in _KINDS)
     return [text for file in files for text in _of_file(folder, file)]
@@ -72,10 +74,6 @@ def open_app(path: str) -> Source | None:
         name=path,
         files=tuple(text.file for text in texts),
     )
-
-
-def _has_app_file(folder: Path) -> bool:
-    return folder.is_dir() and any(next(folder.glob(place + name), None) for place in ("", "*/") for name in APP_FILES)
 
 
 def _homes(folder: Path) -> list[Path]:
@@ -128,3 +126,59 @@ def _texts(name: str, data: bytes | None) -> Iterator[EvaluationText]:
             if found.strip() != "[]":
                 found.file, found.problem = visible(name), problem
                 yield found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the texts of evaluations in a text: one, a list, or a page of what the API lists
+class EvaluationText(str):
+    """The JSON text of an evaluation: the `file` of an app that it is from and, if that cannot be read, the `problem`;
+    whether it is the last one of a page that is not the last (`has_next`)."""
+
+    file: str = ""
+    problem: str = ""
+    has_next: bool = False
+
+
+def split_text(text: str) -> Iterator[EvaluationText]:
+    """The texts of a list of evaluations, or the one text; a value that is not JSON is reported when it is read as an
+    evaluation."""
+    head = text.lstrip("\ufeff \t\r\n")
+    page = None
+    items = _raw(text, list[msgspec.Raw]) if head.startswith("[") else None
+    if not head.startswith("[") and any(f'"{key}"' in head for key in _Page.__struct_encode_fields__):
+        page = _raw(text, _Page)
+        items = None if page is None else page.listed
+    if not items and page is None:
+        yield EvaluationText(text)
+        return
+    texts = [EvaluationText(bytes(item).decode()) for item in items or ()]
+    if texts and page is not None:
+        texts[-1].has_next = page.has_next
+    yield from texts
+
+
+class _Page(msgspec.Struct):
+    """The answer of the API to a request for the list of evaluations, or of results."""
+
+    evaluations: list[msgspec.Raw] | None = None
+    evaluationResults: list[msgspec.Raw] | None = None
+    evaluation_results: list[msgspec.Raw] | None = None
+    nextPageToken: Any = None
+    next_page_token: Any = None
+
+    @property
+    def has_next(self) -> bool:
+        return bool(self.nextPageToken or self.next_page_token)
+
+    @property
+    def listed(self) -> list[msgspec.Raw] | None:
+        lists = (self.evaluations, self.evaluationResults, self.evaluation_results)
+        filled = [found for found in lists if found is not None]
+        return [item for found in filled for item in found] if filled else None
+
+
+def _raw(text: str, kind: Any) -> Any:
+    try:
+        return jsontext.decoder(kind)(text.removeprefix("\ufeff"))
+    except ValueError:
+        return None

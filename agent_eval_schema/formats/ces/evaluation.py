@@ -16,9 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import inspection, schema, shapes
-from agent_eval_schema.formats.ces.app import evaluation_texts
+from agent_eval_schema.formats.ces.app import EvaluationText, evaluation_texts, split_text
 from agent_eval_schema.formats.ces.names import Names, with_names
-from agent_eval_schema.formats.ces.texts import EvaluationText, split_text
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import EvalSetError, Finding, Issue, cannot_read
 from agent_eval_schema.rules import ces
@@ -77,7 +76,7 @@ class Evaluation(dict[str, Any]):  # numpydoc ignore=PR01
             return None
         try:
             is_same = jsontext.write_exactly(jsontext.decode(self.text)) == jsontext.write_exactly(self)
-        except (TypeError, ValueError, RecursionError):  # a value that JSON, and so the text, does not have
+        except (TypeError, ValueError):  # a value that JSON, and so the text, does not have
             return None
         return self.text if is_same else None
 
@@ -197,7 +196,10 @@ def write_evaluation(evaluation: Mapping[str, Any], path: str | os.PathLike[str]
       "displayName": "Refund"
     }
     """
-    return _saved(_text_of(evaluation), path)
+    text = _text_of(evaluation)
+    if path is not None:
+        write_text(path_of(path), text)
+    return text
 
 
 def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.PathLike[str] | None = None) -> str:
@@ -238,11 +240,6 @@ def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.P
         text = "".join(msgspec.json.format(t, indent=-1) + "\n" for t in texts)
     else:
         text = "[\n" + ",\n".join(t.strip() for t in texts) + "\n]\n" if texts else "[]\n"
-    return _saved(text, path)
-
-
-def _saved(text: str, path: str | os.PathLike[str] | None) -> str:
-    """The text, which is written to a file if there is a path."""
     if path is not None:
         write_text(path_of(path), text)
     return text
@@ -342,17 +339,17 @@ def _issues(row: int, source: Any) -> list[Issue]:
 
 
 def name_of(source: Any) -> str | None:
-    """What an evaluation (as data or text) is known by: its resource name, else its display name."""
+    """The name of an evaluation (as data or text): its resource name, else its display name."""
     if isinstance(source, str | bytes):
         try:
-            found: Any = _NAMES.decode(source)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+            found: Any = _names(source)
+        except ValueError:
             return None
         return next((n for n in (found.name, found.displayName, found.display_name) if n), None)
     if not isinstance(source, Mapping):
         return None
-    given = (source.get(key) for key in ("name", "displayName", "display_name"))
-    return next((name for name in given if isinstance(name, str) and name), None)
+    names = (source.get(key) for key in ("name", "displayName", "display_name"))
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 class _Named(msgspec.Struct):
@@ -361,7 +358,7 @@ class _Named(msgspec.Struct):
     display_name: str | None = None
 
 
-_NAMES = msgspec.json.Decoder(_Named)
+_names = jsontext.decoder(_Named)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -371,7 +368,7 @@ def _text_of(evaluation: Mapping[str, Any]) -> str:
         return text
     try:
         return msgspec.json.format(jsontext.write_exactly(dict(evaluation)), indent=2) + "\n"
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise EvalSetError(f"the evaluation cannot be written as JSON: {error}") from error
 
 
@@ -379,11 +376,13 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
     if isinstance(source, Mapping):
         yield Evaluation(source)
     elif isinstance(source, str | bytes | os.PathLike):
-        texts = list(_texts(source))
+        texts = list(_listed(source))
+        if unread := next((text for text in texts if text.problem), None):
+            raise EvalSetError(f"{unread.file}: {unread.problem}")
         for number, text in enumerate(texts, start=1):
             if text.strip() != "[]":
                 place = f": evaluation {number}" if len(texts) > 1 else ""
-                yield _evaluation(text, _named(source) + place)
+                yield _evaluation(str(text), _named(source) + place)
     else:
         require_kind("source", source, Iterable, "a path (str or os.PathLike), JSON text (str or bytes), or dicts")
         for item in source:
@@ -401,15 +400,8 @@ def _evaluation(text: str, where: str) -> Evaluation:
     return found
 
 
-def _texts(source: Any) -> Iterator[str]:
-    """The text of each evaluation of a file, a folder or a text."""
-    for text in _listed(source):
-        if text.problem:
-            raise EvalSetError(f"{text.file}: {text.problem}")
-        yield str(text)
-
-
 def _listed(source: Any) -> Iterator[EvaluationText]:
+    """The text of each evaluation of a file, a folder or a text."""
     if isinstance(source, bytes):
         yield from split_text(source.decode("utf-8", "surrogateescape"))
     elif isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "["):

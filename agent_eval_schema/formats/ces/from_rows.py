@@ -15,16 +15,26 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.ces.heads import HEAD, HEAD_TAGS, groups_by, head_by, head_tags, identity
-from agent_eval_schema.formats.ces.parts import EVALUATION_KEY, EXPECTATIONS_KEY, Object, objects
-from agent_eval_schema.formats.ces.scenarios import scenario_by
+from agent_eval_schema.formats.ces.parts import (
+    EVALUATION_KEY,
+    EXPECTATIONS_KEY,
+    HEAD,
+    HEAD_TAGS,
+    Object,
+    groups_by,
+    head_by,
+    head_tags,
+    identity,
+    objects,
+)
 from agent_eval_schema.formats.ces.turns import (
     Turn,
     expectations_of,
     expected_by,
+    expected_messages,
     row_turn,
+    scenario_by,
     span_columns,
-    told,
     turns_of,
 )
 from agent_eval_schema.formats.writer import named
@@ -43,7 +53,7 @@ def evaluations_by(rows: Sequence[Object]) -> list[Assembled]:
     """The evaluations of canonical rows, in the order of their first rows. An evaluation that its rows do not give
     whole is called as its row."""
     rows = named(rows)
-    return [made for places in _together(rows) for made in _assembled(rows, places)]
+    return [one for places in _together(rows) for one in _assembled(rows, places)]
 
 
 def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
@@ -82,10 +92,10 @@ def _runs(rows: Sequence[Object], places: list[int]) -> Iterator[list[int]]:
 
 def numbered(row: Object) -> tuple[str | None, int | None]:
     """The id of a row's evaluation, and the number of its turn."""
-    given = row.get("request_id")
-    base, mark, number = str(given or "").rpartition("#")
+    request_id = row.get("request_id")
+    base, mark, number = str(request_id or "").rpartition("#")
     is_numbered = bool(mark and base) and number.isdecimal() and number.isascii()
-    return (base, int(number)) if is_numbered else (None if given is None else str(given), None)
+    return (base, int(number)) if is_numbered else (None if request_id is None else str(request_id), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -95,17 +105,16 @@ class _Chain(Struct):
 
     turns: list[Turn] = []
     numbers: dict[int, int] = {}
-    said: chat.Messages = []
+    messages: chat.Messages = []
 
     def goes_on_with(self, row: Object) -> bool:
-        messages: chat.Messages = row["request"]["messages"]
-        return messages[: len(self.said)] == self.said
+        return bool(row["request"]["messages"][: len(self.messages)] == self.messages)
 
     def add(self, place: int, row: Object) -> None:
-        span, expected = _span(row, self.said)
+        span, expected = _span(row, self.messages)
         self.numbers[place] = len(self.turns) + row_turn(span) + 1
         self.turns += span
-        self.said = [*row["request"]["messages"], *told(expected)]
+        self.messages = [*row["request"]["messages"], *expected_messages(expected)]
 
 
 def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assembled]:
@@ -124,16 +133,16 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
     for chain in chains:
         members = [rows[place] for place in chain.numbers]
         name = (numbered(members[0])[0] if whole else None) or members[0]["request_id"]
-        made = _with_head({"golden": {"turns": chain.turns}}, members, name, whole)
-        yield Assembled(made, groups_by(_tags(members[0])), chain.numbers)
+        evaluation = _with_head({"golden": {"turns": chain.turns}}, members, name, whole)
+        yield Assembled(evaluation, groups_by(_tags(members[0])), chain.numbers)
 
 
 def _span(row: Object, before: chat.Messages) -> tuple[list[Turn], Iterable[Object]]:
     """The turns of a row, and the expectations of its own turn: the original ones unless the columns differ from
     them."""
-    given = objects((_part(row, "golden") or {}).get("turns"))
-    if given and _view(span_columns(before, given)) == _view(row):
-        return given, expectations_of(given[row_turn(given)])
+    original = objects((_part(row, "golden") or {}).get("turns"))
+    if original and _view(span_columns(before, original)) == _view(row):
+        return original, expectations_of(original[row_turn(original)])
     return turns_by(row, before), list(expected_by(row))
 
 
@@ -149,16 +158,15 @@ def _with_head(fields: dict[str, Any], rows: Sequence[Object], name: str, whole:
     """The evaluation of that name; with the part that was kept with its rows, unless ID and tags differ from it. An
     incomplete one gets a name of its own."""
     tags = {k: v for k, v in _tags(rows[0]).items() if k in HEAD_TAGS and (whole or k != "display_name")}
-    made = {**head_by(name, tags), **fields}
+    evaluation = {**head_by(name, tags), **fields}
     for row in rows:
-        part = _part(row) or {}
-        given = {k: v for k, v in part.items() if k not in ("golden", "scenario")}
-        candidate = {**made, **given}
+        kept = {k: v for k, v in (_part(row) or {}).items() if k not in ("golden", "scenario")}
+        candidate = {**evaluation, **kept}
         if not whole or (identity(candidate), head_tags(candidate)) != (name, tags):
-            given = {k: v for k, v in given.items() if k not in HEAD}
+            kept = {k: v for k, v in kept.items() if k not in HEAD}
         golden = {k: v for k, v in (_part(row, "golden") or {}).items() if k != "turns"}
-        made = {**made, **given, **({"golden": {**made["golden"], **golden}} if golden else {})}
-    return made
+        evaluation = {**evaluation, **kept, **({"golden": {**evaluation["golden"], **golden}} if golden else {})}
+    return evaluation
 
 
 def _part(row: Object, field: str | None = None) -> dict[str, Any] | None:

@@ -16,14 +16,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.formats import catalog
-
 GoldenCells = dict[str, str]
 """The filled cells of a row, by column."""
 
 GoldenStep = dict[str, Any]
 
-(REQUIRED,) = catalog.CES_CSV.sure
+REQUIRED = ("display_name", "turn_index", "action_type")
 METADATA = ("evaluation_id", "description", "tags", "evaluation_groups")
 JSON_COLUMNS = ("tool_call_args_json", "tool_response_json", "updated_variables_json")
 
@@ -62,10 +60,6 @@ def _expectation(cells: dict[str, Any], condition: GoldenStep) -> GoldenStep:
     return {"expectation": {"note": note, **condition} if note else condition}
 
 
-def _image(cells: dict[str, Any]) -> GoldenStep:
-    return _input({"image": {"mimeType": cells["image_mime_type"], "data": cells["image_content"]}})
-
-
 def _input_tool_response(cells: dict[str, Any]) -> GoldenStep:
     response = {"tool": cells["tool_name"], "response": cells.get("tool_response_json", {})}
     return _input({"toolResponses": {"toolResponses": [response]}})
@@ -83,27 +77,31 @@ def _tool_call(cells: dict[str, Any]) -> GoldenStep:
     return _expectation(cells, {"toolCall": call})
 
 
-def _tool_response(cells: dict[str, Any]) -> GoldenStep:
-    return _expectation(cells, {"toolResponse": {"tool": cells["tool_name"], "response": {}}})
-
-
-def _transfer(cells: dict[str, Any]) -> GoldenStep:
-    return _expectation(cells, {"agentTransfer": {"targetAgent": cells["agent_transfer_target"]}})
-
-
 _NOTE = ("expectation_note",)
 
 ACTIONS: dict[str, Action] = {
     "INPUT_TEXT": Action(("text_content",), (), lambda c: _input({"text": c["text_content"]})),
-    "INPUT_IMAGE": Action(("image_mime_type", "image_content"), (), _image),
+    "INPUT_IMAGE": Action(
+        ("image_mime_type", "image_content"),
+        (),
+        lambda c: _input({"image": {"mimeType": c["image_mime_type"], "data": c["image_content"]}}),
+    ),
     "INPUT_TOOL_RESPONSE": Action(("tool_name",), ("tool_response_json",), _input_tool_response),
     "INPUT_UPDATED_VARIABLES": Action(
         ("updated_variables_json",), (), lambda c: _input({"variables": c["updated_variables_json"]})
     ),
     "EXPECTATION_TEXT": Action(("response_agent", "text_content"), _NOTE, _text),
     "EXPECTATION_TOOL_CALL": Action(("tool_name",), ("tool_call_args_json", *_NOTE), _tool_call),
-    "EXPECTATION_TOOL_RESPONSE": Action(("tool_name",), _NOTE, _tool_response),
-    "EXPECTATION_AGENT_TRANSFER": Action(("agent_transfer_target",), _NOTE, _transfer),
+    "EXPECTATION_TOOL_RESPONSE": Action(
+        ("tool_name",),
+        _NOTE,
+        lambda c: _expectation(c, {"toolResponse": {"tool": c["tool_name"], "response": {}}}),
+    ),
+    "EXPECTATION_AGENT_TRANSFER": Action(
+        ("agent_transfer_target",),
+        _NOTE,
+        lambda c: _expectation(c, {"agentTransfer": {"targetAgent": c["agent_transfer_target"]}}),
+    ),
 }
 
 CONVERSATION = (

@@ -135,7 +135,7 @@ def _read(records: Iterator[Record], parent: str, names: Names | None) -> Golden
         elif reader.is_readable:
             reader.read(row, record.fields)
     reader.finish()
-    evaluations = [Evaluation(made if names is None else with_names(made, names)) for made in reader.evaluations]
+    evaluations = [Evaluation(e if names is None else with_names(e, names)) for e in reader.evaluations]
     return GoldenFile(evaluations, reader.groups, _issues(reader, header, lines), reader.starts)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import Notes
@@ -56,17 +55,17 @@ class GoldenReader:
         self._ids: dict[str, int] = {}
         self._current: _Conversation | None = None
         self._row = -1
-        self.is_readable = self._look_at_header()
+        self.is_readable = self._check_header()
 
     def read(self, row: int, fields: Sequence[str]) -> None:
         """Take in the next row: its fields, as many as the header has."""
         cells = {n: c for n, c in zip(self.header, fields, strict=True) if c and not c.isspace()}
         name = cells.get("display_name")
         if not cells:
-            self._say(row, None, golden.BLANK_ROW, "the row is blank, it is skipped")
+            self._report(row, None, golden.BLANK_ROW, "the row is blank, it is skipped")
             return
         if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
-            self._look_at_characters(row, cells)
+            self._check_characters(row, cells)
         if name is None:
             self._conversation(row, cells)
         else:
@@ -86,7 +85,7 @@ class GoldenReader:
         self._close()
         self._current = None
 
-    def _say(self, row: int, column: str | None, rule: Rule, message: str, hint: str = "") -> None:
+    def _report(self, row: int, column: str | None, rule: Rule, message: str, hint: str = "") -> None:
         self.note(row, Finding(rule, message, column, hint=hint))
 
     def note(self, row: int, finding: Finding) -> None:
@@ -95,7 +94,7 @@ class GoldenReader:
 
     # the header
 
-    def _look_at_header(self) -> bool:
+    def _check_header(self) -> bool:
         unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
         absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
         meant = match_names(unknown, absent)
@@ -119,43 +118,45 @@ class GoldenReader:
         acts = "turn_index" in cells or "action_type" in cells
         if acts and self._current is not None and name == self._current.name:
             message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
-            self._say(row, "display_name", golden.NAME_ON_CONVERSATION, message)
+            self._report(row, "display_name", golden.NAME_ON_CONVERSATION, message)
             self._conversation(row, cells)
             return
         self._close()
         self._open(row, name, cells)
         if acts:
-            self._say(row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well")
+            self._report(
+                row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well"
+            )
             self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
             return
         for column in cells:
             if column in CONVERSATION:
-                self._say(
+                self._report(
                     row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
                 )
 
     def _open(self, row: int, name: str, cells: GoldenCells) -> None:
         self._current = conversation = _Conversation(row, name)
-        made = conversation.evaluation
-        made["displayName"] = name
-        made["golden"] = {"turns": conversation.turns}
+        evaluation = conversation.evaluation
+        evaluation["displayName"] = name
+        evaluation["golden"] = {"turns": conversation.turns}
         if name in self._names:
             message = f"{quoted(name)} is the name of row {self._names[name]} already"
-            self._say(row, "display_name", golden.REPEATED_NAME, message)
+            self._report(row, "display_name", golden.REPEATED_NAME, message)
         elif groups := _split(cells.get("evaluation_groups", "")):  # a name refers to its first evaluation
             self.groups[name] = groups
         self._names.setdefault(name, row)
         if "evaluation_id" in cells:
-            made["name"] = self._id(row, cells["evaluation_id"].strip())
+            evaluation["name"] = self._id(row, cells["evaluation_id"].strip())
         if "description" in cells:
-            made["description"] = cells["description"]
+            evaluation["description"] = cells["description"]
         if tags := _split(cells.get("tags", "")):
-            made["tags"] = tags
+            evaluation["tags"] = tags
 
     def _id(self, row: int, text: str) -> str:
         if text in self._ids:
             message = f"{quoted(text)} is the id of row {self._ids[text]} already"
-            self._say(row, "evaluation_id", golden.EVALUATION_ID, message)
+            self._report(row, "evaluation_id", golden.EVALUATION_ID, message)
         self._ids.setdefault(text, row)
         return f"{self._parent}/evaluations/{text}" if self._parent else text
 
@@ -167,7 +168,7 @@ class GoldenReader:
         self._end_turn(conversation)
         if not conversation.rows:
             message = "the evaluation has no conversation"
-            self._say(conversation.row, "display_name", golden.NO_CONVERSATION, message)
+            self._report(conversation.row, "display_name", golden.NO_CONVERSATION, message)
         if conversation.name is not None:
             self.evaluations.append(conversation.evaluation)
             self.starts.append(conversation.row)
@@ -178,7 +179,7 @@ class GoldenReader:
         conversation = self._current
         if conversation is None:
             message = "expected an evaluation row first, got a row of a conversation"
-            self._say(row, "display_name", golden.EVALUATION_ROW, message)
+            self._report(row, "display_name", golden.EVALUATION_ROW, message)
             conversation = self._current = _Conversation(row, None)
         conversation.rows += 1
         text = cells.get("turn_index", "")
@@ -192,28 +193,28 @@ class GoldenReader:
 
     def _turn(self, row: int, text: str, conversation: _Conversation) -> None:
         """A row whose turn_index is not written as that of the row before."""
-        now, number = conversation.turn, _turn_number(text)
+        found = _TURN.fullmatch(text)
+        now, number = conversation.turn, int(found[1]) if found else None
         is_astray = number is None
         if number is None or number < max(now, 1) or (not now and number != 1):
-            expected = f"a whole number from {_said(now)} on" if now else "1 for the first turn"
-            self._say(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_got(text)}")
+            expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
+            self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_describe_cell(text)}")
             number = max(now, number or 1)
-        elif number > now + 1:
-            self._say(row, "turn_index", golden.TURN_GAP, f"expected {_said(now + 1)}, got {_got(text)}")
-        elif not text.strip().isdecimal():
-            self._say(row, "turn_index", golden.TURN_GAP, f"expected {_said(number)}, got {_got(text)}")
+        elif number > now + 1 or not text.strip().isdecimal():
+            expected = _turn_words(min(number, now + 1))
+            self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
         if number != now or not conversation.turns:
             self._end_turn(conversation)
             conversation.start_turn(number)
             if len(conversation.turns) == shapes.MAX_TURNS + 1:
                 message = f"expected at most {shapes.MAX_TURNS} turns, got more"
-                self._say(row, "turn_index", ces.LIMIT, message)
+                self._report(row, "turn_index", ces.LIMIT, message)
         conversation.turn_text, conversation.astray = text, is_astray
 
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
             message = f"turn {conversation.turn} has no input" if may_quote() else "a turn that ends here has no input"
-            self._say(self._row, "action_type", golden.TURN_WITHOUT_INPUT, message)
+            self._report(self._row, "action_type", golden.TURN_WITHOUT_INPUT, message)
 
     def _step(self, row: int, cells: GoldenCells, conversation: _Conversation) -> GoldenStep | None:
         name = cells.get("action_type", "").strip()
@@ -221,16 +222,16 @@ class GoldenReader:
         if action is None:
             conversation.turn_has_input = True  # it may well have been one
             hint = inspection.hint_for_name(name, ACTIONS)
-            self._say(row, "action_type", golden.ACTION, f"expected an action, got {_got(name)}", hint)
+            self._report(row, "action_type", golden.ACTION, f"expected an action, got {_describe_cell(name)}", hint)
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
         if not cells.keys() <= _ALLOWED[name]:
-            self._look_at_unused(row, cells, action, name)
+            self._report_unused(row, cells, action, name)
         values: dict[str, Any] = cells
         for column in action.required:
             if column not in cells:
-                self._say(row, column, golden.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
+                self._report(row, column, golden.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
                 values = {}
         for column in _READ_BY[name]:
             if column in cells:
@@ -239,20 +240,20 @@ class GoldenReader:
             return None
         return action.step(values)
 
-    def _look_at_unused(self, row: int, cells: GoldenCells, action: Action, name: str) -> None:
+    def _report_unused(self, row: int, cells: GoldenCells, action: Action, name: str) -> None:
         for column in cells:
             if column in METADATA:
                 message = f"`{column}` belongs on the evaluation row, it is ignored here"
-                self._say(row, column, golden.METADATA_ON_CONVERSATION, message)
+                self._report(row, column, golden.METADATA_ON_CONVERSATION, message)
             elif column in CONVERSATION and column not in action.columns:
-                self._say(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
+                self._report(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
-    def _look_at_characters(self, row: int, cells: GoldenCells) -> None:
+    def _check_characters(self, row: int, cells: GoldenCells) -> None:
         for column, text in cells.items():
             if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
-                self._say(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
+                self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
             if "\0" in text:
-                self._say(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
+                self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
 
     # cells that are more than text
 
@@ -265,20 +266,20 @@ class GoldenReader:
 
     def _object(self, row: int, column: str, text: str) -> Any:
         try:
-            found = shapes.object_decoder().decode(text)
+            found = shapes.object_decoder()(text)
             if shapes.repeats_no_key(text, found):
                 return found
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        except ValueError:
             pass
         return self._suspect_object(row, column, text)
 
     def _suspect_object(self, row: int, column: str, text: str) -> Any:
         value = inspection.parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
-            self._say(row, column, value.rule, value.message)
+            self._report(row, column, value.rule, value.message)
             return _UNREADABLE
         if not isinstance(value, dict):
-            self._say(row, column, golden.JSON_CELL, f"expected a JSON object, got {describe(value)}")
+            self._report(row, column, golden.JSON_CELL, f"expected a JSON object, got {describe(value)}")
             return _UNREADABLE
         findings = inspection.inspect_object(value, column)
         for finding in findings:
@@ -292,7 +293,7 @@ class GoldenReader:
             return kind
         hint = "write image/jpeg" if kind == "image/jpg" else ""
         message = f"expected one of {names(IMAGE_TYPES)}, got {describe(text)}"
-        self._say(row, "image_mime_type", golden.IMAGE, message, hint)
+        self._report(row, "image_mime_type", golden.IMAGE, message, hint)
         return _UNREADABLE
 
     def _image(self, row: int, cells: GoldenCells) -> Any:
@@ -311,7 +312,7 @@ class GoldenReader:
             message = (
                 f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
             )
-            self._say(row, "image_content", golden.IMAGE, message, f"write {found}" if found else "")
+            self._report(row, "image_content", golden.IMAGE, message, f"write {found}" if found else "")
             return _UNREADABLE
         return text
 
@@ -319,15 +320,15 @@ class GoldenReader:
         """The bytes of base64 in another alphabet, or None; both are reported."""
         if text.startswith(("b'", 'b"')):
             hint = "write base64.b64encode(data).decode()"
-            self._say(row, "image_content", golden.IMAGE, "expected base64, got bytes as Python prints them", hint)
+            self._report(row, "image_content", golden.IMAGE, "expected base64, got bytes as Python prints them", hint)
             return None
         plain = _DATA_URI.sub("", text)
         data = inspection.decode_base64(re.sub(r"\s", "", plain))
         if data is None:
-            self._say(row, "image_content", golden.IMAGE, f"expected base64, got {describe(text)}")
+            self._report(row, "image_content", golden.IMAGE, f"expected base64, got {describe(text)}")
             return None
-        said = "a data: URI" if plain != text else "the URL-safe alphabet, line breaks or no padding"
-        self._say(row, "image_content", golden.IMAGE_SPELLING, f"expected plain base64, got {said}: it is accepted")
+        got = "a data: URI" if plain != text else "the URL-safe alphabet, line breaks or no padding"
+        self._report(row, "image_content", golden.IMAGE_SPELLING, f"expected plain base64, got {got}: it is accepted")
         return data
 
 
@@ -367,12 +368,7 @@ _DATA_URI = re.compile(r"^data:[^,]*;base64,", re.IGNORECASE)
 _TURN = re.compile(r"\s*(\d{1,9})(\.0+)?\s*", re.ASCII)
 
 
-def _turn_number(text: str) -> int | None:
-    found = _TURN.fullmatch(text)
-    return int(found[1]) if found else None
-
-
-def _said(number: int) -> str:
+def _turn_words(number: int) -> str:
     """The number of a turn in a cell."""
     return str(number) if may_quote() else "the number that follows"
 
@@ -381,7 +377,7 @@ def _action(name: str) -> str:
     return name if may_quote() else "the action"
 
 
-def _got(text: str) -> str:
+def _describe_cell(text: str) -> str:
     return describe(text) if text else "a blank cell"
 
 

@@ -117,7 +117,7 @@ def golden_csv_text(
     return buffer.getvalue(), writer.losses
 
 
-class _Taken(NamedTuple):
+class _Unwritten(NamedTuple):
     """The fields of a message that are not written yet, by JSON name, and the path of the message."""
 
     message: str
@@ -132,15 +132,14 @@ class _Taken(NamedTuple):
         return f"{self.path}.{name}" if self.path else name
 
 
-def _fields(message: str, value: Any, path: str) -> _Taken:
+def _fields(message: str, value: Any, path: str) -> _Unwritten:
     table = schema.message(message)
-    given = value if isinstance(value, dict) else {}
     found: dict[str, Any] = {}
-    for key, item in given.items():
+    for key, item in value.items() if isinstance(value, dict) else ():
         name = table.json_name(str(key)) or str(key)
         if item is not None:
             found[str(key) if name in found else name] = item
-    return _Taken(message, path, found)
+    return _Unwritten(message, path, found)
 
 
 def _is_whole(text: str) -> bool:
@@ -148,8 +147,8 @@ def _is_whole(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-class _Unsayable(Exception):
-    """A step that has no row in a golden CSV; its message is the reason."""
+class _NotRepresentable(Exception):
+    """A golden CSV has no row for the step; the message is the reason."""
 
 
 class _Writer:
@@ -191,18 +190,18 @@ class _Writer:
             self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
         return [head, *rows]
 
-    def _why_not(self, name: Any, golden: _Taken) -> str:
+    def _why_not(self, name: Any, golden: _Unwritten) -> str:
         if not isinstance(name, str) or not name.strip() or not _is_whole(name):
             return "it has no display name"
         if name in self._written:
-            return "its display name is that of another one"
+            return "duplicate display name"
         turns = golden.fields.get("turns")
         return "" if isinstance(turns, list) and turns else "it has no turns"
 
     def _lose(self, rule: Rule, path: str, message: str) -> None:
         self.losses.append(inspection.finding_at(rule, path, message).issue(self._number, self._name))
 
-    def _leftover(self, fields: _Taken) -> None:
+    def _leftover(self, fields: _Unwritten) -> None:
         """Report the fields that were not written."""
         for name, value in fields.fields.items():
             if value not in ([], ""):
@@ -212,21 +211,23 @@ class _Writer:
 
     # the evaluation row
 
-    def _head(self, name: str, fields: _Taken) -> GoldenCells:
-        resource = self._words(fields, "name")
+    def _head(self, name: str, fields: _Unwritten) -> GoldenCells:
+        resource = self._text_of(fields, "name")
         parent, _, own = resource.rpartition("/")
         if parent:
             self._kept[parent] = "name"
         if own and own in self._ids:
-            self._lose(conversion.FIELD, "name", f"{describe(own)} is the id of another one: the cell stays blank")
+            self._lose(
+                conversion.FIELD, "name", f"{describe(own)} is the ID of another evaluation: the cell stays blank"
+            )
             own = ""
         self._ids.add(own)
-        row = {"display_name": name, "evaluation_id": own, "description": self._words(fields, "description")}
+        row = {"display_name": name, "evaluation_id": own, "description": self._text_of(fields, "description")}
         row["tags"] = self._list(self._items(fields, "tags"), "tags")
         row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
         return {column: text for column, text in row.items() if text}
 
-    def _words(self, fields: _Taken, name: str) -> str:
+    def _text_of(self, fields: _Unwritten, name: str) -> str:
         text = fields.take(name)
         if text is None or (isinstance(text, str) and not text):  # a cell may be a Series, which has no truth
             return ""
@@ -235,7 +236,7 @@ class _Writer:
             return ""
         return text
 
-    def _items(self, fields: _Taken, name: str) -> list[Any]:
+    def _items(self, fields: _Unwritten, name: str) -> list[Any]:
         items = fields.take(name)
         if items is not None and not isinstance(items, list):
             self._lose(conversion.FIELD, fields.at(name), f"expected a list, got {describe(items)}")
@@ -243,19 +244,19 @@ class _Writer:
         return items or []
 
     def _list(self, items: list[Any], path: str) -> str:
-        """The items between semicolons; those that would come back as others are losses."""
-        sayable = []
+        """The items between semicolons; those that would be read back as others are losses."""
+        writable = []
         for i, item in enumerate(items):
             if isinstance(item, str) and item and item == item.strip() and SEPARATOR not in item and _is_whole(item):
-                sayable.append(item)
+                writable.append(item)
             else:
                 message = f"{describe(item)} cannot be written between semicolons"
                 self._lose(conversion.LIST_ITEM, f"{path}[{i}]", message)
-        return SEPARATOR.join(sayable)
+        return SEPARATOR.join(writable)
 
     # the conversation
 
-    def _conversation(self, golden: _Taken) -> Iterator[GoldenCells]:
+    def _conversation(self, golden: _Unwritten) -> Iterator[GoldenCells]:
         number = 0
         for i, turn in enumerate(golden.take("turns")):
             path = f"golden.turns[{i}]"
@@ -274,32 +275,32 @@ class _Writer:
         before = len(self.losses)
         try:
             rows = self._rows_of(fields)
-        except _Unsayable as reason:
+        except _NotRepresentable as reason:
             del self.losses[before:]  # one cause, one loss
             self._lose(conversion.STEP, fields.path, f"the step is excluded: {reason}")
             return []
         self._leftover(fields)
         return rows
 
-    def _rows_of(self, step: _Taken) -> list[GoldenCells]:
+    def _rows_of(self, step: _Unwritten) -> list[GoldenCells]:
         if "userInput" in step.fields:
             return self._one_of(_fields("SessionInput", step.take("userInput"), step.at("userInput")), _INPUTS)
         if "expectation" in step.fields:
             path = step.at("expectation")
             fields = _fields("Evaluation.GoldenExpectation", step.take("expectation"), path)
             return self._one_of(fields, _EXPECTATIONS)
-        raise _Unsayable(f"no action for {', '.join(step.fields) or 'nothing'}")
+        raise _NotRepresentable(f"no action for {', '.join(step.fields) or 'nothing'}")
 
     def _one_of(
-        self, fields: _Taken, makers: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]]
+        self, fields: _Unwritten, makers: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]]
     ) -> list[GoldenCells]:
         (group,) = schema.message(fields.message).oneofs.values()
-        given = [name for name in group if name in fields.fields]
-        if len(given) != 1 or given[0] not in makers:
-            raise _Unsayable(f"no action for {', '.join(given) or 'nothing'}")
-        rows = makers[given[0]](self, fields.take(given[0]), fields.at(given[0]))
+        found = [name for name in group if name in fields.fields]
+        if len(found) != 1 or found[0] not in makers:
+            raise _NotRepresentable(f"no action for {', '.join(found) or 'nothing'}")
+        rows = makers[found[0]](self, fields.take(found[0]), fields.at(found[0]))
         if makers is _EXPECTATIONS:
-            note = self._words(fields, "note")
+            note = self._text_of(fields, "note")
             rows = [{**row, "expectation_note": note} if note else row for row in rows]
         self._leftover(fields)
         return rows
@@ -308,39 +309,36 @@ class _Writer:
 
     def _text(self, value: Any, what: str) -> str:
         if not isinstance(value, str) or not value.strip() or not _is_whole(value):
-            raise _Unsayable(f"{what} is {describe(value)}, the CSV needs text there")
+            raise _NotRepresentable(f"{what} is {describe(value)}, the CSV needs text there")
         return value
 
     def _json(self, value: Any, what: str) -> str:
         if not isinstance(value, dict):
-            raise _Unsayable(f"{what} is {describe(value)}, the CSV needs an object there")
+            raise _NotRepresentable(f"{what} is {describe(value)}, the CSV needs an object there")
         if any(f.rule.severity is Severity.ERROR for f in inspection.inspect_object(value, "")):
-            raise _Unsayable(f"{what} contains a value that JSON cannot represent, or is nested too deeply")
+            raise _NotRepresentable(f"{what} contains a value that JSON cannot represent, or is nested too deeply")
         return jsontext.write_exactly(value)
 
-    def _named(self, fields: _Taken, name: str, kind: str) -> str:
+    def _named(self, fields: _Unwritten, name: str, kind: str) -> str:
         text = self._text(fields.take(name), f"`{name}`")
         shown = display(text, kind, self._names)
         if shown is None:
             self._kept.setdefault(text, fields.at(name))
         return shown or text
 
-    def _tool(self, fields: _Taken) -> str:
+    def _tool(self, fields: _Unwritten) -> str:
         if "toolsetTool" in fields.fields:
-            raise _Unsayable("no column for `toolsetTool`")
+            raise _NotRepresentable("no column for `toolsetTool`")
         return self._named(fields, "tool", "tools")
 
     # inputs
-
-    def _input_text(self, value: Any, _: str) -> list[GoldenCells]:
-        return [{"action_type": "INPUT_TEXT", "text_content": self._text(value, "the text")}]
 
     def _input_image(self, value: Any, path: str) -> list[GoldenCells]:
         fields = _fields("Image", value, path)
         kind, data = fields.take("mimeType"), fields.take("data")
         plain = inspection.decode_base64(data) if isinstance(data, str) else None
         if kind not in IMAGE_TYPES or not plain or not IMAGE_TYPES[kind](plain):
-            raise _Unsayable(f"an image of {describe(kind)} with {describe(data, 20)}")
+            raise _NotRepresentable(f"an image of {describe(kind)} with {describe(data, 20)}")
         self._leftover(fields)
         content = base64.b64encode(plain).decode()
         return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
@@ -349,25 +347,22 @@ class _Writer:
         outer = _fields("ToolResponses", value, path)
         responses = self._items(outer, "toolResponses")
         if not responses:
-            raise _Unsayable("no tool response in it")
+            raise _NotRepresentable("no tool response in it")
         if len(responses) > 1:
-            said = f"{len(responses)} tool responses of one step become a step each"
-            self._lose(conversion.FIELD, outer.at("toolResponses"), said)
+            message = f"{len(responses)} tool responses of one step become a step each"
+            self._lose(conversion.FIELD, outer.at("toolResponses"), message)
         self._leftover(outer)
         return [self._input_response(r, f"{outer.at('toolResponses')}[{i}]") for i, r in enumerate(responses)]
 
     def _input_response(self, value: Any, path: str) -> GoldenCells:
         fields = _fields("ToolResponse", value, path)
         row = {"action_type": "INPUT_TOOL_RESPONSE", "tool_name": self._tool(fields)}
-        row["tool_response_json"] = self._response(fields)
-        self._leftover(fields)
-        return row
-
-    def _response(self, fields: _Taken) -> str:
         response = fields.take("response")
         if response is None:
             self._lose(conversion.FIELD, fields.at("response"), "no response comes back as an empty object")
-        return self._json({} if response is None else response, "`response`")
+        row["tool_response_json"] = self._json({} if response is None else response, "`response`")
+        self._leftover(fields)
+        return row
 
     def _input_variables(self, value: Any, _: str) -> list[GoldenCells]:
         variables = self._json(value, "`variables`")
@@ -382,22 +377,22 @@ class _Writer:
             _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
         ]
         if any(list(chunk.fields) != ["text"] for chunk in chunks):
-            raise _Unsayable("chunks that are not text")
+            raise _NotRepresentable("chunks that are not text")
         if len(chunks) > 1:
-            said = f"{len(chunks)} chunks of text become one"
-            self._lose(conversion.FIELD, fields.at("chunks"), said)
+            message = f"{len(chunks)} chunks of text become one"
+            self._lose(conversion.FIELD, fields.at("chunks"), message)
         texts = [chunk.take("text") for chunk in chunks]
         text = self._text("".join(t for t in texts if isinstance(t, str)), "the text")
         self._leftover(fields)
         return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
 
-    def _agent(self, fields: _Taken) -> str:
+    def _agent(self, fields: _Unwritten) -> str:
         """The agent of an expected text, which the CSV requires and a row of an evaluation dataset does not have."""
         role = fields.take("role")
         if role is not None:
             return self._text(role, "`role`")
-        said = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
-        self._lose(conversion.FIELD, fields.at("role"), said)
+        message = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
+        self._lose(conversion.FIELD, fields.at("role"), message)
         return UNNAMED
 
     def _expected_call(self, value: Any, path: str) -> list[GoldenCells]:
@@ -413,8 +408,10 @@ class _Writer:
         row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
         response = fields.take("response")
         if not isinstance(response, dict) or response:
-            said = "no response comes back as an empty object" if response is None else "no column for the expectation"
-            self._lose(conversion.FIELD, fields.at("response"), said)
+            message = (
+                "no response comes back as an empty object" if response is None else "no column for the expectation"
+            )
+            self._lose(conversion.FIELD, fields.at("response"), message)
         self._leftover(fields)
         return [row]
 
@@ -426,7 +423,7 @@ class _Writer:
 
 
 _INPUTS: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]] = {
-    "text": _Writer._input_text,
+    "text": lambda writer, value, _: [{"action_type": "INPUT_TEXT", "text_content": writer._text(value, "the text")}],
     "image": _Writer._input_image,
     "toolResponses": _Writer._input_responses,
     "variables": _Writer._input_variables,
@@ -438,3 +435,69 @@ _EXPECTATIONS: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]] = {
     "agentTransfer": _Writer._expected_transfer,
 }
 """The conditions and inputs that have an action; the others are losses."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a golden CSV to start from
+def golden_template() -> str:
+    """Return a golden CSV to start from.
+
+    Returns
+    -------
+    str
+        The text of a file with one evaluation that uses each of the eight actions.
+
+    See Also
+    --------
+    read_golden_csv : Read the evaluations of a golden CSV file.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> ces.read_golden_csv(ces.golden_template()).evaluations[0]["displayName"]
+    'Refund happy path'
+    """
+    return golden_csv_text(_TEMPLATE, groups={"Refund happy path": ["Regression"]})[0]
+
+
+def _expects(**condition: Any) -> dict[str, Any]:
+    return {"expectation": condition}
+
+
+_TEMPLATE: list[dict[str, Any]] = [
+    {
+        "displayName": "Refund happy path",
+        "name": "refund-happy-path",
+        "description": "A customer asks for a refund and sends a photo",
+        "tags": ["refund", "p0"],
+        "golden": {
+            "turns": [
+                {
+                    "steps": [
+                        {"userInput": {"variables": {"customer_id": "C-1"}}},
+                        {"userInput": {"text": "I want a refund, please"}},
+                        _expects(toolCall={"tool": "get_order", "args": {"order_id": "42"}}, note="looks up the order"),
+                        _expects(toolResponse={"tool": "get_order", "response": {}}),
+                        _expects(agentTransfer={"targetAgent": "refunds_agent"}),
+                        _expects(agentResponse={"role": "refunds_agent", "chunks": [{"text": "Please send a photo."}]}),
+                    ]
+                },
+                {
+                    "steps": [
+                        {"userInput": {"image": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}},
+                        {
+                            "userInput": {
+                                "toolResponses": {
+                                    "toolResponses": [{"tool": "scan_receipt", "response": {"output": {"total": 12.5}}}]
+                                }
+                            }
+                        },
+                        _expects(
+                            agentResponse={"role": "refunds_agent", "chunks": [{"text": "Your refund is on its way."}]}
+                        ),
+                    ]
+                },
+            ]
+        },
+    }
+]

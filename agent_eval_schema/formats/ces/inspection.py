@@ -1,4 +1,4 @@
-"""The second look at an evaluation: every problem, each with its JSON path, after the rules of ProtoJSON.
+"""Every problem of an evaluation that is not valid, each with its JSON path, by the rules of ProtoJSON.
 
     {"golden": {"turns": [{"steps": [{"userInput": {"text": 1}}]}]}}
                                       └─▶ golden.turns[0].steps[0].userInput.text: expected text, got the number 1
@@ -24,7 +24,8 @@ from agent_eval_schema.formats.ces.shapes import FLOAT_MAX, MAX_TURNS, PRECISE, 
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.describe import describe, first_names, key_name, names
+from agent_eval_schema.text.paths import column_of
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.text.spelling import ALIASES, match_names
 
@@ -34,7 +35,7 @@ DEEPEST = 40
 
 def finding_at(rule: Rule, path: str, message: str, hint: str = "") -> Finding:
     """A finding at a path of an evaluation; its column is the top-level field."""
-    return Finding(rule, message, path.partition(".")[0].partition("[")[0] or None, path or None, hint)
+    return Finding(rule, message, column_of(path) if path else None, path or None, hint)
 
 
 class Repeated(dict[str, Any]):
@@ -50,7 +51,7 @@ def parse_keeping_repeats(text: str) -> Any:
         return value
     try:
         return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object)
-    except (ValueError, RecursionError):  # which msgspec has read: Python's parser has less depth, and fewer digits
+    except ValueError:  # which msgspec has read: Python's parser reads fewer digits
         return jsontext.Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth and numbers of ordinary length")
 
 
@@ -66,11 +67,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def inspect_evaluation(value: Any) -> list[Finding]:
     """Every problem of an evaluation as Python data, in reading order; its output-only fields together."""
-    found = list(_Walk(_is_stored(value)).message(schema.EVALUATION, value, ""))
+    stamps = ("createTime", "updateTime", "create_time", "update_time")  # then it is from the server
+    is_stored = isinstance(value, dict) and any(value.get(stamp) for stamp in stamps)
+    found = list(_Walk(is_stored).message(schema.EVALUATION, value, ""))
     ignored = [one for one in found if one.rule is ces.OUTPUT_ONLY]
     if ignored:
         first, paths = ignored[0], [one.path for one in ignored]
-        message = f"only the server sets {names(paths[:_SHOWN])}{', …' if len(paths) > _SHOWN else ''}"
+        message = f"only the server sets {first_names(paths, _SHOWN)}"
         found = [d for d in found if d.rule is not ces.OUTPUT_ONLY or d is first]
         found[found.index(first)] = replace(first, message=message)
     if isinstance(value, dict) and value.get("invalid") is True:
@@ -79,7 +82,7 @@ def inspect_evaluation(value: Any) -> list[Finding]:
 
 
 _SHOWN = 3
-"""As many output-only fields are named."""
+"""The number of output-only fields that are named."""
 
 
 def inspect_message(name: str, value: Any) -> list[Finding]:
@@ -92,13 +95,9 @@ def inspect_object(value: Any, path: str) -> list[Finding]:
     return list(_free_object(value, path, 1))
 
 
-def _is_stored(value: Any) -> bool:
-    """Whether this is an evaluation from the server: then fields that only the server sets are not reported."""
-    stamps = ("createTime", "updateTime", "create_time", "update_time")
-    return isinstance(value, dict) and any(value.get(stamp) for stamp in stamps)
-
-
 class _Walk:
+    """The walk through a message and its fields; if it is `stored`, fields that only the server sets are no issue."""
+
     def __init__(self, stored: bool) -> None:
         self._stored = stored
 
@@ -108,7 +107,7 @@ class _Walk:
             return
         message = schema.message(name)
         unknown = [key for key in value if message.json_name(str(key)) is None]
-        absent = [n for n in message.fields if not _is_given(value, n, message.fields[n])]
+        absent = [n for n in message.fields if not _is_set(value, n, message.fields[n])]
         meant = match_names(map(str, unknown), absent)
         yield from _repeats(value, message, path)
         for key, item in value.items():
@@ -182,8 +181,8 @@ def _wrong_type(expected: str, value: Any, path: str) -> Finding:
 def _unknown(message: str, key: str, meant: str | None, path: str) -> Finding:
     name = key_name(key)
     if message == "ToolCall" and key in ALIASES["tool_input"]:
-        said = f"expected the arguments in `args`, got them in `{name}`"
-        return finding_at(ces.CALL_ARGUMENTS, _join(path, name), said)
+        message_ = f"expected the arguments in `args`, got them in `{name}`"
+        return finding_at(ces.CALL_ARGUMENTS, _join(path, name), message_)
     return finding_at(
         ces.UNKNOWN_FIELD,
         _join(path, name),
@@ -192,7 +191,7 @@ def _unknown(message: str, key: str, meant: str | None, path: str) -> Finding:
     )
 
 
-def _is_given(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
+def _is_set(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
     """Whether a field is set, under either of its names; null is unset."""
     return value.get(name) is not None or value.get(field.proto_name) is not None
 
@@ -203,34 +202,28 @@ def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: st
         yield finding_at(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` is duplicated")
     for name, field in message.fields.items() if message is not None else ():
         if name != field.proto_name and name in value and field.proto_name in value:
-            said = f"`{name}` and `{field.proto_name}` are the same field"
-            yield finding_at(ces.REPEATED_KEY, _join(path, name), said)
+            both = f"`{name}` and `{field.proto_name}` are the same field"
+            yield finding_at(ces.REPEATED_KEY, _join(path, name), both)
 
 
 def _missing(
     name: str, message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str
 ) -> Iterator[Finding]:
     for json_name, field in message.fields.items():
-        if not field.required or json_name in meant or _is_filled(value, json_name, field):
+        if not field.required or json_name in meant:
             continue
-        refused = json_name in REFUSED.get(name, ())
-        rule = ces.MISSING_FIELD if refused else ces.MISSING_DETAIL
-        yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
-
-
-def _is_filled(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
-    """Whether a required field has a value: an empty text or list is the same as none in the API."""
-    given = value.get(name) if value.get(name) is not None else value.get(field.proto_name)
-    return given is not None and not (isinstance(given, str | list) and not given)
+        found = value.get(json_name) if value.get(json_name) is not None else value.get(field.proto_name)
+        if found is None or (isinstance(found, str | list) and not found):  # to the API, empty is missing
+            rule = ces.MISSING_FIELD if json_name in REFUSED.get(name, ()) else ces.MISSING_DETAIL
+            yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
 
 
 def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Finding]:
     for group in message.oneofs.values():
-        given = [n for n in group if _is_given(value, n, message.fields[n])]
-        if len(given) > 1:
-            message_ = f"expected one of {names(group)}, got {len(given)}: {names(given)}"
-            yield finding_at(ces.ONEOF, path, message_)
-        elif not given and group in message.choices and not meant & set(group):
+        found = [n for n in group if _is_set(value, n, message.fields[n])]
+        if len(found) > 1:
+            yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got {len(found)}: {names(found)}")
+        elif not found and group in message.choices and not meant & set(group):
             yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
 
 
@@ -268,13 +261,13 @@ def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
             if not isinstance(key, str):
                 yield _wrong_type("a key that is text", key, path)
             else:
-                yield from _whole_text(key, path)
+                yield from _encodable(key, path)
                 yield from _free_value(item, _join(path, key_name(key)), depth + 1)
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from _free_value(item, f"{path}[{i}]", depth + 1)
     elif isinstance(value, str):
-        yield from _whole_text(value, path)
+        yield from _encodable(value, path)
     elif value is not None and not isinstance(value, bool):
         yield from _number(value, path)
 
@@ -289,19 +282,19 @@ def _number(value: Any, path: str) -> Iterator[Finding]:
 
 
 def _text(field: schema.FieldType, value: str, path: str) -> Iterator[Finding]:
-    yield from _whole_text(value, path)
+    yield from _encodable(value, path)
     if field.resource_format and not re.search(resource_pattern(field), value):
         message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
         yield finding_at(ces.RESOURCE_NAME, path, message)
 
 
-def _whole_text(value: str, path: str) -> Iterator[Finding]:
+def _encodable(value: str, path: str) -> Iterator[Finding]:
     if any("\ud800" <= c <= "\udfff" for c in value):
         yield finding_at(reading.LONE_SURROGATE, path, "expected text, got a lone surrogate (invalid Unicode)")
 
 
 def _as_int(value: Any) -> int | None:
-    """What an integer field makes of a value: a number without a fraction, or the text of one."""
+    """The integer that a field reads: of a number without a fraction, or of the text of one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):

@@ -56,38 +56,38 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
     if name in definitions:
         return
     message = schema.message(name)
-    made = definitions[name] = {"type": "object"}
+    definition = definitions[name] = {"type": "object"}
     properties: dict[str, Any] = {}
     for json_name, field in message.fields.items():
         kind = _field(name, json_name, field, definitions)
         properties[json_name] = kind
         properties.setdefault(field.proto_name, kind)
-    made["properties"] = properties
-    rules = [_given(message, n, filled=True) for n in message.fields if n in REFUSED.get(name, ())]
-    rules += [{"oneOf": [_given(message, n) for n in group]} for group in message.choices]
+    definition["properties"] = properties
+    rules = [_is_set(message, n, filled=True) for n in message.fields if n in REFUSED.get(name, ())]
+    rules += [{"oneOf": [_is_set(message, n) for n in group]} for group in message.choices]
     if rules:
-        made["allOf"] = rules
+        definition["allOf"] = rules
 
 
-def _given(message: schema.MessageType, name: str, *, filled: bool = False) -> dict[str, Any]:
-    """The field is there under one of its names, and not null (and not empty)."""
+def _is_set(message: schema.MessageType, name: str, *, filled: bool = False) -> dict[str, Any]:
+    """The schema of an object that has the field under one of its names, not null (and not empty)."""
     empty: list[Any] = [None, "", []] if filled else [None]
     spellings = dict.fromkeys((name, message.fields[name].proto_name))
-    given = [{"required": [n], "properties": {n: {"not": {"enum": empty}}}} for n in spellings]
-    return given[0] if len(given) == 1 else {"anyOf": given}
+    options = [{"required": [n], "properties": {n: {"not": {"enum": empty}}}} for n in spellings]
+    return options[0] if len(options) == 1 else {"anyOf": options}
 
 
 def _field(message: str, name: str, field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:
-    made = _single(field, definitions)
+    kind = _single(field, definitions)
     if field.type == "map":
-        made = {"type": "object", "additionalProperties": made}
+        kind = {"type": "object", "additionalProperties": kind}
     elif (message, name) == ("Evaluation.Scenario", "maxTurns"):
-        made = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_TURNS}, made["anyOf"][1]]}
+        kind = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_TURNS}, kind["anyOf"][1]]}
     elif field.repeated:
-        made = {"type": "array", "items": made}
-        made |= {"maxItems": MAX_TURNS} if (message, name) == ("Evaluation.Golden", "turns") else {}
-    said = {"readOnly": True} if field.output_only else {}
-    return {"anyOf": [made, {"type": "null"}], **said, **({"deprecated": True} if field.deprecated else {})}
+        kind = {"type": "array", "items": kind}
+        kind |= {"maxItems": MAX_TURNS} if (message, name) == ("Evaluation.Golden", "turns") else {}
+    notes = {"readOnly": field.output_only, "deprecated": field.deprecated}
+    return {"anyOf": [kind, {"type": "null"}], **{key: True for key, holds in notes.items() if holds}}
 
 
 def _single(field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which fields an update writes: paths below the Evaluation, found by comparison or checked as given.
+"""Which fields an update writes: paths below the Evaluation, found by comparison or checked as the caller gives them.
 
     stored   displayName: A   golden: {turns: [1, 2]}
     new      displayName: B   golden: {turns: [1, 2, 3]}   tags: [x]
@@ -6,7 +6,8 @@
 
 A path names a field by its JSON names and ends at the first list, map or free-form object: these are written whole. A
 field that the mask names and the new evaluation lacks is cleared. Without a mask the server overwrites every field, so
-a mask is never empty. Source: seed 001 (`updateMask`), AIP-134, and the wire table (schema.py)."""
+a mask is never empty. Sources: the API reference of Customer Engagement
+Suite (`updateMask`), AIP-134 (google.aip.dev/134), and the wire table (schema.py)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ EVERYTHING = "*"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# values as the server would hold them
+# values as the server stores them
 def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
     """The message with the JSON names of its fields (`display_name` becomes `displayName`); unknown keys are kept.
     Raises EvalSetError if both names of a field occur."""
@@ -64,8 +65,8 @@ def stated(value: Any, kind: str = EVALUATION) -> Any:
     if not isinstance(value, Mapping) or kind not in messages():
         return value
     fields = message(kind).fields
-    told = {k: _each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
-    return {k: v for k, v in told.items() if k not in fields or _is_told(v, fields[k])}
+    found = {k: _each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
+    return {k: v for k, v in found.items() if k not in fields or _is_stated(v, fields[k])}
 
 
 def _stated_one(value: Any, field: FieldType) -> Any:
@@ -74,7 +75,7 @@ def _stated_one(value: Any, field: FieldType) -> Any:
     return stated(value, field.message)
 
 
-def _is_told(value: Any, field: FieldType) -> bool:
+def _is_stated(value: Any, field: FieldType) -> bool:
     if field.repeated:
         return bool(value != [])
     if field.explicit_presence or field.oneof:
@@ -123,7 +124,7 @@ def _is_open(field: FieldType) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# as given
+# a mask of the caller
 def check_mask(mask: object) -> tuple[str, ...]:
     """The paths of a mask such as `"displayName,golden.turns"`; those below another path of the mask are omitted.
 
@@ -131,17 +132,14 @@ def check_mask(mask: object) -> tuple[str, ...]:
     fields that are not there or that only the server sets, a path through a list.
     """
     if not isinstance(mask, str):
-        raise EvalSetError(f'expected the mask as text, "displayName,golden.turns", got {_kind_of(mask)}')
+        got = 'the object {"paths": [...]}, which the server rejects' if isinstance(mask, Mapping) else str(type(mask))
+        raise EvalSetError(f'expected the mask as text, "displayName,golden.turns", got {got}')
     paths = tuple(dict.fromkeys(path.strip() for path in mask.split(",")))
     if paths == (EVERYTHING,):
         return paths
     for path in paths:
         _check_path(path)
     return tuple(p for p in paths if not any(p.startswith(f"{wider}.") for wider in paths))
-
-
-def _kind_of(mask: object) -> str:
-    return 'the object {"paths": [...]}, which the server rejects' if isinstance(mask, Mapping) else str(type(mask))
 
 
 def _check_path(path: str) -> None:
@@ -155,7 +153,9 @@ def _check_path(path: str) -> None:
     at, walked = EVALUATION, list[str]()
     for name in path.split("."):
         if not at:
-            raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {_why_it_ends(walked)}")
+            is_list = field_at(".".join(walked))[-1].repeated
+            why = "a list, which is written whole" if is_list else "a field without subfields"
+            raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {why}")
         field = message(at).fields.get(name) or _refuse_name(path, name, message(at))
         walked.append(name)
         if not _is_written(field):
@@ -164,24 +164,16 @@ def _check_path(path: str) -> None:
         at = field.message if _is_open(field) else ""
 
 
-def _why_it_ends(walked: list[str]) -> str:
-    field = field_at(".".join(walked))[-1]
-    return "a list, which is written whole" if field.repeated else "a field without subfields"
-
-
 def _refuse_name(path: str, name: str, table: MessageType) -> FieldType:
     """Suggest the name that was probably meant by one that the message does not have."""
-    meant = table.json_name(name) or match_names([name], table.fields).get(name) or _by_case(name, table)
+    plain = re.sub(r"[\W_]", "", name).lower()
+    by_case = next((known for known in table.fields if known.lower() == plain), None)
+    meant = table.json_name(name) or match_names([name], table.fields).get(name) or by_case
     hint = f"did you mean {_quoted(meant)}?" if meant else f"known: {', '.join(table.fields)}"
     if name == "evaluation":
         hint = "paths begin below the evaluation"
     what = "names are written in lowerCamelCase" if "_" in name else "unknown field"
     raise EvalSetError(f"{_quoted(path)} in a mask: {what}: {hint}")
-
-
-def _by_case(name: str, table: MessageType) -> str | None:
-    plain = re.sub(r"[\W_]", "", name).lower()
-    return next((known for known in table.fields if known.lower() == plain), None)
 
 
 _ELSEWHERE = {
@@ -202,38 +194,38 @@ def check_effect(paths: Iterable[str], new: Object, old: Object | None) -> None:
     """Reject a mask that would result in an evaluation that the service does not accept: without a required field,
     without inputs, or with parts of one input where the stored evaluation has the other. `new` and `old` have JSON
     names."""
-    told = stated(new)
-    given = {name for name in message(EVALUATION).oneofs["inputs"] if name in told}
-    if len(given) > 1:
-        raise EvalSetError(f"the evaluation has {' and '.join(sorted(given))}: expected only one of them")
+    content = stated(new)
+    inputs = {name for name in message(EVALUATION).oneofs["inputs"] if name in content}
+    if len(inputs) > 1:
+        raise EvalSetError(f"the evaluation has {' and '.join(sorted(inputs))}: expected only one of them")
     for path in list(message(EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
-        _check_cleared(path, told)
-    _check_inputs(tuple(paths), given, old)
+        _check_cleared(path, content)
+    _check_inputs(tuple(paths), inputs, old)
 
 
-def _check_cleared(path: str, told: Object) -> None:
+def _check_cleared(path: str, content: Object) -> None:
     """A field that the mask names and that is absent is cleared: a required field must not be."""
-    at: Any = told
+    at: Any = content
     for name, field in zip(path.split("."), field_at(path), strict=True):
         at = at.get(name) if isinstance(at, Mapping) else None
         if at is None and field.required:
             raise EvalSetError(f"the mask would clear {name} ({path}), which the service requires: give it a value")
 
 
-def _check_inputs(paths: tuple[str, ...], given: set[str], old: Object | None) -> None:
+def _check_inputs(paths: tuple[str, ...], inputs: set[str], old: Object | None) -> None:
     """Setting one input clears the other, by the rules of a oneof; so the new one must be written whole."""
     kinds = message(EVALUATION).oneofs["inputs"]
     named = {path.partition(".")[0] for path in paths} & set(kinds)
     if paths == (EVERYTHING,) or named:
-        if not given:
+        if not inputs:
             raise EvalSetError(f"the update would leave the evaluation without inputs: it needs {' or '.join(kinds)}")
-        if named and not named & given:
+        if named and not named & inputs:
             raise EvalSetError(
-                f"the mask would clear {', '.join(sorted(named))}, and does not name {', '.join(given)}, which is to "
+                f"the mask would clear {', '.join(sorted(named))}, and does not name {', '.join(inputs)}, which is to "
                 "take its place: add it to the mask"
             )
     stored = {kind for kind in kinds if kind in stated(old or {})}
-    for kind in sorted(given - stored):
+    for kind in sorted(inputs - stored):
         if stored and kind in named and kind not in paths:
             raise EvalSetError(
                 f"the stored evaluation has {', '.join(stored)}: a switch to {kind} writes it whole; put {kind} in the "

@@ -1,9 +1,12 @@
-"""The parts of evaluations and their results, as rows contain them: texts, calls, expectations."""
+"""The parts of evaluations and their results, as rows contain them: texts, calls, expectations, ID and tags."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from agent_eval_schema.formats.ces.golden import SEPARATOR
+from agent_eval_schema.text.jsontext import without_null_keys
 
 Object = Mapping[str, Any]
 Row = dict[str, Any]
@@ -26,17 +29,12 @@ def each(items: Iterable[Object], key: str) -> list[dict[str, Any]]:
     return [item[key] for item in items if isinstance(item.get(key), dict)]
 
 
-def without_none(value: dict[str, Any]) -> dict[str, Any]:
-    """The dict without the keys whose value is None."""
-    return {k: v for k, v in value.items() if v is not None}
-
-
-def tool_name(given: Object) -> str:
+def tool_name(call: Object) -> str:
     """The tool of a ToolCall or ToolResponse: `tool`, or toolset and ID with a slash between."""
-    toolset = given.get("toolsetTool")
+    toolset = call.get("toolsetTool")
     if isinstance(toolset, dict):
         return f"{toolset.get('toolset', '')}/{toolset.get('toolId', '')}"
-    return str(given.get("tool") or given.get("displayName") or "?")
+    return str(call.get("tool") or call.get("displayName") or "?")
 
 
 def tool_call(call: Object) -> Row:
@@ -78,3 +76,51 @@ def has_column(expectation: Object) -> bool:
         plain = all(chunk.keys() == {"text"} for chunk in chunks) and len(chunks) == 1
         return expectation.keys() == {"agentResponse"} and response.keys() <= {"role", "chunks"} and plain
     return expectation == {"noToolCalls": True}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the fields of an evaluation as a whole ⇄ request_id and tags of its rows
+HEAD = ("name", "displayName", "description", "tags")
+HEAD_TAGS = ("display_name", "description", "tags")
+"""The fields of an evaluation that are read here, and their tags."""
+
+
+def identity(evaluation: Object) -> str:
+    """The id of an evaluation: the last part of its resource name, else its display name."""
+    name = evaluation.get("name")
+    return str(name).rpartition("/")[2] if name else str(evaluation.get("displayName") or "evaluation")
+
+
+def head_tags(evaluation: Object, groups: Sequence[str] = ()) -> dict[str, str]:
+    """The tags of an evaluation's rows; the display name only where the id is another."""
+    tags = [t for t in evaluation.get("tags") or () if isinstance(t, str)]
+    shown = evaluation.get("displayName")
+    texts = {
+        "display_name": shown if evaluation.get("name") else None,
+        "description": evaluation.get("description"),
+        "tags": SEPARATOR.join(tags),
+        "evaluation_groups": SEPARATOR.join(groups),
+    }
+    return {k: v for k, v in texts.items() if isinstance(v, str) and v}
+
+
+def head_by(identity_: str, tags: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that follow from an ID and tags."""
+    shown = tags.get("display_name")
+    return without_null_keys(
+        {
+            "name": identity_ if shown else None,
+            "displayName": shown or identity_,
+            "description": tags.get("description"),
+            "tags": _items(tags.get("tags")) or None,
+        }
+    )
+
+
+def groups_by(tags: Mapping[str, str]) -> list[str]:
+    """The names of the datasets of a row, which only the CSV has."""
+    return _items(tags.get("evaluation_groups"))
+
+
+def _items(text: str | None) -> list[str]:
+    return [item for item in (text or "").split(SEPARATOR) if item]

@@ -1,8 +1,8 @@
 """Evaluations of Customer Engagement Suite, and results of them, as evaluation rows (from_rows.py is the way back).
 
-    golden      one row a turn that expects something of the agent: the turns before it are the chat so far (turns.py)
-    scenario    one row: its task is the request, its rubrics and expectations are the ground truth (scenarios.py)
-    result      one row a turn: the expected and the observed behavior, latency and scores (result_rows.py)
+    golden      one row per turn that expects something of the agent: the turns before it are the chat so far (turns.py)
+    scenario    one row: its task is the request, its rubrics and expectations are the ground truth (turns.py)
+    result      one row per turn: the expected and the observed behavior, latency and scores
 
 Fields without a column are in `custom_expected` (other expectations: an agent transfer, variables, a mock) and
 in tags (`display_name`, `tags`, `evaluation_groups`, …), so that it is there again on the way back. Of each evaluation
@@ -18,11 +18,30 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.from_rows import evaluation_by, turns_by
-from agent_eval_schema.formats.ces.heads import head_tags, identity
-from agent_eval_schema.formats.ces.parts import EVALUATION_KEY, Object, Row, objects, without_none
-from agent_eval_schema.formats.ces.result_rows import replayed_rows, scenario_result_row
-from agent_eval_schema.formats.ces.scenarios import scenario_columns
-from agent_eval_schema.formats.ces.turns import asked_in, expectations_of, history_of, row_turn, span_columns
+from agent_eval_schema.formats.ces.parts import (
+    EVALUATION_KEY,
+    EXPECTATIONS_KEY,
+    Object,
+    Row,
+    each,
+    expected_calls,
+    expected_text,
+    has_column,
+    head_tags,
+    identity,
+    joined_text,
+    objects,
+    tool_call,
+)
+from agent_eval_schema.formats.ces.turns import (
+    expectations_of,
+    history_of,
+    input_messages,
+    row_turn,
+    scenario_columns,
+    span_columns,
+)
+from agent_eval_schema.text.jsontext import without_null_keys
 
 
 def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
@@ -31,14 +50,14 @@ def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
     `groups`: the names of the evaluation's datasets, which only the CSV has. Parts of a wrong type are skipped
     (`ces.validate_evaluation` reports them).
     """
-    given = by_json_names(evaluation)
-    if isinstance(given.get("golden"), dict):
-        return _golden_rows(given, groups)
-    if isinstance(given.get("scenario"), dict):
-        return [_scenario_row(given, groups)]
-    if isinstance(given.get("goldenResult"), dict):
-        return list(replayed_rows(given))
-    return [scenario_result_row(given)] if isinstance(given.get("scenarioResult"), dict) else []
+    value = by_json_names(evaluation)
+    if isinstance(value.get("golden"), dict):
+        return _golden_rows(value, groups)
+    if isinstance(value.get("scenario"), dict):
+        return [_scenario_row(value, groups)]
+    if isinstance(value.get("goldenResult"), dict):
+        return list(replayed_rows(value))
+    return [scenario_result_row(value)] if isinstance(value.get("scenarioResult"), dict) else []
 
 
 def by_json_names(value: Object) -> dict[str, Any]:
@@ -48,7 +67,7 @@ def by_json_names(value: Object) -> dict[str, Any]:
 
 
 def _renamed(value: Object, message: str) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     known = schema.message(message)
     for key, part in value.items():
         name = known.json_name(key)
@@ -58,8 +77,8 @@ def _renamed(value: Object, message: str) -> dict[str, Any]:
         elif inner and isinstance(part, dict):
             part = _renamed(part, inner)
         if part is not None:
-            made[name or key] = part
-    return made
+            renamed[name or key] = part
+    return renamed
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -69,34 +88,28 @@ def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     before: chat.Messages = []
     number = 0
-    for span in _spans(turns):
+    # one span of turns per row: up to a turn that expects something after a message
+    ends = [i + 1 for i, turn in enumerate(turns) if expectations_of(turn) and any(map(input_messages, turns[: i + 1]))]
+    for start, end in pairwise([0, *ends[:-1], len(turns)] if turns else []):
+        span = turns[start:end]
         columns = span_columns(before, span)
         tags = {**head_tags(evaluation, groups), **columns.get("tags", {})}
-        number_here = number + row_turn(span) + 1
-        row = without_none({"request_id": f"{identity(evaluation)}#{number_here}", **columns, "tags": tags or None})
+        request_id = f"{identity(evaluation)}#{number + row_turn(span) + 1}"
+        row = without_null_keys({"request_id": request_id, **columns, "tags": tags or None})
         if turns_by(row, before) != span:
             row = _with_part(row, {"golden": {"turns": span}})
         rows.append(row)
         before = before + history_of(span)
         number += len(span)
-    rest = _not_said(evaluation, evaluation_by(rows)) if rows else {}
+    rest = _not_in_rows(evaluation, evaluation_by(rows)) if rows else {}
     return [_with_part(rows[0], rest), *rows[1:]] if rest else rows
 
 
-def _spans(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """The turns in one piece per row: up to a turn that expects something after a message."""
-    ends = [i + 1 for i, turn in enumerate(turns) if expectations_of(turn) and any(map(asked_in, turns[: i + 1]))]
-    return (turns[a:b] for a, b in pairwise([0, *ends[:-1], len(turns)]) if turns)
-
-
-def _not_said(given: Object, made: Object) -> dict[str, Any]:
+def _not_in_rows(evaluation: Object, from_rows: Object) -> dict[str, Any]:
     """The fields of an evaluation that its rows do not give back."""
-    rest = {k: v for k, v in given.items() if k not in _CONTENT and made.get(k) != v}
-    golden = {k: v for k, v in (given.get("golden") or {}).items() if k != "turns"}
+    rest = {k: v for k, v in evaluation.items() if k not in ("golden", "scenario") and from_rows.get(k) != v}
+    golden = {k: v for k, v in (evaluation.get("golden") or {}).items() if k != "turns"}
     return {**rest, "golden": golden} if golden else rest
-
-
-_CONTENT = ("golden", "scenario")
 
 
 def _with_part(row: Row, part: dict[str, Any]) -> Row:
@@ -114,6 +127,117 @@ def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
     scenario = evaluation["scenario"]
     columns = scenario_columns(scenario)
     row = {"request_id": identity(evaluation), **columns, "tags": head_tags(evaluation, groups) or None}
-    row = _with_part(without_none(row), {"scenario": scenario})
-    rest = _not_said(evaluation, evaluation_by([row]))
+    row = _with_part(without_null_keys(row), {"scenario": scenario})
+    rest = _not_in_rows(evaluation, evaluation_by([row]))
     return _with_part(row, rest) if rest else row
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# result → rows: the expected and the observed behavior, latency and scores
+SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
+
+
+def replayed_rows(result: Object) -> Iterator[Row]:
+    """A row per turn of a replayed golden evaluation: the expectations of its outcomes, and the observed behavior."""
+    turns = objects(result["goldenResult"].get("turnReplayResults"))
+    for number, turn in enumerate(turns, start=1):
+        outcomes = objects(turn.get("expectationOutcome"))
+        expected = each(outcomes, "expectation")
+        observed_calls = list(map(tool_call, each(outcomes, "observedToolCall")))
+        reference = expected_calls(expected)
+        others = [e for e in expected if not has_column(e)]
+        custom = {"scores": _scores(turn, outcomes), EXPECTATIONS_KEY: others}
+        yield without_null_keys(
+            {
+                "request_id": f"{_tested(result)}#{number}",
+                # a result does not repeat the request: its name and the turn refer to it
+                "request": {
+                    "messages": chat.user_message(f"{result.get('displayName') or _tested(result)}, turn {number}")
+                },
+                "response": joined_text(each(outcomes, "observedAgentResponse")),
+                "expected_response": expected_text(expected)[0],
+                "predicted_trajectory": observed_calls if observed_calls or reference else None,
+                "reference_trajectory": reference,
+                "latency_seconds": seconds(turn.get("turnLatency")),
+                **_failure(turn.get("errorInfo") or result.get("errorInfo")),
+                "session_id": turn.get("conversation"),
+                "custom_expected": {k: v for k, v in custom.items() if v} or None,
+                "tags": _result_tags(result),
+            }
+        )
+
+
+def _tested(result: Object) -> str:
+    """The id of the evaluation that a result belongs to: projects/…/evaluations/<id>/results/<id>."""
+    parts = str(result.get("name") or "").split("/")
+    found = [after for before, after in pairwise(parts) if before == "evaluations"]
+    return found[0] if found else str(result.get("displayName") or "result")
+
+
+def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
+    """Every score of a turn; 0 and false are scores."""
+    overall = turn.get("overallToolInvocationResult")
+    scores = {name: turn[name] for name in SCORES if name in turn}
+    if isinstance(overall, dict) and "toolInvocationScore" in overall:
+        scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
+    scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
+    parts = each(outcomes, "toolInvocationResult")
+    right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
+    if right:
+        scores["parameterCorrectnessScore"] = right
+    verdicts = [o["outcome"] for o in outcomes if "outcome" in o]
+    return {**scores, "outcomes": verdicts} if verdicts else scores
+
+
+def _scores_in(part: Object, *names: str) -> dict[str, Any]:
+    """The scores of those results that have one."""
+    results = {name: part.get(f"{name}Result") for name in names}
+    return {name: r["score"] for name, r in results.items() if isinstance(r, dict) and "score" in r}
+
+
+def scenario_result_row(result: Object) -> Row:
+    """A scenario that was played: the expected and the observed behavior of the agent."""
+    found = result["scenarioResult"]
+    outcomes = objects(found.get("expectationOutcomes"))
+    tools = each(each(outcomes, "expectation"), "toolExpectation")
+    reference = list(map(tool_call, each(tools, "expectedToolCall")))
+    observed_calls = list(map(tool_call, each(each(outcomes, "observedToolCall"), "toolCall")))
+    named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
+    scores = {name: found[name] for name in named if name in found}
+    scores |= _scores_in(found, "taskCompletion", "userGoalSatisfaction")
+    return without_null_keys(
+        {
+            "request_id": _tested(result),
+            "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
+            "response": joined_text(each(outcomes, "observedAgentResponse")),
+            "predicted_trajectory": observed_calls if observed_calls or reference else None,
+            "reference_trajectory": reference or None,
+            **_failure(result.get("errorInfo")),
+            "session_id": found.get("conversation"),
+            "custom_expected": {"scores": scores} if scores else None,
+            "tags": _result_tags(result),
+        }
+    )
+
+
+def _failure(error: Any) -> dict[str, Any]:
+    if not isinstance(error, dict):
+        return {}
+    words = [error[name] for name in ("errorType", "errorMessage") if isinstance(error.get(name), str) and error[name]]
+    return {"failure": True, "error": ": ".join(words) or "failed"}
+
+
+def _result_tags(result: Object) -> dict[str, str] | None:
+    names = {"evaluation_status": "evaluationStatus", "evaluation_run": "evaluationRun", "app_version": "appVersion"}
+    tags = {tag: result[field] for tag, field in names.items() if isinstance(result.get(field), str)}
+    return tags or None
+
+
+def seconds(duration: Any) -> float | None:
+    """A protobuf duration (`"1.5s"`) in seconds."""
+    if not isinstance(duration, str) or not duration.endswith("s"):
+        return None
+    try:
+        return float(duration[:-1])
+    except ValueError:
+        return None

@@ -109,6 +109,7 @@ def message(name: str) -> MessageType:
     return _table().messages[name]
 
 
+@lru_cache(maxsize=8)
 def field_names(*types: str, nested: bool = False) -> frozenset[str]:
     """Both names of every field of these messages, as JSON and as protobuf write it; or only of those that hold objects
     or lists."""

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct, defstruct
 
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import is_too_deep
 
 PRECISE = 1 << 53
 """Whole numbers up to here are the same as doubles."""
@@ -53,11 +54,13 @@ _SCALARS: dict[str, Any] = {
 
 def conforms(text: bytes) -> bool:
     """Whether the JSON text is an evaluation without any issue. False only means that it must be inspected."""
+    if is_too_deep(text):
+        return False
     for stored in (False, True):
         try:
             value = decoder(stored).decode(text)
             checker(stored)(value)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        except ValueError:
             continue
         if stored and (value.invalid or (value.create_time is None and value.update_time is None)):
             return False
@@ -80,7 +83,7 @@ def value_conforms(value: Any) -> bool:
     """The same of an evaluation as Python data: of the text that it is written as."""
     try:
         return conforms(jsontext.write_exactly(value).encode())
-    except (TypeError, ValueError, RecursionError):  # values that JSON does not have: NaN, a set
+    except (TypeError, ValueError):  # values that JSON does not have: NaN, a set
         return False
 
 
@@ -95,9 +98,9 @@ def decoder(stored: bool) -> msgspec.json.Decoder[Any]:
 
 
 @lru_cache(maxsize=1)
-def object_decoder() -> msgspec.json.Decoder[dict[str, Any]]:
+def object_decoder() -> Callable[[str], dict[str, Any]]:
     """The decoder of an object of free content (arguments, variables) that the API keeps exactly."""
-    return msgspec.json.Decoder(_free())
+    return jsontext.decoder(_free())
 
 
 def repeats_no_key(text: str, value: Any) -> bool:
@@ -144,17 +147,17 @@ def checker(stored: bool) -> Callable[[Any], None]:
     """
     source = _Source(stored)
     lines = ["def check(v):", *source.checks(schema.EVALUATION, "v")]
-    exec("\n".join(lines), source.given)  # names of fields only, from the table that comes with the package
-    check: Callable[[Any], None] = source.given["check"]
+    exec("\n".join(lines), source.scope)  # names of fields only, from the table that comes with the package
+    check: Callable[[Any], None] = source.scope["check"]
     return check
 
 
 class _Source:
-    """Lines of Python that check a message held by a variable, and what they refer to by name (`given`)."""
+    """Lines of Python that check the message in a variable, and the values of the names in them (`scope`)."""
 
     def __init__(self, stored: bool) -> None:
         self.stored = stored
-        self.given: dict[str, Any] = {}
+        self.scope: dict[str, Any] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def checks(self, name: str, value: str) -> list[str]:
@@ -196,8 +199,8 @@ class _Source:
     def _name(self, field: schema.FieldType, value: str) -> str:
         """A file has few names, each of them often: the good ones are kept."""
         number = self._numbers.setdefault(field.resource_format, len(self._numbers))
-        good: set[str | None] = self.given.setdefault(f"good{number}", {None})
-        self.given.setdefault(f"check{number}", _keeper(field, good))
+        good: set[str | None] = self.scope.setdefault(f"good{number}", {None})
+        self.scope.setdefault(f"check{number}", _keeper(field, good))
         return f"if {value}.{field.proto_name} not in good{number}: check{number}({value}.{field.proto_name})"
 
 
@@ -225,7 +228,7 @@ def _field(message: str, name: str, field: schema.FieldType, stored: bool) -> An
 
 
 def _is_left_out(message: str, field: schema.FieldType) -> bool:
-    """A Span in a Span; an error: seldom, so it is left to the second look."""
+    """A Span in a Span; an error: rare, so it is left to the inspection."""
     return field.message == message or field.type == schema.STATUS
 
 
@@ -256,12 +259,12 @@ def _single(field: schema.FieldType, stored: bool) -> Any:
     return _struct(name, stored) if name in schema.messages() else _SCALARS[name]
 
 
+def resource_pattern(field: schema.FieldType) -> str:
+    """The pattern of a name: bare (as app packages write it), or in full."""
+    return _resource_pattern(field.resource_format)
+
+
 @lru_cache(maxsize=64)
-def _pattern(forms: tuple[str, ...]) -> str:
+def _resource_pattern(forms: tuple[str, ...]) -> str:
     full = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(form)) for form in forms]
     return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: its first letters identify it
-
-
-def resource_pattern(field: schema.FieldType) -> str:
-    """What a name must look like: bare (as app packages write it), or in full."""
-    return _pattern(field.resource_format)

@@ -7,7 +7,6 @@ ces-evaluation   one row per evaluation, its columns the top-level fields
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import count
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
 from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, with_notes, with_rules_of_notes
-from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.ces import golden, schema
 from agent_eval_schema.formats.ces.evaluation import findings_of, name_of
 from agent_eval_schema.formats.ces.golden_reader import GoldenReader
@@ -36,12 +34,12 @@ Fields = Sequence[str] | None
 
 
 GOLDEN_SIGNS = Signs(
-    catalog.CES_CSV.sure,
+    sure=(golden.REQUIRED,),
     columns=frozenset(golden.GOLDEN_COLUMNS),
     never=frozenset(COLUMNS).difference(golden.GOLDEN_COLUMNS),
 )
 
-_INPUTS = tuple(name for (name,) in catalog.CES_EVALUATION.sure)
+_INPUTS = ("golden", "scenario", "goldenResult", "scenarioResult", "golden_result", "scenario_result")
 _RESULTS = frozenset(_INPUTS) - {"golden", "scenario"}
 
 
@@ -57,7 +55,7 @@ def _are_evaluations(names: Sequence[str]) -> bool:
 
 
 EVALUATION_SIGNS = Signs(
-    catalog.CES_EVALUATION.sure,
+    sure=tuple((name,) for name in _INPUTS),
     columns=schema.field_names(schema.EVALUATION, schema.RESULT),
     test=_are_evaluations,
 )
@@ -81,12 +79,7 @@ def inspect_evaluations(
 
 def evaluation_texts(batch: pa.RecordBatch) -> list[str | None]:
     """The JSON text of each evaluation; None of one that could not be read."""
-    return row_texts(batch, _nested_fields())
-
-
-@lru_cache(maxsize=1)
-def _nested_fields() -> frozenset[str]:
-    return schema.field_names(schema.EVALUATION, schema.RESULT, nested=True)
+    return row_texts(batch, schema.field_names(schema.EVALUATION, schema.RESULT, nested=True))
 
 
 def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> GoldenReader:
@@ -143,10 +136,10 @@ def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
 
 def _texts(cells: Cells, size: int) -> list[str]:
     """Cells as a CSV would contain them: values that are not text as their JSON."""
-    return [_plain(cells.texts[i], cells.json) if i < len(cells.texts) else "" for i in range(size)]
+    return [_csv_text(cells.texts[i], cells.json) if i < len(cells.texts) else "" for i in range(size)]
 
 
-def _plain(text: str | None, is_json: bool) -> str:
+def _csv_text(text: str | None, is_json: bool) -> str:
     if text is None:
         return ""
     value = jsontext.parse(text) if is_json and not jsontext.is_structured(text) else text
@@ -156,10 +149,10 @@ def _plain(text: str | None, is_json: bool) -> str:
 
 
 def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
-    """Each batch with its findings. It is held back until the next row is known: only then is it known whether the last
-    one ends a turn or an evaluation."""
+    """Each batch with its findings. It waits for the next row: only that shows whether the last row of the batch ends a
+    turn or an evaluation."""
     reader: GoldenReader | None = None
-    held: tuple[pa.RecordBatch, int, list[int] | None] | None = None
+    waiting: tuple[pa.RecordBatch, int, list[int] | None] | None = None
     numbers = count()
     for batch, header, rows, lines in chunks:
         if reader is None:
@@ -170,13 +163,13 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
             _read(reader, row, fields)
             if start is None:
                 start = row
-                if held is not None:
-                    yield _noted(*held, _taken(reader, before=start))
-        held = (batch, start or 0, lines)
+                if waiting is not None:
+                    yield _noted(*waiting, _taken(reader, before=start))
+        waiting = (batch, start or 0, lines)
         reader.evaluations.clear()
-    if reader is not None and held is not None:
+    if reader is not None and waiting is not None:
         reader.finish()
-        yield _noted(*held, _taken(reader))
+        yield _noted(*waiting, _taken(reader))
 
 
 def _read(reader: GoldenReader, row: int, fields: Fields) -> None:

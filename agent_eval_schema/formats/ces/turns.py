@@ -30,10 +30,9 @@ from agent_eval_schema.formats.ces.parts import (
     objects,
     tool_call,
     tool_name,
-    without_none,
 )
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import encode_text
+from agent_eval_schema.text.jsontext import encode_text, without_null_keys
 
 Turn = dict[str, Any]
 
@@ -45,14 +44,14 @@ def expectations_of(turn: Object) -> list[dict[str, Any]]:
     return each(objects(turn.get("steps")), "expectation")
 
 
-def asked_in(turn: Object) -> chat.Messages:
+def input_messages(turn: Object) -> chat.Messages:
     """The inputs of a turn, as messages."""
-    return [m for step in objects(turn.get("steps")) for m in _asked(step.get("userInput"))]
+    return [m for step in objects(turn.get("steps")) for m in _messages_of_input(step.get("userInput"))]
 
 
 def history_of(turns: Iterable[Object]) -> chat.Messages:
     """The messages of turns that have gone by."""
-    return [m for turn in turns for m in (*asked_in(turn), *told(expectations_of(turn)))]
+    return [m for turn in turns for m in (*input_messages(turn), *expected_messages(expectations_of(turn)))]
 
 
 def row_turn(span: Sequence[Object]) -> int:
@@ -66,9 +65,9 @@ def span_columns(before: chat.Messages, span: Sequence[Object]) -> Row:
     expected = expectations_of(span[at])
     text, agents = expected_text(expected)
     others = [e for e in expected if not has_column(e)]
-    return without_none(
+    return without_null_keys(
         {
-            "request": {"messages": [*before, *history_of(span[:at]), *asked_in(span[at])]},
+            "request": {"messages": [*before, *history_of(span[:at]), *input_messages(span[at])]},
             "expected_response": text,
             "reference_trajectory": expected_calls(expected),
             "custom_expected": {EXPECTATIONS_KEY: others} if others else None,
@@ -77,11 +76,11 @@ def span_columns(before: chat.Messages, span: Sequence[Object]) -> Row:
     )
 
 
-def _asked(given: Any) -> Iterator[dict[str, Any]]:
+def _messages_of_input(user_input: Any) -> Iterator[dict[str, Any]]:
     """A user input as messages."""
-    if not isinstance(given, dict):
+    if not isinstance(user_input, dict):
         return
-    for kind, value in given.items():
+    for kind, value in user_input.items():
         if kind == "text":
             yield {"role": "user", "content": value}
         elif kind == "toolResponses" and isinstance(value, dict):
@@ -95,24 +94,25 @@ def _asked(given: Any) -> Iterator[dict[str, Any]]:
             yield {"role": "user", "content": [{"type": kind, kind: value}]}
 
 
-def told(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
+def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
     """The expected behavior of the agent in a turn, as messages of the history."""
-    called: dict[str, str] = {}
+    call_ids: dict[str, str] = {}
     for i, expectation in enumerate(expected):
         call, response = expectation.get("toolCall"), expectation.get("toolResponse")
-        said = expectation.get("agentResponse")
+        answer = expectation.get("agentResponse")
         if isinstance(call, dict):
-            made = tool_call(call)
-            called[made["tool_name"]] = identity_ = str(call.get("id") or f"call_{i}")
-            function = {"name": made["tool_name"], "arguments": encode_text(made.get("tool_input") or {})}
-            entry = {"id": identity_, "type": "function", "function": function}
+            expected_call = tool_call(call)
+            name = expected_call["tool_name"]
+            call_ids[name] = call_id = str(call.get("id") or f"call_{i}")
+            function = {"name": name, "arguments": encode_text(expected_call.get("tool_input") or {})}
+            entry = {"id": call_id, "type": "function", "function": function}
             yield {"role": "assistant", "content": None, "tool_calls": [entry]}
         elif isinstance(response, dict):
             name = tool_name(response)
-            answer = {"role": "tool", "name": name, "content": encode_text(response.get("response") or {})}
-            yield {**answer, "tool_call_id": called.get(name, f"call_{i}")}
-        elif isinstance(said, dict) and (text := message_text(said)) is not None:
-            yield without_none({"role": "assistant", "content": text, "name": said.get("role")})
+            result = {"role": "tool", "name": name, "content": encode_text(response.get("response") or {})}
+            yield {**result, "tool_call_id": call_ids.get(name, f"call_{i}")}
+        elif isinstance(answer, dict) and (text := message_text(answer)) is not None:
+            yield without_null_keys({"role": "assistant", "content": text, "name": answer.get("role")})
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
     kept = []
     for other in others:
         if isinstance(other.get("toolCall"), dict):
-            said = encode_text(tool_call(other["toolCall"]))
-            of_row = next((call for call in calls if call[0] == said), None)
+            key = encode_text(tool_call(other["toolCall"]))
+            of_row = next((call for call in calls if call[0] == key), None)
             if of_row is None:
                 continue
             calls.remove(of_row)
@@ -157,7 +157,7 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
         yield {"noToolCalls": True}
     yield from kept
     if text is not None and not any("agentResponse" in e for e in kept):
-        yield _agent_says(text, (row.get("tags") or {}).get("response_agent"))
+        yield _agent_response(text, (row.get("tags") or {}).get("response_agent"))
 
 
 def _inputs_of(message: Object) -> list[dict[str, Any]]:
@@ -188,17 +188,78 @@ def _steps_of(message: Object) -> list[dict[str, Any]]:
     if message["role"] == "tool":
         response = {"tool": message.get("name") or "?", "response": _object(message.get("content"))}
         return [{"expectation": {"toolResponse": response}}]
-    calls = [{"toolCall": {"tool": name, "args": given or {}}} for name, given in chat.read_tool_calls([message])]
+    calls = [{"toolCall": {"tool": name, "args": args or {}}} for name, args in chat.read_tool_calls([message])]
     text = chat.join_text(message.get("content"))
-    said = [_agent_says(text, message.get("name"))] if isinstance(text, str) and text else []
-    return [{"expectation": e} for e in [*calls, *said]]
+    answers = [_agent_response(text, message.get("name"))] if isinstance(text, str) and text else []
+    return [{"expectation": e} for e in [*calls, *answers]]
 
 
-def _agent_says(text: str, agent: Any) -> dict[str, Any]:
-    return {"agentResponse": without_none({"role": agent, "chunks": [{"text": text}]})}
+def _agent_response(text: str, agent: Any) -> dict[str, Any]:
+    return {"agentResponse": without_null_keys({"role": agent, "chunks": [{"text": text}]})}
 
 
 def _object(content: Any) -> dict[str, Any]:
     """The content of a tool message as the object that it must be there."""
     value = jsontext.parse_leniently(content) if isinstance(content, str) else content
     return value if isinstance(value, dict) else {"output": value}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# scenarios ⇄ the columns of a row: a simulated user works from the task, which is the request; what the agent should do
+# and say is the ground truth
+def scenario_columns(scenario: Object) -> Row:
+    """The columns of the row that a scenario makes."""
+    expected = objects(scenario.get("scenarioExpectations"))
+    calls = list(map(tool_call, each(each(expected, "toolExpectation"), "expectedToolCall")))
+    facts = [text for answer in each(expected, "agentResponse") if (text := message_text(answer) or "").strip()]
+    rubrics = [r for r in scenario.get("rubrics") or () if isinstance(r, str) and r.strip()]
+    return without_null_keys(
+        {
+            "request": {"messages": chat.user_message(str(scenario.get("task") or ""))},
+            "expected_facts": facts or None,
+            "guidelines": {"rubrics": rubrics} if rubrics else None,
+            "reference_trajectory": calls or None,
+        }
+    )
+
+
+def scenario_by(row: Object, original: Object) -> dict[str, Any]:
+    """The original scenario of a row, with the parts replaced in which the columns differ from it."""
+    before = scenario_columns(original)
+    changed = {name for name in _PARTS if row.get(name) != before.get(name)}
+    return {**original, **{key: value for name in changed for key, value in _PARTS[name](row, original).items()}}
+
+
+def _task(row: Object, _: Object) -> dict[str, Any]:
+    return {"task": "\n".join(str(chat.join_text(m.get("content")) or "") for m in row["request"]["messages"])}
+
+
+def _rubrics(row: Object, _: Object) -> dict[str, Any]:
+    return {"rubrics": [line for lines in (row.get("guidelines") or {}).values() for line in lines]}
+
+
+def _expectations(row: Object, original: Object) -> dict[str, Any]:
+    """The values of the columns; of the original scenario, those that agree with the columns."""
+    facts, calls = list(row.get("expected_facts") or ()), list(row.get("reference_trajectory") or ())
+    kept = []
+    for expectation in objects(original.get("scenarioExpectations")):
+        one = scenario_columns({"scenarioExpectations": [expectation]})
+        (fact,), (call,) = one.get("expected_facts", [None]), one.get("reference_trajectory", [None])
+        if fact in (None, *facts) and call in (None, *calls):
+            kept.append(expectation)
+            for items, item in ((facts, fact), (calls, call)):
+                if item in items:
+                    items.remove(item)
+    tools = [{"expectedToolCall": {"tool": c["tool_name"], "args": c["tool_input"]}} for c in calls]
+    answers = [{"chunks": [{"text": fact}]} for fact in facts]
+    new = [*({"toolExpectation": tool} for tool in tools), *({"agentResponse": answer} for answer in answers)]
+    return {"scenarioExpectations": [*kept, *new]}
+
+
+_PARTS = {
+    "request": _task,
+    "guidelines": _rubrics,
+    "expected_facts": _expectations,
+    "reference_trajectory": _expectations,
+}
+"""The columns of a scenario's row, and the functions that make its fields of them."""

@@ -1,6 +1,6 @@
 """Evaluations → the requests that store them, without sending them (integrations/ces/transport.py).
 
-update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation` (seed 001)
+update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation`
 rest_request(request)             the same as PATCH …/v1beta/{name}?updateMask=…
 import_request(csv)               the body of POST …/v1beta/{app}:importEvaluations
 """
@@ -16,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from msgspec import Struct
+
 from agent_eval_schema.formats.ces.golden import REQUIRED
 from agent_eval_schema.formats.ces.masks import EVERYTHING, check_effect, check_mask, difference, with_json_names
 from agent_eval_schema.formats.ces.schema import EVALUATION, field_at, message
@@ -23,6 +25,7 @@ from agent_eval_schema.issues import EvalSetError, Issue, Severity, cannot_read
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_kind
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.edits import Edit, edits
 from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
@@ -110,10 +113,7 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
             'to update (mask=, --mask); mask="*" is a full replace'
         )
     wanted, stored = _object(new, "the new evaluation"), None if old is None else _object(old, "the stored evaluation")
-    try:
-        return _planned(with_json_names(wanted), None if stored is None else with_json_names(stored), mask)
-    except RecursionError:
-        raise EvalSetError("the evaluation is nested too deep to be compared") from None
+    return _planned(with_json_names(wanted), None if stored is None else with_json_names(stored), mask)
 
 
 def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | None) -> Update:
@@ -167,19 +167,19 @@ def faults_of(update: Update) -> list[Issue]:
     from agent_eval_schema.formats.ces.evaluation import validate_evaluation
 
     found = validate_evaluation(update.evaluation)
-    return [issue for issue in found if issue.severity is Severity.ERROR and _is_under(issue.path or "", update.paths)]
+    errors = [issue for issue in found if issue.severity is Severity.ERROR]
+    if update.paths == (EVERYTHING,):
+        return errors
+    plain_paths = [re.sub(r"\[[^\]]*\]", "", issue.path or "") for issue in errors]
+    prefixes = tuple(f"{path}." for path in update.paths)
+    return [issue for issue, path in zip(errors, plain_paths, strict=True) if f"{path}.".startswith(prefixes)]
 
 
-def _is_under(path: str, masked: tuple[str, ...]) -> bool:
-    plain = re.sub(r"\[[^\]]*\]", "", path)
-    return masked == (EVERYTHING,) or any(plain == p or plain.startswith(f"{p}.") for p in masked)
-
-
-def _object(given: object, what: str) -> dict[str, Any]:
+def _object(source: object, what: str) -> dict[str, Any]:
     """The value as plain data of its own."""
     try:
-        text = given if isinstance(given, str) else jsontext.write_exactly(given)
-    except (TypeError, ValueError, RecursionError) as error:
+        text = source if isinstance(source, str) else jsontext.write_exactly(source)
+    except (TypeError, ValueError) as error:
         raise EvalSetError(f"{what}: expected an object or its JSON text, got data that JSON cannot hold") from error
     value = jsontext.parse_exactly(text)
     if isinstance(value, jsontext.Malformed):
@@ -198,14 +198,15 @@ def _name_pattern() -> re.Pattern[str]:
 
 def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
     """The resource name that both sides agree on."""
-    given = [side["name"] for side in (new, old) if side and side.get("name")]
-    if not given:
+    names = [side["name"] for side in (new, old) if side and side.get("name")]
+    if not names:
         raise EvalSetError(f"the evaluation has no name to identify it: {_form()}")
-    if given[0] != given[-1]:
-        raise EvalSetError(f"{visible(given[0])} is not the stored evaluation, {visible(given[-1])}")
-    if not isinstance(given[0], str) or not _name_pattern().fullmatch(given[0]):
-        raise EvalSetError(f"expected the name as {_form()}, got {visible(given[0])}")
-    return given[0]
+    name: object = names[0]
+    if name != names[-1]:
+        raise EvalSetError(f"{visible(name)} is not the stored evaluation, {visible(names[-1])}")
+    if not isinstance(name, str) or not _name_pattern().fullmatch(name):
+        raise EvalSetError(f"expected the name as {_form()}, got {visible(name)}")
+    return name
 
 
 def _form() -> str:
@@ -214,13 +215,13 @@ def _form() -> str:
 
 def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
     """The etag of the state that the update was made from."""
-    ours, stored = new.get("etag"), (old or {}).get("etag")
-    if ours and stored and ours != stored:
+    own, stored = new.get("etag"), (old or {}).get("etag")
+    if own and stored and own != stored:
         raise EvalSetError(
             "the stored evaluation has changed since the new one was made from it (their etags differ): bring the "
             "change into the new one, or take its etag out to overwrite it"
         )
-    return ours or stored
+    return own or stored
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -328,3 +329,47 @@ def _content(csv: str | os.PathLike[str] | bytes) -> bytes:
         return Path(csv).read_bytes()
     except OSError as error:
         raise cannot_read(csv, error) from None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what an update would change, ready to be shown
+class WrittenField(Struct, frozen=True):
+    """A field that an update writes: the first edits, and how many there are beyond these."""
+
+    path: str
+    edits: tuple[Edit, ...]
+    more_edits: int
+
+
+class UpdateReview(Struct, frozen=True):
+    """The effect of an update on the evaluation of that name. `compared` is false where the stored one is not known:
+    then all that is written is shown as new. Fields of the mask that are equal already have no edits."""
+
+    name: str
+    mask: str
+    compared: bool
+    fields: tuple[WrittenField, ...]
+
+
+def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview:
+    """Compare the evaluation to be written with the stored one, if that is known."""
+    stored = None if old is None else with_json_names(old)
+    paths = update.paths
+    if paths == (EVERYTHING,):  # a full replacement: the paths that differ, the lost ones too
+        fields_of_new = (name for name in message(EVALUATION).fields if name in update.evaluation)
+        every = tuple(name for name in fields_of_new if name not in ("name", "etag"))
+        paths = every if stored is None else difference(stored, update.evaluation)
+    fields = tuple(_written(path, stored, update.evaluation) for path in paths)
+    return UpdateReview(update.evaluation["name"], ",".join(update.paths), stored is not None, fields)
+
+
+def _written(path: str, stored: Mapping[str, Any] | None, new: Mapping[str, Any]) -> WrittenField:
+    before, after = _at(path, stored or {}), _at(path, new)
+    found, more = ((), 0) if before == after else edits(path, before, after)
+    return WrittenField(path, found, more)
+
+
+def _at(path: str, value: Any) -> Any:
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

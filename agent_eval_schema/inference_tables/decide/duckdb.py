@@ -60,10 +60,10 @@ def decide(
     tables: Mapping[str, Sequence[str]], plan: BuildPlan, existing: int, decided: Path, spill: Path, joined: Path | None
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Run the steps over the Parquet files of each table; write a line a converted row to `decided` and give back the
-    small RESULTS. A dataset that is extended has so many `existing` rows.
+    small RESULTS. A dataset that is extended has `existing` rows.
 
     `decided` (Parquet) has part, place, reason and entries (the feedback that belongs to the row, or null), in the
-    order of part and place. `joined` has part, place and trace of the rows that get theirs from the table `traces`.
+    order of part and place. `joined` has part, place and trace of the rows whose trace is in the table `traces`.
     """
     spill.mkdir(parents=True, exist_ok=True)
     threads = max(1, min(4, os.cpu_count() or 1))

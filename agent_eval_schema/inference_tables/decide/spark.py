@@ -12,14 +12,14 @@ from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, 
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, NEAR_TABLE, near_table
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.io.spark import ddl, ddl_of, let_go, persisted, spark_source
+from agent_eval_schema.io.spark import ddl, ddl_of, persisted, spark_source, unpersist
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SENT_TO_ALL = 2_000_000
-"""Up to so many logged rows their decisions are sent to every executor (some 100 bytes each), so that payloads stay
-where they are; beyond, Spark joins the two as it sees fit."""
+"""The number of logged rows up to which their decisions are sent to every executor (some 100 bytes each), so that
+payloads stay where they are; beyond, Spark chooses the join."""
 
 DECISIONS, PACKED = "decisions", "packed"
 """The columns of a line: the decisions about the rows of a batch, and the batch."""
@@ -47,7 +47,7 @@ class SparkDecisions:
         self._steps = {step.name: step.select for step in steps_of(plan, self.existing)}
         # Those that several others read and that are not as good as empty are computed once.
         self._again = [
-            *(("asked",) if self._rated or plan.near is not None else ()),
+            *(("questions",) if self._rated or plan.near is not None else ()),
             *((NEAR_STEP,) if plan.near is not None else ()),
             *(("latest", "rated") if self._rated else ()),
             *(("candidates", "chosen") if plan.sample is not None else ()),
@@ -88,7 +88,7 @@ class SparkDecisions:
 
     def close(self) -> None:
         for kept in (self._lines, *(self._tables[name] for name in self._again)):
-            let_go(kept)
+            unpersist(kept)
 
     def _select(self, select: str) -> DataFrame:
         """A SELECT that may read the tables and the steps by their names."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent_eval_schema.inference_tables.decide.sampling import below
 from agent_eval_schema.inference_tables.read.feedback import Feedback
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 
@@ -33,6 +32,9 @@ IN_EXISTING = {REPEATED: "in_existing", DUPLICATE: "question_in_existing", NEAR_
 
 ENTRY = Feedback.__struct_fields__
 """The fields of a feedback entry."""
+
+LOWEST, RANGE = -(1 << 63), 1 << 64
+"""The range of the hashes of `seeded_hashes`: signed, since Spark has no unsigned integers."""
 
 
 class SqlStep(NamedTuple):
@@ -51,20 +53,20 @@ RESULTS = {
 
 
 def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
-    """The steps for a plan; the last four are the results. A dataset that is extended has so many existing rows: they
+    """The steps for a plan; the last four are the results. A dataset that is extended has `existing` rows: they
     count as drawn."""
     by_near, first = plan.near is not None, _first(plan.extends)
     dedupes = [("numbered", REPEATED)] if not plan.keeps("repeated") else []
-    dedupes += [("asked", DUPLICATE)] if plan.by_question else []
+    dedupes += [("questions", DUPLICATE)] if plan.by_question else []
     dedupes += [("alike", NEAR_DUPLICATE)] if by_near else []
     once = "TRUE" if plan.keeps("repeated") else first
-    unasked = SqlStep("asked", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once")
+    all_questions = SqlStep("questions", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once")
     own = [
         _numbered(plan.extends),
         SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {once}"),
-        _asked(plan.extends) if plan.by_question else unasked,
+        _questions(plan.extends) if plan.by_question else all_questions,
         *([_near_step(first), _alike(plan.extends)] if by_near else []),
-        SqlStep("distinct_questions", f"SELECT {_ROW} FROM {'alike' if by_near else 'asked'} WHERE {first}"),
+        SqlStep("distinct_questions", f"SELECT {_ROW} FROM {'alike' if by_near else 'questions'} WHERE {first}"),
     ]
     is_drawn = plan.sample is not None or plan.extends
     results = [_decisions(dedupes, not (plan.by_question or is_drawn), is_drawn), *_RESULTS]
@@ -74,7 +76,7 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
 # ---------------------------------------------------------------------------------------------------------------------
 # one row of several
 _ROW = "part, place, request_id, label_id, content_hash, sample_hash, stratum"
-_HELD = "CASE WHEN part < 0 THEN 0 ELSE 1 END"
+_EXISTING_FIRST = "CASE WHEN part < 0 THEN 0 ELSE 1 END"
 
 
 def _first(extends: bool) -> str:
@@ -84,7 +86,9 @@ def _first(extends: bool) -> str:
 
 def _nth(key: str, order: str, extends: bool) -> str:
     """The number of a row among the calls with the same key, and whether the dataset has a row with it."""
-    number = f"ROW_NUMBER() OVER (PARTITION BY {key}{f', {_HELD}' if extends else ''} ORDER BY {order}) AS nth"
+    number = (
+        f"ROW_NUMBER() OVER (PARTITION BY {key}{f', {_EXISTING_FIRST}' if extends else ''} ORDER BY {order}) AS nth"
+    )
     taken = f"CASE WHEN MIN(part) OVER (PARTITION BY {key}) < 0 THEN 1 ELSE 0 END" if extends else "0"
     return f"{number}, {taken} AS taken"
 
@@ -110,10 +114,10 @@ def _numbered(extends: bool) -> SqlStep:
     )
 
 
-def _asked(extends: bool) -> SqlStep:
+def _questions(extends: bool) -> SqlStep:
     """A question that is not known is like no other."""
     return SqlStep(
-        "asked",
+        "questions",
         f"""
         SELECT {_ROW}, time, {_nth("question_hash", _LATEST, extends)} FROM once WHERE question_hash IS NOT NULL
         UNION ALL
@@ -131,7 +135,7 @@ def _near_step(first: str) -> SqlStep:
     return SqlStep(
         NEAR_STEP,
         f"""
-        SELECT a.part, a.place, c.exact_hash, c.shingles FROM (SELECT * FROM asked WHERE {first}) a
+        SELECT a.part, a.place, c.question_hash, c.shingles FROM (SELECT * FROM questions WHERE {first}) a
         JOIN calls c ON a.part = c.part AND a.place = c.place
         ORDER BY a.request_id ASC NULLS LAST, a.content_hash ASC, a.part ASC, a.place ASC
         """,
@@ -140,7 +144,9 @@ def _near_step(first: str) -> SqlStep:
 
 def _alike(extends: bool) -> SqlStep:
     row = ", ".join(f"a.{name.strip()}" for name in _ROW.split(","))
-    joined = f"SELECT {row}, a.time, g.alike FROM asked a JOIN {NEAR_STEP} g ON a.part = g.part AND a.place = g.place"
+    joined = (
+        f"SELECT {row}, a.time, g.alike FROM questions a JOIN {NEAR_STEP} g ON a.part = g.part AND a.place = g.place"
+    )
     return SqlStep("alike", f"SELECT {_ROW}, {_nth('alike', _LATEST, extends)} FROM ({joined}) j")
 
 
@@ -221,19 +227,24 @@ def _drawn(plan: BuildPlan, existing: int) -> list[SqlStep]:
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
         return [SqlStep("chosen", f"SELECT {columns} FROM candidates WHERE part < 0 OR {low}")]
-    wanted, own = max(sample - existing, 0), [_HELD_ROWS] if plan.extends else []
+    wanted, own = max(sample - existing, 0), [_EXISTING_ROWS] if plan.extends else []
     source, order = "candidates", _HASHES
     ranked = []
     if plan.balanced:  # the first of each stratum, then the second of each, …: what it has counts
         source, order = "ranked", f"nth ASC, {_HASHES}"
-        number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_HELD}, {_HASHES}) AS nth"
+        number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_EXISTING_FIRST}, {_HASHES}) AS nth"
         names = "part, place, stratum, sample_hash, request_id, content_hash"
         ranked = [SqlStep("ranked", f"SELECT {names}, {number} FROM candidates")]
     drawn = f"SELECT {columns} FROM (SELECT * FROM {source} WHERE part >= 0 ORDER BY {order} LIMIT {wanted}) d"
     return [*ranked, SqlStep("chosen", _UNION.join([*own, drawn]))]
 
 
-_HELD_ROWS = "SELECT part, place, stratum FROM candidates WHERE part < 0"
+_EXISTING_ROWS = "SELECT part, place, stratum FROM candidates WHERE part < 0"
+
+
+def below(fraction: float) -> int:
+    """The hash below which this fraction of all hashes is: a row of a sample is in every larger one too."""
+    return LOWEST + int(fraction * RANGE)
 
 
 def _shared(sample: int | float, extends: bool) -> list[SqlStep]:
@@ -244,15 +255,15 @@ def _shared(sample: int | float, extends: bool) -> list[SqlStep]:
         if isinstance(sample, float)
         else f"LEAST(CAST({sample} AS BIGINT), CAST(SUM(size) AS BIGINT))"
     )
-    held = "CAST(SUM(CASE WHEN part < 0 THEN 1 ELSE 0 END) AS BIGINT)"
+    existing = "CAST(SUM(CASE WHEN part < 0 THEN 1 ELSE 0 END) AS BIGINT)"
     found = [
-        SqlStep("sizes", f"SELECT stratum, COUNT(*) AS size, {held} AS held FROM candidates GROUP BY stratum"),
+        SqlStep("sizes", f"SELECT stratum, COUNT(*) AS size, {existing} AS existing FROM candidates GROUP BY stratum"),
         SqlStep("demand", f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes"),
         *_quotas("", "sizes"),
     ]
     if extends:
-        lacks = "CASE WHEN q.quota > s.held THEN q.quota - s.held ELSE 0 END"
-        more = "(SELECT MAX(wanted) FROM demand) - (SELECT SUM(held) FROM sizes)"
+        lacks = "CASE WHEN q.quota > s.existing THEN q.quota - s.existing ELSE 0 END"
+        more = "(SELECT MAX(wanted) FROM demand) - (SELECT SUM(existing) FROM sizes)"
         found += [
             SqlStep("gaps", f"SELECT s.stratum, {lacks} AS size FROM sizes s JOIN quotas q ON s.stratum = q.stratum"),
             SqlStep(
@@ -272,7 +283,7 @@ def _shared(sample: int | float, extends: bool) -> list[SqlStep]:
     return [
         *found,
         SqlStep("ranked", f"SELECT part, place, stratum, {number} AS nth FROM candidates WHERE part >= 0"),
-        SqlStep("chosen", _UNION.join([*([_HELD_ROWS] if extends else []), drawn])),
+        SqlStep("chosen", _UNION.join([*([_EXISTING_ROWS] if extends else []), drawn])),
     ]
 
 

@@ -25,7 +25,6 @@ CALL_TABLE = pa.schema(
         ("content_hash", pa.int64()),
         ("question_hash", pa.int64()),
         ("sample_hash", pa.int64()),
-        ("exact_hash", pa.int64()),
         ("shingles", pa.binary()),
         ("stratum", pa.string()),
         ("without_trace", pa.bool_()),
@@ -41,12 +40,12 @@ NEAR_TABLE = pa.schema([*_WHERE, ("alike", pa.int64())])
 
 
 def near_table(questions: pa.Table, threshold: float | None) -> pa.Table:
-    """The table `near_groups`: which of the questions (part, place, exact_hash, shingles) are alike."""
+    """The table `near_groups`: which of the questions (part, place, question_hash, shingles) are alike."""
     cells = questions.column("shingles").combine_chunks()
     cells = cells.chunk(0) if isinstance(cells, pa.ChunkedArray) and cells.num_chunks else cells
     flat = np.frombuffer(b"".join(cells.to_pylist()), np.uint32)
     ends = bounds(np.asarray(pc.binary_length(cells)).astype(np.int64) // flat.itemsize)
-    exact = np.asarray(questions.column("exact_hash")).astype(np.int64).view(np.uint64)
+    exact = np.asarray(pc.fill_null(questions.column("question_hash"), 0)).astype(np.int64).view(np.uint64)
     _, alike = repeats(exact, exact != 0, flat, ends, NEAR if threshold is None else threshold)
     return pa.table([questions.column("part"), questions.column("place"), pa.array(alike)], schema=NEAR_TABLE)
 

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.inference_tables.finish.finish import errors_of, evaluation_rows, fitted
-from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.finish.redact import Redactor
+from agent_eval_schema.inference_tables.options import Hook
 from agent_eval_schema.rules.exclusions import find_reason
 
 EXCLUDED = pa.schema(

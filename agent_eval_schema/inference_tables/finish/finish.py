@@ -20,8 +20,9 @@ from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import label
-from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.finish.redact import Redactor
 from agent_eval_schema.inference_tables.finish.updates import CHANGES, updated
+from agent_eval_schema.inference_tables.options import Hook
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
@@ -30,9 +31,10 @@ from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.report_builder import ISSUES_KEPT, ReportBuilder
+from agent_eval_schema.validation.report_builder import ISSUES_KEPT
 
 CARRIED = pa.schema(
     [("request_time", pa.timestamp("us", "UTC")), ("status_code", pa.int32()), ("served_entity", pa.string())]
@@ -267,10 +269,9 @@ def _counted(array: pa.Array) -> Counter[str]:
     return Counter({entry["values"]: entry["counts"] for entry in found})
 
 
-def new_report_builder(plan: BuildPlan) -> ReportBuilder:
-    """The builder of the report on the finished rows, for every engine."""
-    check = finish_plan(plan)
+def new_run(plan: BuildPlan) -> CheckedRun:
+    """The run that counts the finished rows, for every engine; where they can be read again is known later."""
     # That no id is there twice is settled already; to look again takes memory for each row.
-    settled = frozenset[str]() if plan.keeps("repeated") else dataset.REPEATED
+    settled = () if plan.keeps("repeated") else dataset.REPEATED
     nowhere = Source("arrow", lambda: iter(()), lambda _: None)
-    return ReportBuilder(check.codes - settled, check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
+    return CheckedRun(nowhere, finish_plan(plan), settled=settled, keep=ISSUES_KEPT)

@@ -22,13 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.inference_tables.options import Hook
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.put_off_pandas import find_pandas
 from agent_eval_schema.text.jsontext import Malformed, parse
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
-
-Hook = Callable[[str], str]
 
 DEFAULT = "default"
 
@@ -55,10 +54,6 @@ def _luhn(digits: str) -> bool:
     return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0
 
 
-def _is_phone_number(text: str) -> bool:
-    return 8 <= sum(c.isdigit() for c in text) <= 15
-
-
 # Neither may be inside of a longer word or number: IDs and hashes are full of digits.
 _ALONE_BEFORE, _ALONE_AFTER = r"(?<![\w.+/=-])", r"(?![\w=]|[-./+]\w)"
 
@@ -77,7 +72,7 @@ PRIVATE_KINDS = (
             r"(?<![\w+/=])(?:\+|00)[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?![\w=]|[-/+]\w)"
             r"|(?<![\w.+/=-])(?:1[ .-])?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4}(?![\w=]|[-./+]\w)"
         ),
-        _is_phone_number,
+        lambda text: 8 <= sum(c.isdigit() for c in text) <= 15,
     ),
 )
 """In the order in which they are looked for."""

@@ -54,7 +54,7 @@ class _Row(Struct):
         return self.expected_response is not None and (self.source not in (EDITED, COPIED) or edited)
 
 
-class Updated(NamedTuple):
+class UpdatedBatch(NamedTuple):
     """The columns with the labels, the notes on them, and what changed (CHANGES)."""
 
     columns: dict[str, pa.Array]
@@ -64,7 +64,7 @@ class Updated(NamedTuple):
 
 def updated(
     columns: dict[str, pa.Array], judged: pa.RecordBatch, plan: BuildPlan, redactor: Redactor | None
-) -> Updated:
+) -> UpdatedBatch:
     """The canonical columns of rows with later feedback: `judged` has the `entries` of each row, and its `time`."""
     log, size = IssueLog(judged.num_rows), judged.num_rows
     changes: list[list[dict[str, Any]] | None] = [None] * size
@@ -82,7 +82,7 @@ def updated(
         texts = ((n, _text(columns[n][at].as_py()), _text(v)) for n, v in new.items() if n != "tags")
         changes[at] = [{"column": n, "before": old, "after": value} for n, old, value in texts] or None
     filled = {n: pa.array(values, ROW_SCHEMA.field(n).type) for n, values in cells.items()}
-    return Updated({**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES))
+    return UpdatedBatch({**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES))
 
 
 def _row(columns: dict[str, pa.Array], at: int) -> _Row:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from agent_eval_schema.inference_tables.read.call_record import OVERSIZE, CallRecord, new_record, record_excluded
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.feedback import (
     is_feedback,
     read_assessment_row,
     read_feedback,
+    read_trace_feedback,
 )
-from agent_eval_schema.inference_tables.read.logged_trace import read_trace
 from agent_eval_schema.inference_tables.read.payloads import Answered, Asked, Broken
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.request_payloads import asked_of, read_body, read_chat, read_other_request
@@ -24,7 +27,11 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import excerpt
 from agent_eval_schema.text.privacy import error_text
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.spans import FAILED_CODES, Trace
 
 
 def convert_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecord]:
@@ -131,15 +138,11 @@ def _asked(logged: LoggedColumns, row: int, plan: BuildPlan) -> Asked | Broken:
         text = logged.request_texts[row]
         if text is not None and text.strip():
             return asked_of(text.decode("utf-8", "replace"))
-        if logged.traces[row] is None and not plan.joins_traces and not _trace_in_response(logged, row):
+        has_trace = logged.traces[row] is not None or b'"databricks_output"' in (logged.responses[row] or b"")
+        if not has_trace and not plan.joins_traces:
             return Broken("no_request", "expected a request, got none")
         return Asked()
     return read_other_request(text, logged.family.payloads)
-
-
-def _trace_in_response(logged: LoggedColumns, row: int) -> bool:
-    response = logged.responses[row]
-    return response is not None and b'"databricks_output"' in response
 
 
 def _answer(logged: LoggedColumns, row: int, wrapped: bool) -> Answered | Broken:
@@ -211,3 +214,100 @@ def _one_of_batch(
         left = f"record {i} of {count:,}" + ("; its call has a trace" if answer.trace is not None else "")
         record.findings.append(Finding(rules.BATCH_CALL, left, "request"))
     return record
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the trace
+class _Ids(Struct, gc=False):
+    client_request_id: str | None = None
+    request_id: str | None = None
+
+
+class _Info(Struct, gc=False):
+    info: _Ids | None = None
+
+
+_info = jsontext.decoder(_Info)
+
+
+def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answered) -> None:
+    """The trace of a call: in its response, or in a column; its content beyond the fields that validation reads."""
+    trace = answer.trace if answer.trace is not None else logged.traces[row]
+    assessments = logged.assessments[row]
+    if trace is None:
+        return
+    if logged.family.own_trace:
+        trace = _with_assessments(trace, assessments)
+        record.feedback = read_trace_feedback(assessments, record.request_id, logged.times[row]) or None
+        if record.request is None:
+            record.question = _question_in(trace)
+    else:
+        _check_ids(record, logged, row, trace, answer.request_id)
+    record.trace, record.calls = trace, None
+    if b"ERROR" in trace and _has_failed(trace):
+        record.failed = True
+    elif record.failed is None:
+        record.failed = False
+
+
+def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes, named: str | None) -> None:
+    """Whether the trace is of another call. Most contain the ID of their call, which a search of the bytes finds."""
+    own = [i for i in (logged.client_ids[row], logged.ids[row]) if i]
+    quoted = [b'"' + i + b'"' for i in own]
+    # An unsuccessful search is a long one, and the IDs are near the beginning.
+    if not own or any([i in trace[:_HEAD] for i in quoted]) or any(i in trace for i in quoted):
+        return
+    try:
+        ids = _info(trace).info
+    except ValueError:
+        return
+    found = (ids.client_request_id or ids.request_id) if ids else None
+    # tr-… is MLflow's own ID of the trace, which no table of calls has.
+    if found and not found.startswith("tr-"):
+        message = f"expected {excerpt(record.logged_id)}, got {excerpt(found)}"
+        record.findings.append(Finding(rules.OTHER_TRACE, message, "trace", "trace.info"))
+    elif named and named.encode() not in own:
+        message = f"expected {excerpt(record.logged_id)}, got {excerpt(named)}"
+        record.findings.append(Finding(rules.OTHER_TRACE, message, "response", "response.databricks_output"))
+
+
+_HEAD = 512
+"""The number of bytes in which a trace mostly has its IDs."""
+
+
+def _has_failed(trace: bytes) -> bool:
+    decoded = decode_trace(trace)
+    if not isinstance(decoded, Trace):
+        return False
+    state = decoded.info.state or decoded.info.status
+    return state == "ERROR" or any([s.code in FAILED_CODES for s in decoded.spans])
+
+
+def _question_in(trace: bytes) -> bytes | None:
+    """The question of a call that is logged as a trace alone."""
+    decoded = decode_trace(trace)
+    messages = derive(decoded).request if isinstance(decoded, Trace) else None
+    asked = asked_of({"messages": messages}) if messages else None
+    return asked.question if isinstance(asked, Asked) else None
+
+
+class _Parts(Struct, forbid_unknown_fields=True, gc=False):
+    info: msgspec.Raw
+    data: msgspec.Raw
+
+
+_parts = jsontext.decoder(_Parts)
+
+
+def _with_assessments(trace: bytes, assessments: bytes | None) -> bytes:
+    """The trace with the assessments of a separate column, if it has none of its own."""
+    if assessments is None or not assessments.startswith(b"[{") or b'"assessments"' in trace:
+        return trace
+    try:
+        parts = _parts(trace)
+    except ValueError:
+        return trace
+    info = bytes(parts.info).rstrip()
+    if not info.startswith(b"{") or info[1:-1].strip() == b"":
+        return trace
+    return b'{"info":' + info[:-1] + b',"assessments":' + assessments + b'},"data":' + bytes(parts.data) + b"}"

@@ -119,7 +119,7 @@ class _Columns:
         self.unreadable: dict[int, str] = {}
 
     def place(self, target: str) -> tuple[str, tuple[str, ...]] | None:
-        return locate(target, self.family, self.plan.map, self.batch.schema.names)
+        return locate(target, self.family, self.plan.fields, self.batch.schema.names)
 
     def texts(self, target: str) -> Bytes:
         place = self.place(target)
@@ -152,7 +152,7 @@ class _Columns:
     def first_of(self, target: str) -> Bytes:
         """The texts of a target; where they are absent, those of the next column that may hold it."""
         texts = self.texts(target)
-        if target in dict(self.plan.map) or None not in texts:
+        if target in dict(self.plan.fields) or None not in texts:
             return texts
         for name in self.family.columns.get(target, ()):
             if name in self.batch.schema.names:

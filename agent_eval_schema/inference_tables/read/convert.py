@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import list_array, text_array
-from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
+from agent_eval_schema.cells.hashing import Array, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE, IssueLog
 from agent_eval_schema.inference_tables.read.call_record import CallRecord
 from agent_eval_schema.inference_tables.read.calls import convert_call
@@ -25,7 +25,8 @@ from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
-from agent_eval_schema.similarity.questions import compared, messages_of, question_text
+from agent_eval_schema.similarity.questions import beside_questions, messages_of, question_text
+from agent_eval_schema.similarity.shingles import question_hashes, shingled
 from agent_eval_schema.text.privacy import quoting
 
 FEEDBACK_TYPE = pa.struct(
@@ -57,9 +58,8 @@ CONVERTED = pa.schema(
         ("notes", pa.list_(NOTE)),  # AE7 warnings and infos
         ("time", pa.timestamp("us", "UTC")),
         ("content_hash", pa.int64()),  # of the logged cells: a tie-break among repeated ids
-        ("question_hash", pa.int64()),  # of the canonical request
+        ("question_hash", pa.int64()),  # the same for the same question; null if it is not compared
         ("sample_hash", pa.int64()),  # hash(seed, request_id)
-        ("exact_hash", pa.int64()),  # of the question's words, 0 if it has none; null if questions are not compared
         ("shingles", pa.binary()),  # what is compared of the question (uint32 each)
         ("day", pa.date32()),
         ("served_entity", pa.string()),
@@ -118,7 +118,6 @@ def _columns(
     """The columns of the schema, in its order."""
     ids = [r.request_id for r in records]
     tokens = [r.tokens or (None, None, None) for r in records]
-    content, question = _content_hashes(logged)[parents], question_hashes([r.question for r in records])
     given: dict[str, Any] = {
         "logged_id": [r.logged_id for r in records],
         "record": [r.record for r in records],
@@ -127,10 +126,9 @@ def _columns(
         "reason": [r.reason for r in records],
         "detail": [r.detail for r in records],
         "notes": _notes(records),
-        "content_hash": content,
-        "question_hash": question,
+        "content_hash": _content_hashes(logged)[parents],
         "sample_hash": seeded_hashes(ids, plan.seed),
-        **_compared(records, plan),
+        **_questions(records, plan),
         "failed": [r.failed for r in records],
         "request": [r.request for r in records],
         "plain_request": [r.plain for r in records],
@@ -182,27 +180,38 @@ _FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 """Odd numbers that spread bits: the same text in another column is another content."""
 
 
-def question_hashes(questions: Sequence[bytes | None]) -> pa.Array:
-    hashes, absent = hash_texts(questions)
-    return pa.array(hashes.view(np.int64), mask=absent)
-
-
-def _compared(records: list[CallRecord], plan: BuildPlan) -> dict[str, Any]:
-    if plan.near is None:
-        return dict.fromkeys(("exact_hash", "shingles"), [None] * len(records))
+def _questions(records: list[CallRecord], plan: BuildPlan) -> dict[str, Any]:
+    if not plan.by_question:
+        return dict.fromkeys(("question_hash", "shingles"), [None] * len(records))
     kept = [r if r.reason is None else None for r in records]
-    questions = [None if r is None else r.question for r in kept]
-    return compared_columns(questions, [None if r is None else r.inputs for r in kept])
+    requests = [None if r is None else r.question for r in kept]
+    return question_columns(requests, [None if r is None else r.inputs for r in kept], plan)
 
 
-def compared_columns(questions: Sequence[bytes | None], inputs: Sequence[bytes | None]) -> dict[str, pa.Array]:
-    """`exact_hash` and `shingles` of canonical requests that were sent with these inputs."""
-    of = compared([question_text(messages_of(q)) for q in questions], inputs)
+def question_columns(
+    requests: Sequence[bytes | None], inputs: Sequence[bytes | None], plan: BuildPlan
+) -> dict[str, pa.Array]:
+    """`question_hash` and, for near duplicates, `shingles` of canonical requests that were sent with these inputs."""
+    chats = [messages_of(request) for request in requests]
+    questions = [question_text(chat) for chat in chats]
+    beside = beside_questions(chats, questions, inputs)
+    if plan.near is None:
+        return {
+            "question_hash": _known(question_hashes(questions, beside)),
+            "shingles": pa.nulls(len(chats), pa.binary()),
+        }
+    of = shingled(questions, beside)
     ends = pa.py_buffer((of.ends * 4).astype(np.int32).tobytes())
-    shingles = pa.Array.from_buffers(
-        pa.binary(), len(questions), [None, ends, pa.py_buffer(of.shingles.astype(np.uint32).tobytes())]
-    )
-    return {"exact_hash": pa.array(of.exact.view(np.int64)), "shingles": shingles}
+    shingles = pa.py_buffer(of.shingles.astype(np.uint32).tobytes())
+    return {
+        "question_hash": _known(of.exact),
+        "shingles": pa.Array.from_buffers(pa.binary(), len(chats), [None, ends, shingles]),
+    }
+
+
+def _known(hashes: Array) -> pa.Array:
+    """Null where there is no question."""
+    return pa.array(hashes.view(np.int64), mask=hashes == 0)
 
 
 def _notes(records: list[CallRecord]) -> pa.Array:

@@ -4,7 +4,8 @@
     assessment log    a row: request_id, source, timestamp, text_assessment | retrieval_assessment
     trace             info.assessments[].feedback of people
 
-One row is one click. Source: inference_tables.md.
+One row is one click. Source:
+https://docs.databricks.com/gcp/en/generative-ai/agent-framework/request-assessment-logs.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def read_trace_feedback(assessments: Any, request_id: str | None, time: int | No
         Feedback(
             request_id,
             source,
-            time=_made_at(item, time),
+            time=_time_of(item, time),
             value=_thumb(item["feedback"].get("value")),
             rationale=_text(item.get("rationale")),
         )
@@ -117,7 +118,7 @@ def _name(item: dict[str, Any]) -> str | None:
     return _text(item.get("assessment_name")) or _text(item.get("name"))
 
 
-def _made_at(item: dict[str, Any], otherwise: int | None) -> int | None:
+def _time_of(item: dict[str, Any], otherwise: int | None) -> int | None:
     """When an assessment was last changed: ISO text, or milliseconds in a dict of MLflow."""
     for key in ("last_update_time", "last_update_time_ms", "create_time", "create_time_ms"):
         if (given := item.get(key)) is not None and (time := micros_of(given)) is not None:
@@ -134,7 +135,8 @@ def _read_assessment(
         return
     value, rationale = _rating(item.get("ratings"), path, notes)
     position = item.get("position")
-    if kind == "retrieval" and not _is_position(position):
+    is_position = isinstance(position, int) and not isinstance(position, bool) and 0 <= position < 1 << 31
+    if kind == "retrieval" and not is_position:
         notes.append(_odd(f"{path}.position", f"expected a position, got {describe(position)}"))
         position = None
     found.append(
@@ -151,10 +153,6 @@ def _read_assessment(
             _text(item.get("free_text_comment")),
         )
     )
-
-
-def _is_position(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
 
 
 def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None, str | None]:

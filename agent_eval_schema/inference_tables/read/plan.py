@@ -9,11 +9,11 @@ class BuildPlan(Struct, frozen=True):
     """How an evaluation dataset is built from a logged table: names and options only, so that it can be pickled.
 
     family
-        The name of the family of the table (`TABLE_FAMILIES`), settled from the columns of the whole table, so
+        The name of the family of the table (`TABLE_FAMILIES`), detected from the columns of the whole table, so
         that every batch is read alike.
-    map
-        Where the table holds what elsewhere: `(("request", "body.input"), ...)`, the target (`MAPPING_TARGETS`)
-        and a column or a dotted path into its JSON.
+    fields
+        The columns that the user named: `(("request", "body.input"), ...)`, the field (`MAPPING_TARGETS`) and a column
+        or a dotted path into its JSON.
     kept
         Names of reasons (`REASONS`) whose step is switched off: such rows stay.
     since, until
@@ -56,7 +56,7 @@ class BuildPlan(Struct, frozen=True):
     """
 
     family: str
-    map: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
     kept: frozenset[str] = frozenset()
     since: int | None = None
     until: int | None = None

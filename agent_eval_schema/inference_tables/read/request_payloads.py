@@ -44,8 +44,8 @@ class _Body(_Beside, gc=False, kw_only=True):
     messages: list[PlainMessage]
 
 
-_body = msgspec.json.Decoder(_Body).decode
-_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_body = jsontext.decoder(_Body)
+_members = jsontext.decoder(dict[str, Raw])
 _encode = msgspec.json.Encoder().encode
 
 
@@ -53,7 +53,7 @@ def read_chat(text: bytes) -> Asked | None:
     """The request of a logged chat, if its messages have a role and a text and nothing else."""
     try:
         body = _body(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return None
     if not body.messages:
         return None
@@ -67,13 +67,13 @@ def read_chat(text: bytes) -> Asked | None:
 
 
 def _whole_body(text: bytes, members: dict[str, Raw], count: int, messages: Raw) -> bytes:
-    """The JSON text of a body, as encoding its value gives it. The `messages`, so many, are encoded already: so are the
+    """The JSON text of a body, as encoding its value gives it. The `messages` are encoded already: so are the
     given ones if each begins with its role. A body that cannot be read as a whole is the text that it is."""
     try:
         if len(_ROLE_FIRST(bytes(members["messages"]))) != count:
             return _encode(jsontext.decode(text))
         return _encode({k: messages if k == "messages" else jsontext.decode(v) for k, v in members.items()})
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return _encode(text.decode("utf-8", "replace"))
 
 
@@ -161,14 +161,10 @@ def _beside_of(value: dict[str, Any]) -> _Beside:
     for key in _Beside.__struct_fields__:
         given = value.get(key)
         if isinstance(given, dict) and key != "custom_inputs":
-            given = {k: v for k, v in given.items() if _is_id(v)}
+            given = {k: v for k, v in given.items() if isinstance(v, str | int) and not isinstance(v, bool)}
         if is_type(_Beside, {key: given}):
             kept[key] = given
     return msgspec.convert(kept, _Beside)
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _note_beside(asked: Asked, body: _Beside) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.decoding import chat
@@ -68,8 +67,8 @@ class _Sliced(Struct, gc=False):
     databricks_output: _Output | None = None
 
 
-_reply = msgspec.json.Decoder(_Reply).decode
-_sliced = msgspec.json.Decoder(_Sliced).decode
+_reply = jsontext.decoder(_Reply)
+_sliced = jsontext.decoder(_Sliced)
 
 
 def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answered | Broken:
@@ -78,7 +77,7 @@ def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False
         return _other_response(text, is_payload, wrapped)
     try:
         reply = _reply(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return _other_response(text, is_payload, wrapped)
     answer = _answer_in(reply)
     output = reply.databricks_output
@@ -207,7 +206,7 @@ def _note_output(answer: Answered, text: bytes, value: Any) -> None:
         try:
             sliced = _sliced(text).databricks_output
             trace = sliced.trace if sliced else _NONE
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        except ValueError:
             trace = Raw(jsontext.encode(output["trace"]))
         answer.trace = _trace_text(trace)
     if answer.trace is not None:

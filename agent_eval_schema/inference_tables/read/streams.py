@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.text import jsontext
@@ -42,8 +41,8 @@ class _Event(Struct, gc=False):
     response: _Holder | None = None
 
 
-_event = msgspec.json.Decoder(_Event).decode
-_items = msgspec.json.Decoder(list[Raw]).decode
+_event = jsontext.decoder(_Event)
+_items = jsontext.decoder(list[Raw])
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -85,7 +84,7 @@ def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
 def _is_value(text: bytes) -> bool:
     try:
         jsontext.decode(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return text.strip() == b"[DONE]"
     return True
 
@@ -102,7 +101,7 @@ def _of_lines(text: bytes) -> Stream | None:
 def _of_array(text: bytes) -> Stream | None:
     try:
         items = _items(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return None
     lines = [bytes(item) for item in items]
     values = [jsontext.parse(line) for line in lines]
@@ -169,26 +168,23 @@ def _join(lines: list[bytes], done: bool) -> Stream:
         _take(joined, event)
         if b'"databricks_output"' in line:
             joined.trace = _trace_in(line, event) or joined.trace
-    return Stream(joined.value(), len(lines), joined.trace, joined.error or broken or _without_end(joined, done))
+    partial = joined.error or broken or None
+    # Chat completions end with a finish_reason, Responses with a finished item or response; agents just stop.
+    if partial is None and not (done or joined.ended or joined.kind == "agent"):
+        partial = "the stream has no end" if joined.kind else "the stream holds no piece of an answer"
+    return Stream(joined.value(), len(lines), joined.trace, partial)
 
 
 def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
     """The text of the trace in a piece; rewritten if the rest of the piece is unusual."""
     try:
         found = _event(line)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         outputs = [h.get("databricks_output") for h in (event, event.get("response")) if isinstance(h, dict)]
         traces = [o["trace"] for o in outputs if isinstance(o, dict) and o.get("trace") is not None]
         return Raw(jsontext.encode(traces[0])) if traces else None
     homes = (found.databricks_output, found.response.databricks_output if found.response else None)
     return next((h.trace for h in homes if h is not None and h.trace not in (_NONE, Raw(b"null"))), None)
-
-
-def _without_end(joined: _Joined, done: bool) -> str | None:
-    """Chat completions end with a finish_reason, Responses with a finished item or response; agents just stop."""
-    if done or joined.ended or joined.kind == "agent":
-        return None
-    return "the stream has no end" if joined.kind else "the stream holds no piece of an answer"
 
 
 def _take(joined: _Joined, event: dict[str, Any]) -> None:

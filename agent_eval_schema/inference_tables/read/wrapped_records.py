@@ -17,14 +17,11 @@ def records_of(wrapper: str, value: Any) -> list[Any] | Broken:
     if wrapper == "dataframe_split":
         return _split_records(value)
     if isinstance(value, list):
-        return [value] if _is_chat(value) else value
+        is_chat = bool(value) and all([isinstance(m, dict) and "role" in m for m in value])
+        return [value] if is_chat else value
     if wrapper == "dataframe_records":
         return Broken("malformed", f"request.{wrapper}: expected a list of records, got {describe(value)}")
     return _column_records(wrapper, value) if isinstance(value, dict) else [value]
-
-
-def _is_chat(items: list[Any]) -> bool:
-    return bool(items) and all([isinstance(m, dict) and "role" in m for m in items])
 
 
 def _split_records(value: Any) -> list[Any] | Broken:

@@ -158,44 +158,44 @@ def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
 async def _over_mcp(request: Mapping[str, Any], endpoint: str, courier: Courier, scope: Any) -> dict[str, Any]:
     evaluation, mask = arguments_of(request)
     with anyio.CancelScope() as inner:
-        handed = _Handed(courier, inner.cancel)
-        answered = await _call({"evaluation": evaluation, "updateMask": mask}, endpoint, courier, handed, scope)
-    if handed.failure or isinstance(answered, str):
-        raise EvalSetError(handed.failure or answered)
-    text = "\n".join(part["text"] for part in answered.get("content") or () if part.get("type") == "text")
-    if answered.get("isError"):
+        transport = _CourierTransport(courier, inner.cancel)
+        result = await _call({"evaluation": evaluation, "updateMask": mask}, endpoint, courier, transport, scope)
+    if transport.failure or isinstance(result, str):
+        raise EvalSetError(transport.failure or result)
+    text = "\n".join(part["text"] for part in result.get("content") or () if part.get("type") == "text")
+    if result.get("isError"):
         words = words_of(text)
         raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {advice(words, FIX_FIELDS)}")
-    structured = answered.get("structuredContent")
+    structured = result.get("structuredContent")
     return structured if isinstance(structured, dict) else _evaluation(text, courier)
 
 
 async def _call(
-    arguments: dict[str, Any], endpoint: str, courier: Courier, handed: _Handed, scope: Any
+    arguments: dict[str, Any], endpoint: str, courier: Courier, transport: _CourierTransport, scope: Any
 ) -> dict[str, Any] | str:
     """The tool's result, or the message of a failure that the protocol reports.
 
     `call_tool` of the SDK is not used: after the call it requests the tool's schema from the server, and treats an
     answer that does not fit it as a failure, although the update has been made.
     """
-    answered: dict[str, Any] | str = ""
+    result: dict[str, Any] | str = ""
     call: Any = types.CallToolRequest(
         method="tools/call", params=types.CallToolRequestParams(name=TOOL, arguments=arguments)
     )
     information = types.Implementation(name="agent-eval-schema", version=__version__)
     async with (
-        http.AsyncClient(transport=handed) as client,
+        http.AsyncClient(transport=transport) as client,
         streamable_http_client(endpoint, http_client=client) as (read, write, *_),
         ClientSession(read, write, client_info=information) as session,
     ):
         try:
             await session.initialize()
             answer = await session.send_request(call, types.CallToolResult)
-            answered = answer.model_dump(by_alias=True, mode="json")
+            result = answer.model_dump(by_alias=True, mode="json")
         except Exception as error:  # the exception of the SDK for an error of JSON-RPC has another name in each release
-            answered = _protocol_error(error, courier)
+            result = _protocol_error(error, courier)
         scope.deadline = math.inf  # the outcome is known: an error on closing must not change it
-    return answered
+    return result
 
 
 _NOT_PROCESSED = (-32700, -32600, -32601, -32602)
@@ -212,7 +212,7 @@ def _protocol_error(error: Exception, courier: Courier) -> str:
     return f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
 
 
-class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
+class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
     """The requests of the SDK, delivered by the courier. A failure stops the SDK, which would log it, wait or retry."""
 
     def __init__(self, courier: Courier, stop: Callable[[], None]) -> None:
@@ -225,7 +225,9 @@ class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP 
             return http.Response(405)
         body = await request.aread()
         if request.method == "DELETE":
-            return await self._say_goodbye(request)
+            with anyio.move_on_after(GOODBYE), suppress(EvalSetError):  # end the session, if the server has one
+                return await self._send(request, b"", writes=False)
+            return http.Response(405)
         message = json.loads(body)
         try:
             answer = await self._send(request, body, writes=message.get("method") == "tools/call")
@@ -237,12 +239,6 @@ class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP 
             self.failure = str(error)
         self._stop()
         return await anyio.sleep_forever()
-
-    async def _say_goodbye(self, request: Any) -> Any:
-        """End the session, if the server has one."""
-        with anyio.move_on_after(GOODBYE), suppress(EvalSetError):
-            return await self._send(request, b"", writes=False)
-        return http.Response(405)
 
     async def _send(self, request: Any, body: bytes, *, writes: bool) -> Any:
         headers = {k: v for k, v in request.headers.items() if k.startswith(_OF_MCP)}

@@ -16,7 +16,6 @@ httpx2 with mcp 2, httpx with mcp 1.
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt
 from agent_eval_schema.text.visible import visible
 
@@ -72,7 +72,7 @@ ADVICE = {
     "UNAVAILABLE": UNSURE,
     "DEADLINE_EXCEEDED": UNSURE,
 }
-"""What to do, by the first of these names that a failure holds."""
+"""What to do, by the first of these names that a failure contains."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -129,12 +129,13 @@ class Courier:
         self, method: str, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, writes: bool
     ) -> Any:
         """The answer, read whole. Raises EvalSetError for every other outcome."""
-        given = {"content-type": "application/json", **(headers or {})}
-        request = self._client.build_request(method, url, content=body, headers=given)
+        headers = {"content-type": "application/json", **(headers or {})}
+        request = self._client.build_request(method, url, content=body, headers=headers)
         answer = await self._attempt(request, writes)
         if self._again and answer.status_code == 503 and not (writes and answer.content):
             self._again = False
-            await anyio.sleep(_pause(answer.headers.get("retry-after")))
+            wait = answer.headers.get("retry-after") or ""
+            await anyio.sleep(min(float(wait), LONGEST_BACKOFF) if wait.isdecimal() else BACKOFF)
             answer = await self._attempt(request, writes)
         if answer.status_code >= 300:
             raise EvalSetError(self._refusal(answer, _place(request.url)))
@@ -211,14 +212,10 @@ async def _whole(response: Any) -> Any:
 _OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 
 
-def _pause(asked: str | None) -> float:
-    return min(float(asked), LONGEST_BACKOFF) if asked and asked.isdecimal() else BACKOFF
-
-
 def words_of(body: str) -> str:
     """The message of an error: that of Google's or of JSON-RPC's error object with its status, else the text."""
     try:
-        error = json.loads(body)["error"]
+        error = jsontext.decode(body)["error"]
         return f"{error['message']} {error.get('status') or ''}".strip()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return body.strip()

@@ -24,12 +24,12 @@ class DatasetStore(Store):
     def __init__(self, uri: str | None = None) -> None:
         super().__init__(uri, minimum=OLDEST_WITH_DATASETS)
         if self.is_files:
-            message = f"the tracking store {self.shown} is a folder of files, which mlflow keeps no datasets in"
+            message = f"the tracking store {self.shown} is a file store, which does not support MLflow datasets"
             raise EvalSetError(f"{message}: use a database (sqlite:///mlflow.db) or a server")
 
     def find(self, name: str) -> Any:
         """The dataset of that name or ID, or None if there is none of that name."""
-        with self.asked():
+        with self.reporting_errors():
             if _ID.fullmatch(name):
                 return self.client.get_dataset(name)
             found = [d for d in self._search(name) if d.name == name]  # some databases compare without case
@@ -52,7 +52,7 @@ class DatasetStore(Store):
 
     def records_of(self, dataset: Any) -> list[DatasetRecord]:
         """The records of a dataset, in the order in which they were written: those of one merge have the same time."""
-        with self.asked(), self.active():
+        with self.reporting_errors(), self.active():
             records = [_record(r) for r in dataset.records]
         return sorted(records, key=lambda r: (r["created"], _position(r), r["id"]))
 
@@ -61,7 +61,7 @@ class DatasetStore(Store):
         # MLflow (3.17) infers the schema of outputs from the records in their order, and fails at an object that comes
         # after a string: objects go first. The order of the rows is in a tag.
         records = sorted(records, key=lambda record: not isinstance(record.get("outputs"), dict))
-        with self.asked(), _explained(), self.active():
+        with self.reporting_errors(), _explained(), self.active():
             datasets = import_module("mlflow.genai.datasets")
             if found is not None:
                 dataset = datasets.get_dataset(dataset_id=found.dataset_id)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import pandas as pd
@@ -31,6 +32,8 @@ from agent_eval_schema.integrations.mlflow.records import (
 )
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.blocks import Document, Section, Table, Terms
+from agent_eval_schema.render.printable import as_inline
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
@@ -117,17 +120,17 @@ class WrittenDataset(Struct, frozen=True):  # numpydoc ignore=PR01
         )
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.panel import Panel, panel_inline, table
-
         excluded = [(f"{row.row:,}", row.request_id or "", "; ".join(row.reasons)) for row in self.excluded]
         counts = {"Updated records": self.updated, "Rows that share a record": self.collapsed, "Excluded": excluded}
         facts = [("Dataset", str(self.dataset.name)), *((term, f"{len(rows):,}") for term, rows in counts.items())]
         lost = [(name, f"{rows:,}") for name, rows in self.not_kept.items()]
         tables = [
-            table("excluded", "Excluded rows", ["#Row", "request_id", "Why"], excluded),
-            table("lost", "Columns that the dataset does not support", ["Column", "#rows with a value"], lost),
+            Table(["#Row", "request_id", "Why"], excluded, title="Excluded rows", at_once=5),
+            Table(["Column", "#rows with a value"], lost, title="Columns that the dataset does not support"),
         ]
-        return panel_inline(Panel(f"{self.written:,} of {self.rows_in:,} rows written", "", facts, tables))
+        sections = [Section("", table.title, [table]) for table in tables if table.rows]
+        verdict = f"{self.written:,} of {self.rows_in:,} rows written"
+        return as_inline(Document(title=verdict, verdict=verdict, blocks=[Terms(facts), *sections]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -139,6 +142,7 @@ def to_mlflow_dataset(
     experiment: str | list[str] | None = None,
     on_duplicate: OnDuplicate = "raise",
     format: InputFormat = "auto",
+    columns: Mapping[str, str] | None = None,
     tracking_uri: str | None = None,
 ) -> WrittenDataset:
     """Write the valid rows of an evaluation dataset to an MLflow dataset.
@@ -160,6 +164,8 @@ def to_mlflow_dataset(
         row. `"merge"` writes the last row and fills its missing values from the rows before it.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
     tracking_uri : str or None, default None
         The URI of the tracking store. None is the store that MLflow is configured with.
 
@@ -194,9 +200,10 @@ def to_mlflow_dataset(
     """
     require_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
     store = DatasetStore(tracking_uri)
-    report = check_source(open_source(data), format=format, outputs="generated", complete=True, screen=notebook())
+    source = open_source(data, "data", columns)
+    report = check_source(source, format=format, outputs="generated", complete=True, screen=notebook())
     require_rows(report.format)
-    rows, excluded = _sorted_out(report)
+    rows, excluded = _writable_and_excluded(report)
     if not rows:
         raise EvalSetError(f"no row to write: {len(excluded):,} of {report.row_count:,} are excluded")
     ids = store.experiment_ids(experiment) if experiment is not None else None
@@ -275,7 +282,7 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows
-def _sorted_out(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
+def _writable_and_excluded(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
     """The rows that can be written, each with its position, and the others, each with the reasons."""
     errors = errors_by_row(report)
     rows, excluded = [], []
@@ -290,22 +297,22 @@ def _sorted_out(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
 
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:
     """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
-    given = row.get(SOURCE)
-    source = _as_source(jsontext.parse_leniently(given) if isinstance(given, str) else given)
+    cell = row.get(SOURCE)
+    source = _as_source(jsontext.parse_leniently(cell) if isinstance(cell, str) else cell)
     trace = decode_trace(row["trace"]) if row["trace"] is not None else None
     if source is None and isinstance(trace, Trace):
         source = _trace_source(trace, row["session_id"])
-    beside = {n: v for n, v in row.items() if n not in COLUMNS and n != SOURCE}
-    lost = [n for n, v in {"trace": row["trace"], **beside}.items() if v is not None]
-    lost += [SOURCE] if given is not None and source is None else []
+    others = {n: v for n, v in row.items() if n not in COLUMNS and n != SOURCE}
+    lost = [n for n, v in {"trace": row["trace"], **others}.items() if v is not None]
+    lost += [SOURCE] if cell is not None and source is None else []
     return {**{c: row[c] for c in RECORDED}, SOURCE: source, "row": position, "lost": lost}
 
 
-def _as_source(given: Any) -> dict[str, Any] | None:
-    """What mlflow takes for a source, or None."""
-    if not isinstance(given, dict) or not set(given) <= {"source_type", "source_data"}:
+def _as_source(value: Any) -> dict[str, Any] | None:
+    """The value as a source of MLflow, or None if it is none."""
+    if not isinstance(value, dict) or not set(value) <= {"source_type", "source_data"}:
         return None
-    kind, data = str(given.get("source_type")).upper(), given.get("source_data")
+    kind, data = str(value.get("source_type")).upper(), value.get("source_data")
     if kind not in SOURCE_TYPES or not (data is None or isinstance(data, dict)):
         return None
     return {"source_type": kind, "source_data": data or {}}

@@ -25,6 +25,7 @@ from agent_eval_schema.integrations.mlflow.records import (
     read_records,
 )
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text.jsontext import without_null_keys
 from agent_eval_schema.text.visible import visible
 
 OnDuplicate = Literal["raise", "first", "last", "merge"]
@@ -76,7 +77,7 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
         chosen.rows.append(kept)
         chosen.collapsed += [_collapsed(r, kept, kept["row"]) for r in group if r["row"] != kept["row"]]
         if record is not None:
-            chosen.updated.append(Updated(kept["row"], record["id"], _replaced(kept, known[record["id"]])))
+            chosen.updated.append(Updated(kept["row"], record["id"], _differing(kept, known[record["id"]])))
     if on_duplicate == "raise":
         _raise_for(chosen)
     return chosen
@@ -87,14 +88,14 @@ def _merged(group: list[RowWithSource]) -> RowWithSource:
     which a row has one."""
     merged = dict(group[0])
     for row in group[1:]:
-        given = {n: v for n, v in row.items() if v is not None}
+        later = without_null_keys(row)
         for name, other in (_TRUTHS, _TRUTHS[::-1]):
-            if name in given and other not in given:
+            if name in later and other not in later:
                 merged[other] = None
         for name in _KEYED:
-            if name in given and merged[name] is not None:
-                given[name] = {**merged[name], **given[name]}
-        merged.update(given)
+            if name in later and merged[name] is not None:
+                later[name] = {**merged[name], **later[name]}
+        merged.update(later)
     return merged
 
 
@@ -108,14 +109,11 @@ def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Coll
     return Collapsed(row["row"], row["request_id"], into, tuple(lost))
 
 
-def _replaced(row: RowWithSource, stored: RowWithSource) -> tuple[str, ...]:
-    """The columns in which the row differs from the stored one."""
+def _differing(row: RowWithSource, stored: RowWithSource) -> tuple[str, ...]:
+    """The columns in which the row differs from the stored one, after MLflow has merged them."""
     both = [n for n in (*RECORDED, SOURCE) if n != "request" and row[n] is not None and stored[n] is not None]
-    return tuple(n for n in both if not _keeps(_over(stored[n], row[n], n), stored[n], n))
-
-
-def _over(old: Any, new: Any, name: str) -> Any:
-    return {**old, **new} if name in _KEYED else new
+    merged = {n: {**stored[n], **row[n]} if n in _KEYED else row[n] for n in both}
+    return tuple(n for n in both if not _keeps(merged[n], stored[n], n))
 
 
 def _keeps(kept: Any, value: Any, name: str) -> bool:
@@ -126,7 +124,10 @@ def _keeps(kept: Any, value: Any, name: str) -> bool:
 
 
 def _raise_for(chosen: Chosen) -> None:
-    lost = [f"row {_named_row(c.row, c.request_id)} as row {c.into}{_other_columns(c.lost)}" for c in chosen.collapsed]
+    lost = []
+    for c in chosen.collapsed:
+        request_id = "" if c.request_id is None else f" ({visible(c.request_id)[:60]})"
+        lost.append(f"row {c.row}{request_id} as row {c.into}{_other_columns(c.lost)}")
     lost += [
         f"row {u.row} as the stored record {u.record_id}{_other_columns(u.lost)}" for u in chosen.updated if u.lost
     ]
@@ -137,10 +138,6 @@ def _raise_for(chosen: Chosen) -> None:
             f"{shown}. "
             'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
         )
-
-
-def _named_row(row: int, request_id: str | None) -> str:
-    return str(row) if request_id is None else f"{row} ({visible(request_id)[:60]})"
 
 
 def _other_columns(lost: tuple[str, ...]) -> str:

@@ -8,22 +8,27 @@ exception is in the result, with the reason.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Literal
 
 import pandas as pd
 
-from agent_eval_schema.formats.opening import EvalSetLike
+from agent_eval_schema.evaluation.columns import REQUEST_ID
+from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.integrations.mlflow.awaited import awaited
-from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult
 from agent_eval_schema.integrations.mlflow.frames import Inputs
 from agent_eval_schema.integrations.mlflow.precautions import (
     OLD,
     as_the_store_knows,
+    awaited,
     no_row_lost,
     open_run,
     traced,
@@ -32,10 +37,15 @@ from agent_eval_schema.integrations.mlflow.precautions import (
 from agent_eval_schema.integrations.mlflow.prepare import Prepared, prepare
 from agent_eval_schema.integrations.mlflow.records import ID_TAG, ROW_TAG
 from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
-from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID, result_lines, scorer_name, scores_by_row
-from agent_eval_schema.integrations.mlflow.trace_ids import TraceIds
+from agent_eval_schema.integrations.mlflow.scores_by_row import (
+    answers_by_row,
+    result_lines,
+    scorer_name,
+    scores_by_row,
+)
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.plan import Outputs
@@ -50,7 +60,8 @@ def evaluate_eval_set(
     model: str | None = None,
     inputs: Inputs = "auto",
     format: InputFormat = "auto",
-) -> EvaluationResult:
+    columns: Mapping[str, str] | None = None,
+) -> EvalResult:
     """Evaluate an evaluation dataset with `mlflow.genai.evaluate`.
 
     Invalid rows are excluded and reported; a row that lacks the inputs of a scorer is skipped for that scorer.
@@ -71,10 +82,12 @@ def evaluate_eval_set(
         The form of `inputs`, as in `prepare_for_evaluate`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
     -------
-    EvaluationResult
+    EvalResult
         A score, or the reason why it is missing, for each row and scorer.
 
     Raises
@@ -131,15 +144,15 @@ def evaluate_eval_set(
         raise missing("mlflow", "mlflow 3.3", error) from None
     from agent_eval_schema.integrations.mlflow.supported import SupportedScorers, supported_scorers
 
-    named = None if scorers == "supported" else _listed(mlflow, scorers)
+    own = None if scorers == "supported" else _listed(mlflow, scorers)
     if predict_fn is not None and not callable(predict_fn):
         raise EvalSetError(f"predict_fn must be a function, got {describe(predict_fn)}")
     outputs: Outputs = "generated" if predict_fn is not None else "provided"
-    prepared = prepare(data, inputs=inputs, format=format, outputs=outputs)
+    prepared = prepare(open_source(data, "data", columns), inputs=inputs, format=format, outputs=outputs)
     if prepared.reduced:
         warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
-    supported = SupportedScorers((), ()) if named is not None else supported_scorers(prepared.report, model=model)
-    chosen = named or list(supported)
+    supported = SupportedScorers((), ()) if own is not None else supported_scorers(prepared.report, model=model)
+    chosen = own or list(supported)
     if not chosen:
         why = f"; {', '.join(supported.without_judge)} need model=" if supported.without_judge else ""
         raise EvalSetError(f"no scorer can score any row: supported_scorers(data).table lists the missing fields{why}")
@@ -147,7 +160,7 @@ def evaluate_eval_set(
     if predict_fn is not None:
         _require_callable(predict_fn, prepared.frame["inputs"])
     is_old = mlflow.__version__.startswith(OLD)
-    frame = _with_positions(prepared, tell_by_id=is_old)
+    frame = _with_positions(prepared, position_as_id=is_old)
     traces = TraceIds(frame, prepared.request_ids, prepared.positions)
     try:
         with (
@@ -180,29 +193,35 @@ def evaluate_eval_set(
         ran=predict_fn is not None,
         otherwise=otherwise,
     )
-    metrics = {name: float(value) for name, value in result.metrics.items()}
-    made = EvaluationResult(
-        scores, reasons, metrics, run.info.run_id, prepared.report, result, supported.without_judge, tuple(failed)
+    evaluation = MlflowEvaluation(
+        scores,
+        reasons,
+        {name: float(value) for name, value in result.metrics.items()},
+        run.info.run_id,
+        prepared.report,
+        result,
+        supported.without_judge,
+        tuple(failed),
+        answers_by_row(result) if predict_fn is not None else {},
     )
+    found = result_of_evaluation(evaluation)
     client = mlflow.MlflowClient()
-    for name, count in made.scored.items():
+    for name, count in found.scored.items():
         client.log_metric(run.info.run_id, f"{name}/scored", count)
-    return made
+    return found
 
 
 def _listed(mlflow: Any, scorers: Any) -> list[Any]:
     """The scorers in a list. Raises EvalSetError for what is no scorer: mlflow would say so when the run is open."""
     kind = mlflow.genai.scorers.Scorer
     if isinstance(scorers, str | kind) or not isinstance(scorers, Iterable):  # a scorer itself can be iterated too
-        given = (
-            f"the scorer '{visible(scorer_name(scorers))}' alone" if isinstance(scorers, kind) else describe(scorers)
-        )
-        raise EvalSetError(f'scorers must be "supported" or a list of scorers, got {given}')
+        got = f"the scorer '{visible(scorer_name(scorers))}' alone" if isinstance(scorers, kind) else describe(scorers)
+        raise EvalSetError(f'scorers must be "supported" or a list of scorers, got {got}')
     listed = list(scorers)
     for scorer in listed:
         if not isinstance(scorer, kind):
-            made = "an instance of it" if isinstance(scorer, type) else "what mlflow's decorator @scorer makes of it"
-            raise EvalSetError(f"'{visible(scorer_name(scorer))}' is not an MLflow scorer: expected {made}")
+            right = "an instance of it" if isinstance(scorer, type) else "what mlflow's decorator @scorer makes of it"
+            raise EvalSetError(f"'{visible(scorer_name(scorer))}' is not an MLflow scorer: expected {right}")
     return listed
 
 
@@ -223,19 +242,19 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
             raise EvalSetError(f"the scorer '{visible(name)}' needs another name, for its metrics: {why}") from error
 
 
-def _with_positions(prepared: Prepared, *, tell_by_id: bool) -> pd.DataFrame:
+def _with_positions(prepared: Prepared, *, position_as_id: bool) -> pd.DataFrame:
     """The frame with position and request_id of each row in tags, and as its request_id for mlflow (for old releases
     the position)."""
     frame, positions = prepared.frame, prepared.positions
     ids = [prepared.request_ids[row] for row in positions]
-    given: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
+    tags_of_rows: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
     tags = [
         {**own, ROW_TAG: str(row), **({ID_TAG: id} if id else {})}
-        for own, row, id in zip(given, positions, ids, strict=True)
+        for own, row, id in zip(tags_of_rows, positions, ids, strict=True)
     ]
-    columns = {"tags": tags, REQUEST_ID: list(map(str, positions)) if tell_by_id else ids}
-    made = {name: pd.Series(values, dtype="object") for name, values in columns.items()}
-    return frame.reset_index(drop=True).assign(**made)
+    columns = {"tags": tags, REQUEST_ID: list(map(str, positions)) if position_as_id else ids}
+    series = {name: pd.Series(values, dtype="object") for name, values in columns.items()}
+    return frame.reset_index(drop=True).assign(**series)
 
 
 def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
@@ -244,16 +263,16 @@ def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]])
         signature = inspect.signature(app)
     except (TypeError, ValueError):  # of a builtin
         return
-    given = [tuple(row) for row in inputs]
-    if not any(_takes(signature, keys) for keys in dict.fromkeys(given)):
-        taken, there = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, given[0]))
+    keys_of_rows = [tuple(row) for row in inputs]
+    if not any(_accepts(signature, keys) for keys in dict.fromkeys(keys_of_rows)):
+        parameters, keys = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, keys_of_rows[0]))
         raise EvalSetError(
-            f"predict_fn accepts {taken}, but the inputs of the rows are {there}: rename its parameters, or set "
+            f"predict_fn accepts {parameters}, but the inputs of the rows are {keys}: rename its parameters, or set "
             'inputs="messages", "query" or "question"'
         )
 
 
-def _takes(signature: inspect.Signature, keys: Iterable[str]) -> bool:
+def _accepts(signature: inspect.Signature, keys: Iterable[str]) -> bool:
     try:
         signature.bind(**dict.fromkeys(keys))
     except TypeError:
@@ -267,3 +286,73 @@ def _log_report(mlflow: Any, report: Report) -> None:
     counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
     rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
     mlflow.log_metrics({**rows, **counts})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the request_id of each row, on the trace that MLflow makes of it
+REQUEST_TAG = "mlflow.eval.requestId"
+
+
+class TraceIds:
+    """The IDs of the rows of an evaluation, by the identification of their traces in MLflow.
+
+    trace of a row       by     the identification of it when it is complete
+    made of its outputs         the request_id that the row has for mlflow (the tag mlflow.eval.requestId)
+    a copy of its own           the tag with the row's position
+    of a call of the app        the id of the call, noted when it is made: by the arguments of the call
+
+    MLflow has no option for the ID of a trace that it makes itself, and omits it when it copies one (measured, 3.3 to
+    3.17). So it is filled in when a trace is complete, before it is written.
+    """
+
+    def __init__(self, frame: pd.DataFrame, request_ids: Sequence[str | None], positions: Sequence[int]) -> None:
+        """`frame` is what mlflow evaluates: the rows at these positions."""
+        ids = [request_ids[row] for row in positions]
+        self._by_row = {str(row): id for row, id in zip(positions, ids, strict=True) if id is not None}
+        pairs = zip(frame["request_id"], ids, strict=True)
+        self._by_request = {str(key): id for key, id in pairs if id is not None}
+        self._by_inputs: dict[bytes, str] = {}
+        if self._by_row:  # rows with the same request cannot be distinguished when the agent is called
+            keys = list(map(jsontext.encode, frame["inputs"]))
+            times = Counter(keys)
+            alone = ((key, id) for key, id in zip(keys, ids, strict=True) if times[key] == 1)
+            self._by_inputs = {key: id for key, id in alone if id is not None}
+
+    def called(self, app: Callable[..., Any]) -> Callable[..., Any]:
+        """The agent, with a record of the row that each of its traces belongs to."""
+        from mlflow.pyfunc.context import get_prediction_context
+
+        @functools.wraps(app)
+        def call(**inputs: Any) -> Any:
+            context = get_prediction_context()
+            id = self._by_inputs.get(jsontext.encode(inputs))
+            if context is not None and context.request_id is not None and id is not None:
+                self._by_request[context.request_id] = id
+            return app(**inputs)
+
+        return call
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """A block in which traces get the ids of their rows."""
+        from mlflow.tracing.trace_manager import InMemoryTraceManager
+
+        complete = InMemoryTraceManager.pop_trace
+
+        @functools.wraps(complete)
+        def named(*arguments: Any, **options: Any) -> Any:
+            found = complete(*arguments, **options)
+            if found is not None:
+                self._name(found.trace.info)
+            return found
+
+        setattr(InMemoryTraceManager, "pop_trace", named)  # noqa: B010
+        try:
+            yield
+        finally:
+            setattr(InMemoryTraceManager, "pop_trace", complete)  # noqa: B010
+
+    def _name(self, info: Any) -> None:
+        id = self._by_row.get(info.tags.get(ROW_TAG)) or self._by_request.get(info.tags.get(REQUEST_TAG))
+        if id is not None:
+            info.client_request_id = info.tags[ID_TAG] = id

@@ -38,10 +38,10 @@ TRACE_STATE = "__trace__"
 def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     requests = cells_of(columns, "request")
     shape = INPUTS[inputs]
-    made = [shape(r) if messages_of(r) else None for r in requests]
+    shaped = [shape(r) if messages_of(r) else None for r in requests]
     if inputs == "auto":
-        made = [i if isinstance(i, dict) else m for i, m in zip(cells_of(columns, "inputs"), made, strict=True)]
-    frame: Columns = {"inputs": made}
+        shaped = [i if isinstance(i, dict) else s for i, s in zip(cells_of(columns, "inputs"), shaped, strict=True)]
+    frame: Columns = {"inputs": shaped}
     if outputs == "provided":
         pairs = zip(cells_of(columns, "outputs"), cells_of(columns, "response"), strict=True)
         frame["outputs"] = [response if own is None else own for own, response in pairs]
@@ -148,10 +148,10 @@ def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs) -> pd.DataFr
 
 
 def _for_vertex(columns: Columns, outputs: str, _: Inputs) -> pd.DataFrame:
-    made = ("response", "predicted_trajectory") if outputs == "generated" else ()
+    generated = ("response", "predicted_trajectory") if outputs == "generated" else ()
     names = ("response", "expected_response", "reference_trajectory", "predicted_trajectory")
-    given = {n: columns[n] for n in names if n in columns and n not in made}
-    renamed = {"reference" if n == "expected_response" else n: values for n, values in given.items()}
+    found = {n: columns[n] for n in names if n in columns and n not in generated}
+    renamed = {"reference" if n == "expected_response" else n: values for n, values in found.items()}
     return _frame({"prompt": last_texts(columns), **renamed})
 
 

@@ -37,13 +37,12 @@ from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.fill_from_traces import trace_texts
 from agent_eval_schema.validation.normalized_columns import FIELDS
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report
-from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
-from agent_eval_schema.validation.workers import check_on_all_cores
 
 
 class InvalidRowsWarning(UserWarning):
@@ -197,25 +196,20 @@ def prepare(
     require_choice("inputs", inputs, INPUTS)
     plan = make_plan(source, format, outputs, complete=True)
     require_rows(plan.format)
-    form = find_format(plan.format)
-    builder = ReportBuilder(plan.codes, plan.outputs, source, origins=plan.origins)
     beside = evaluator in _HAND_ON_TRACES
-    with_columns = replace(plan, columns=True, beside_traces=beside, figures=figures)
-    kept = []
+    run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
-        for checked in check_on_all_cores(source, with_columns):
-            builder.add(checked)
-            kept.append(_kept(checked))
-        report = Report(source, plan, builder, time.perf_counter() - start)
+        kept = [_kept(checked) for checked in run.batches()]
+        report = Report(run, time.perf_counter() - start)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
             raise EvalSetError(f"no row to evaluate: {_why_none(report, format, outputs)}")
         columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
-        columns["trace"] = _trace_cells(source, form.read, valid, plain)
+        columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)
     frame = FRAMES[evaluator](columns, plan.outputs, inputs)
-    frame.index = report.index[valid]
+    frame.index = run.index[valid]
     ids = [id for batch in kept for id in batch.column("request_id").to_pylist()]
     positions = np.flatnonzero(valid).tolist()
     return Prepared(frame, report, ids, positions, _reduced(columns, positions, evaluator, inputs))

@@ -70,7 +70,9 @@ def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
     for row, record, (read, _) in zip(rows, records, read_records(records), strict=True):
         for column in RECORDED:
             if read[column] != row[column]:
-                record["tags"][TAG_PREFIX + column] = _kept(column, row[column], read[column])
+                value = row[column]
+                kept = {"value": value, "beside": _digest(read[column])} if column in NATURAL else value
+                record["tags"][TAG_PREFIX + column] = jsontext.encode_text(kept)
         if "row" in row:
             record["tags"][ROW_TAG] = str(row["row"])
     return records
@@ -83,11 +85,6 @@ def _natural(row: RowWithSource) -> DatasetRecord:
     record = {"inputs": whole(row, "inputs"), "expectations": expectations, "tags": tags}
     others = {"outputs": whole(row, "outputs"), "source": row.get(SOURCE)}
     return record | {name: part for name, part in others.items() if part is not None}
-
-
-def _kept(column: str, value: Any, read: Any) -> str:
-    kept = {"value": value, "beside": _digest(read)} if column in NATURAL else value
-    return jsontext.encode(kept).decode()
 
 
 def _digest(value: Any) -> str:
@@ -128,8 +125,8 @@ def _cells(record: DatasetRecord) -> dict[str, Any]:
 
 
 def _own_tags(record: DatasetRecord) -> dict[str, Any]:
-    given = {k: v for k, v in (record.get("tags") or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
-    return {k: v if v is None or isinstance(v, str) else jsontext.encode(v).decode() for k, v in given.items()}
+    tags = {k: v for k, v in (record.get("tags") or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
+    return {k: v if v is None or isinstance(v, str) else jsontext.encode_text(v) for k, v in tags.items()}
 
 
 def _complete(row: RowWithSource, record: DatasetRecord) -> None:

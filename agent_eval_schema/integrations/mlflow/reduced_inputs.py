@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.describe import excerpt_names
+from agent_eval_schema.text.describe import excerpt_names, first_names
 
 
 class ReducedInputsWarning(UserWarning):
@@ -34,7 +34,7 @@ class ReducedInputsWarning(UserWarning):
 
 
 def reduction(
-    asked: Sequence[tuple[dict[str, Any], Any, int]],
+    requests: Sequence[tuple[dict[str, Any], Any, int]],
     total: int,
     *,
     form: str,
@@ -44,13 +44,13 @@ def reduction(
 ) -> str:
     """The parts of rows that the form (`inputs="question"`, `evaluator="vertex"`) omits; "" if none.
 
-    `asked` has each request, the inputs that the source has, and the position in the input; `total` counts the rows;
+    `requests` has each request, the inputs that the source has, and the position of the row; `total` counts the rows;
     `instead` are the options that keep a conversation and other arguments."""
     found = []
-    chats = [row for request, _, row in asked if one_question and not _is_one_question(request["messages"])]
+    chats = [row for request, _, row in requests if one_question and not _is_one_question(request["messages"])]
     if chats:
         found.append(f"{form} keeps only the last message of {_rows(chats, total)}: {instead[0]} keeps all of them")
-    others = {} if keeps_arguments else {r: keys for request, own, r in asked if (keys := _arguments(own, request))}
+    others = {} if keeps_arguments else {r: keys for request, own, r in requests if (keys := _arguments(own, request))}
     if others:
         names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
         where = _rows(list(others), total)
@@ -76,5 +76,4 @@ _OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
 
 
 def _rows(rows: list[int], total: int, most: int = 10) -> str:
-    shown = ", ".join(map(str, rows[:most])) + (", …" if len(rows) > most else "")
-    return f"{len(rows):,} of {total:,} rows (at the positions {shown})"
+    return f"{len(rows):,} of {total:,} rows (at the positions {first_names(rows, most)})"

@@ -62,10 +62,10 @@ class ScoredRow:
         return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
 
     def _decoded(self, column: str, home: Any) -> Any:
-        given = _given(home, column)
-        if given is None:
+        original = _value_in(home, column)
+        if original is None:
             return None
-        value, problem = read_value(column, given)
+        value, problem = read_value(column, original)
         if problem:
             self.unread[column] = problem
         return value
@@ -87,7 +87,7 @@ class ScoredRow:
     def expects(self, name: str) -> bool:
         """Whether there is a ground truth of that name with content."""
         homes = (self._expectations, self.derived.expectations if self.derived else None)
-        return any(_says_something(_given(home, name)) for home in homes)
+        return any(_has_content(_value_in(home, name)) for home in homes)
 
     def lacks(self, needs: Iterable[Need]) -> list[str]:
         """The needs of a metric that the row does not meet, in words."""
@@ -128,8 +128,8 @@ _WHOLE: dict[str, Callable[[ScoredRow], Any]] = {
 """The columns that are a whole argument of a scorer, or are read from one."""
 
 HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
-    "request": lambda row: _says_something(row.inputs) or bool(row.derived and row.derived.request),
-    "response": lambda row: _says_something(row.outputs) or bool(row.derived and row.derived.response),
+    "request": lambda row: _has_content(row.inputs) or bool(row.derived and row.derived.request),
+    "response": lambda row: _has_content(row.outputs) or bool(row.derived and row.derived.response),
     "expected_response": lambda row: row.expects("expected_response"),
     "expected_facts": lambda row: row.expects("expected_facts"),
     "guidelines": lambda row: row.expects("guidelines"),
@@ -139,13 +139,13 @@ HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
 """The fields of the catalog that mlflow's own scorers need, and when a row holds one."""
 
 
-def _given(home: Any, column: str) -> Any:
+def _value_in(home: Any, column: str) -> Any:
     """The value of an object for a column; the reference may have the name that MLflow uses."""
     if not isinstance(home, Mapping):
         return None
-    given = home.get(column)
-    if not is_absent(given):
-        return given
+    value = home.get(column)
+    if not is_absent(value):
+        return value
     calls = home.get("expected_tool_calls") if column == "reference_trajectory" else None
     return None if is_absent(calls) else _as_trajectory(calls)
 
@@ -158,7 +158,7 @@ def _as_trajectory(calls: Any) -> Any:
     return as_trajectory(calls)
 
 
-def _says_something(value: Any) -> bool:
+def _has_content(value: Any) -> bool:
     if is_absent(value):
         return False
     if isinstance(value, str):
@@ -166,16 +166,16 @@ def _says_something(value: Any) -> bool:
     return len(value) > 0 if hasattr(value, "__len__") else True
 
 
-def read_value(column: str, given: Any) -> tuple[Any, str]:
+def read_value(column: str, value: Any) -> tuple[Any, str]:
     """A value as a cell of a column would be read: the typed value, or None and why it cannot be read."""
     problems = Notes()
-    cells = read_cells(make_batch({column: encode_cells([given], column, problems)}, {}, 1), column)
+    cells = read_cells(make_batch({column: encode_cells([value], column, problems)}, {}, 1), column)
     assert cells is not None
     log = IssueLog(1)
     decode = decode_column if column in SHAPES else decode_text
-    value = FAILED if problems else decode(column, cells, log)[0]
-    if value is not FAILED:
-        return value, ""
+    typed = FAILED if problems else decode(column, cells, log)[0]
+    if typed is not FAILED:
+        return typed, ""
     return None, problems[0][0].message if problems else "; ".join(note[3] for note in log.notes)
 
 
@@ -191,8 +191,8 @@ def made_by_evaluate(trace: Any) -> bool:
 def _contains(trace: Any, column: str) -> bool:
     """Whether a trace contains a column: that of a run does; one that was made of a row contains what the row had."""
     tags = getattr(getattr(trace, "info", None), "tags", None) or {}
-    made = str(tags.get(MADE, ""))
-    return not made.startswith("of a row") or column in made
+    origin = str(tags.get(MADE, ""))
+    return not origin.startswith("of a row") or column in origin
 
 
 def _trace_text(trace: Any) -> str | bytes:

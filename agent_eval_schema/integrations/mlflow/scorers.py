@@ -21,7 +21,11 @@ import math
 from dataclasses import asdict
 from typing import Any, ClassVar
 
+from mlflow.genai.scorers.base import Scorer, ScorerKind
+from pydantic import PrivateAttr
+
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
+from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
@@ -126,8 +130,8 @@ class RowScorer(Scorer):  # numpydoc ignore=PR01
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """The serialized form that `Scorer.model_validate` reads: the source of a function that calls this class."""
-        given = {"name": self.name, **self.options}
-        arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        options = {"name": self.name, **self.options}
+        arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
         handed = ", ".join(f"{name}={name}" for name in _HANDED)
         written = SerializedScorer(
             name=self.name,
@@ -405,7 +409,7 @@ class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
 
     See Also
     --------
-    agent_eval_schema.TrajectorySingleToolUse : The same metric for EvalTask.
+    agent_eval_schema.ToolUseMetric : The same metric for EvalTask.
 
     Examples
     --------
@@ -649,3 +653,44 @@ class RunFailure(_Defined):  # numpydoc ignore=PR01
 SCORERS: tuple[type[RowScorer], ...] = tuple(_Defined.__subclasses__())
 """The classes of all scorers of this package, in the order in which they are defined: that of the table of
 `supported_scorers`."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# MLflow's own scorers, guarded: they raise an error on rows that they cannot score
+class Guarded(Scorer):
+    """A scorer of MLflow that is only called for rows with all of its inputs; for the others it reports the missing
+    fields.
+
+    It is serialized and registered as the scorer within, so mlflow can load it without this package.
+    """
+
+    _within: Scorer = PrivateAttr()
+    _metric: Metric = PrivateAttr()
+
+    def __init__(self, within: Scorer, metric: Metric) -> None:
+        super().__init__(name=within.name, aggregations=within.aggregations)
+        self._within, self._metric = within, metric
+
+    @property
+    def within(self) -> Scorer:
+        """The scorer of mlflow."""
+        return self._within
+
+    def __call__(  # type: ignore[override]  # mlflow hands over what the signature names
+        self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None
+    ) -> Any:
+        lacking = ScoredRow(inputs, outputs, expectations, trace).lacks(self._metric.needs)
+        if lacking:
+            return skipped(self, f"the row lacks {', and '.join(lacking)}")
+        handed = {"inputs": inputs, "outputs": outputs, "expectations": expectations, "trace": trace}
+        return self._within.run(**handed)  # type: ignore[no-untyped-call]
+
+    @property
+    def kind(self) -> ScorerKind:
+        return self._within.kind
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        return self._within.model_dump(**options)
+
+    def register(self, **options: Any) -> Scorer:
+        return self._within.register(**options)

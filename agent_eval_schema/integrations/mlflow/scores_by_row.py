@@ -14,11 +14,13 @@ from typing import Any
 
 import pandas as pd
 
+from agent_eval_schema.evaluation.columns import REQUEST_ID
 from agent_eval_schema.integrations.mlflow.records import ROW_TAG, errors_by_row
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
+from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.visible import visible
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 
 RUN_OF = "mlflow.assessment.sourceRunId"
 """The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
@@ -28,9 +30,6 @@ def scorer_name(scorer: Any) -> str:
     """The name under which mlflow logs the scores of a scorer, which may be a decorated function."""
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
-
-REQUEST_ID = "request_id"
-"""The column of scores and reasons that is not that of a scorer."""
 
 _Columns = dict[str, list[Any]]
 
@@ -63,7 +62,7 @@ class _ScoresAndReasons:
             value, error, why = feedback.get("value"), feedback.get("error"), assessment.get("rationale")
             if error:
                 why = f"the scorer raised an exception: {error.get('error_message') or error.get('error_code')}"
-            elif not _absent(value):
+            elif not is_absent(value):
                 values.setdefault(name, []).append(value)
             if why:
                 rationales.setdefault(name, []).append(visible(why))
@@ -82,8 +81,8 @@ class _ScoresAndReasons:
         """Both with this index, and the ids of the rows in front, if there are any."""
         known = {REQUEST_ID: ids} if any(id is not None for id in ids) else {}
         scores, reasons = (
-            pd.DataFrame({n: pd.Series(c, dtype="object", index=index) for n, c in {**known, **given}.items()})
-            for given in (self.scores, self.reasons)
+            pd.DataFrame({n: pd.Series(c, dtype="object", index=index) for n, c in {**known, **columns}.items()})
+            for columns in (self.scores, self.reasons)
         )
         return scores, reasons
 
@@ -99,16 +98,11 @@ def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
         return found
     scope = "locations" if "locations" in inspect.signature(mlflow.search_traces).parameters else "experiment_ids"
     traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
-    return [
-        {"tags": t.info.tags, "assessments": _feedback(t.info.assessments), "trace": _without_assessments(t)}
-        for t in traces
-    ]
-
-
-def _without_assessments(trace: Any) -> Any:
-    """The trace so that it can be written."""
-    trace.info.assessments = []
-    return trace
+    lines = []
+    for trace in traces:
+        lines.append({"tags": trace.info.tags, "assessments": _feedback(trace.info.assessments), "trace": trace})
+        trace.info.assessments = []  # so that it can be written
+    return lines
 
 
 def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
@@ -143,43 +137,43 @@ def scores_by_row(
     reasons: dict[int, str] = {}
     found: set[int] = set()
     for line in lines:
-        row, given = _of_a_line(line)
+        row, assessments = _of_a_line(line)
         if row is None:
             continue
         found.add(row)
-        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == run_id]
-        joined.take(row, sorted(ours, key=_place_of_document))
-        if ran and (broken := _broke_down(line.get("trace"))):
-            reasons[row] = broken
+        of_run = [a for a in assessments if (a.get("metadata") or {}).get(RUN_OF) == run_id]
+        joined.take(row, sorted(of_run, key=_place_of_document))
+        if ran and (error := _error_of_agent(line.get("trace"))):
+            reasons[row] = error
     failed = sorted(reasons)
     for row, valid in enumerate(report.valid_mask.tolist()):
         if not valid:
             codes = dict.fromkeys(f"{issue.code} {issue.name}" for issue in errors.get(row, ()))
             reasons[row] = f"the row is invalid: {', '.join(codes) or 'see the report'}"
         elif row not in found:
-            reasons[row] = "mlflow kept no trace of the row, and with it no score"
+            reasons[row] = "MLflow recorded no trace for this row, so it has no score"
         if row in reasons:
             joined.explain(row, reasons[row], anew=True)
         else:
             joined.explain(row, "a session has one score, on its first row", only=of_sessions)
             joined.explain(row, otherwise)
-    return *joined.frames(report.index, ids), failed
+    return *joined.frames(run_of(report).index, ids), failed
 
 
 def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
     """The position of the row that a line of mlflow's result is about, and its assessments."""
     if "assessments" in line:
-        given = line["assessments"] or []
+        found = line["assessments"] or []
         place = (line["tags"] or {}).get(ROW_TAG)
     else:
         text = line.get("trace")
-        given = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
+        found = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
         place = line.get("request_id")
-    assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in given]
+    assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in found]
     return (None if place is None else int(place)), assessments
 
 
-def _broke_down(trace: Any) -> str | None:
+def _error_of_agent(trace: Any) -> str | None:
     """The error in the trace of a call of the agent."""
     derived = ScoredRow(None, None, None, trace).derived
     if derived is None or not derived.failure:
@@ -193,5 +187,14 @@ def _place_of_document(assessment: dict[str, Any]) -> int:
     return int(place) if place.isdecimal() else 0
 
 
-def _absent(value: Any) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
+def answers_by_row(result: Any) -> dict[int, Any]:
+    """What `predict_fn` returned, by row."""
+    lines = getattr(result, "result_df", None)
+    if lines is None or not {"tags", "response"} <= set(lines.columns):
+        return {}
+    found = {}
+    for tags, response in zip(lines["tags"], lines["response"], strict=True):
+        row = (tags or {}).get(ROW_TAG)
+        if row is not None and not is_absent(response):
+            found[int(row)] = response
+    return found

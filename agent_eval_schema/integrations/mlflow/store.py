@@ -52,7 +52,7 @@ class Store:
 
     @cached_property
     def client(self) -> Any:
-        with self.asked():
+        with self.reporting_errors():
             return self.mlflow.MlflowClient(tracking_uri=self.uri)
 
     def require_there(self) -> None:
@@ -72,11 +72,11 @@ class Store:
         if self.uri == self.mlflow.get_tracking_uri():
             return nullcontext()
         utils = import_module("mlflow.tracking._tracking_service.utils")
-        given: AbstractContextManager[Any] = utils._use_tracking_uri(self.uri)
-        return given
+        context: AbstractContextManager[Any] = utils._use_tracking_uri(self.uri)
+        return context
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def reporting_errors(self) -> Iterator[None]:
         """A block that calls the store: its exceptions become one line.
 
         MLflow does not catch the exceptions of its parts: those of SQLAlchemy, of requests, of the operating system.
@@ -100,13 +100,13 @@ class Store:
         """The ids of experiments that are given by name or id; of the active one if none is given. Raises EvalSetError
         if there is no experiment of that name."""
         if experiment is None:
-            with self.asked(), self.active():
+            with self.reporting_errors(), self.active():
                 return [str(import_module("mlflow.tracking.fluent")._get_experiment_id())]
         names = [experiment] if isinstance(experiment, str) else list(experiment)
         return [self._experiment_id(str(name)) for name in names]
 
     def _experiment_id(self, name: str) -> str:
-        with self.asked():
+        with self.reporting_errors():
             found = self.client.get_experiment_by_name(name)
         found = found or self._by_id(name)
         if found is None:
@@ -115,18 +115,18 @@ class Store:
             raise EvalSetError(f"the experiment {name!r} is deleted: restore it in the tracking store {self.shown}")
         return str(found.experiment_id)
 
-    def _by_id(self, given: str) -> Any:
-        if not given.isdecimal():
+    def _by_id(self, experiment: str) -> Any:
+        if not experiment.isdecimal():
             return None
         try:
-            return self.client.get_experiment(given)
+            return self.client.get_experiment(experiment)
         except self.mlflow.exceptions.MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 return None
             raise EvalSetError(without_secrets(self._message(error))) from error
 
     def _meant(self, name: str) -> str:
-        with self.asked():
+        with self.reporting_errors():
             known = [e.name for e in self.client.search_experiments(max_results=100)]
         close = difflib.get_close_matches(name, known, n=1)
         return f": did you mean {close[0]!r}?" if close else ""

@@ -7,19 +7,22 @@ model, a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of
+from agent_eval_schema.render.blocks import Document, Section, Table
+from agent_eval_schema.render.printable import as_inline
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.ces_turns import report_on_rows
-from agent_eval_schema.validation.report import Report, coverage_of
+from agent_eval_schema.validation.report import Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 if TYPE_CHECKING:
@@ -110,18 +113,20 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
         return {line.scorer: line.rows for line in self._lines if line.why_left_out == NEEDS_JUDGE}
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.panel import Panel, panel_inline, table
-
         included_first = sorted(self._lines, key=lambda line: line.why_left_out is not None)
         rows = [(x.scorer, x.system, f"{x.rows:,} / {x.total:,}", x.why_left_out or "included") for x in included_first]
-        lines = table("scorers", "Scorers", ["Scorer", "System", "#rows", "Included, or why not"], rows)
-        return panel_inline(Panel(f"{len(self):,} of {len(self._lines):,} scorers are supported", tables=[lines]))
+        table = Table(["Scorer", "System", "#rows", "Included, or why not"], rows, title="Scorers", at_once=5)
+        verdict = f"{len(self):,} of {len(self._lines):,} scorers are supported"
+        section = Section("scorers", "Scorers", [table])
+        return as_inline(Document(title=verdict, verdict=verdict, blocks=[section]))
 
 
 NEEDS_JUDGE = "needs a judge: name one with model="
 
 
-def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorers:
+def supported_scorers(
+    data: EvalSetLike | Report, *, model: str | None = None, columns: Mapping[str, str] | None = None
+) -> SupportedScorers:
     """Return the MLflow scorers that at least one row supports.
 
     Parameters
@@ -130,6 +135,8 @@ def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorer
         Any input of `validate_eval_set`, or its result.
     model : str or None, default None
         The judge model, such as `"openai:/gpt-4o"`. None excludes scorers that need a judge.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`; not for a report.
 
     Returns
     -------
@@ -164,11 +171,14 @@ def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorer
     """
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS
 
-    report = report_on_rows(data if isinstance(data, Report) else check_source(open_source(data), screen=notebook()))
-    ours = [(Metric(OURS, kind.__name__, kind.needs), kind) for kind in SCORERS]
+    if isinstance(data, Report) and columns is not None:
+        raise EvalSetError("columns: expected data whose columns are named; a report has been made of its columns")
+    report = data if isinstance(data, Report) else check_source(open_source(data, "data", columns), screen=notebook())
+    report = report_on_rows(report)
+    own = [(Metric(OURS, kind.__name__, kind.needs), kind) for kind in SCORERS]
     builtin = import_module("mlflow.genai.scorers")
-    theirs = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]
-    found = [_choose(metric, kind, report, model) for metric, kind in [*theirs, *ours]]
+    of_mlflow = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]
+    found = [_choose(metric, kind, report, model) for metric, kind in [*of_mlflow, *own]]
     return SupportedScorers([s for s, _ in found if s is not None], [line for _, line in found])
 
 
@@ -176,7 +186,7 @@ def _choose(
     metric: Metric, kind: type[Scorer] | None, report: Report, model: str | None
 ) -> tuple[Scorer | None, ScorerLine]:
     """The scorer, or None, and its line of the table."""
-    support = coverage_of(report, metric)
+    support = run_of(report).coverage_of(metric)
     scorer, why = None, _reason(metric, kind, support, model)
     if kind is not None and not why:
         scorer, why = _make(metric, kind, report, model)
@@ -198,8 +208,7 @@ def _reason(metric: Metric, kind: type[Scorer] | None, support: Support, model: 
 
 
 def _make(metric: Metric, kind: type[Scorer], report: Report, model: str | None) -> tuple[Scorer | None, str]:
-    from agent_eval_schema.integrations.mlflow.guarded import Guarded
-    from agent_eval_schema.integrations.mlflow.scorers import RowScorer
+    from agent_eval_schema.integrations.mlflow.scorers import Guarded, RowScorer
 
     arguments: dict[str, Any] = {"model": model} if metric.judged else {}
     try:

@@ -108,7 +108,7 @@ class _Search(Struct, frozen=True):
         search = self.store.client.search_traces
         # What mlflow 3.3 calls experiment_ids is deprecated since; a location is the same for an experiment.
         scope = "locations" if "locations" in signature(search).parameters else "experiment_ids"
-        with self.store.asked():
+        with self.store.reporting_errors():
             return search(
                 **{scope: self.experiment_ids},
                 filter_string=self.filter_string,
@@ -135,7 +135,9 @@ def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[
         seen.update(bare)
         if bare:
             whole = _whole(search, size, token, bare)
-            yield [_text(search.store, whole.get(id, trace)) for id, trace in bare.items()]
+            with search.store.reporting_errors():
+                texts = [str(whole.get(id, trace).to_json()) for id, trace in bare.items()]
+            yield texts
         token = found.token
         if not token:
             return
@@ -147,11 +149,6 @@ def _whole(search: _Search, size: int, token: str | None, wanted: Collection[str
     if not found.keys() >= set(wanted):
         found |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
     return found
-
-
-def _text(store: Store, trace: Any) -> str:
-    with store.asked():
-        return str(trace.to_json())
 
 
 def _source(folder: TemporaryFolder) -> Source:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import bounds, is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
@@ -25,6 +26,7 @@ from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CA
 from agent_eval_schema.rules.reading import NOT_UTF8
 from agent_eval_schema.schema import OTHER_KEYS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import STAND_IN
 
 
 class Texts(Struct):
@@ -86,12 +88,19 @@ def trajectory_column(batch: pa.RecordBatch, name: str, tools: Tools, log: Issue
         return _of_structs(batch.column(at), tools)
     array = simplified(batch.column(at))
     if is_text(array.type) and not _is_unreadable(array):
-        return Texts(array.cast(pa.large_string()), is_json_column(batch.schema.field(at)))
+        return Texts(_shallow(array.cast(pa.large_string())), is_json_column(batch.schema.field(at)))
     cells = read_cells(batch, name)
     assert cells is not None
     for row, message in cells.unreadable.items():
         log.add(NOT_UTF8, row, name, message)
-    return Texts(pa.array(cells.texts, pa.large_string()), cells.json)
+    return Texts(_shallow(pa.array(cells.texts, pa.large_string())), cells.json)
+
+
+def _shallow(texts: pa.Array) -> pa.Array:
+    """The texts, with a stand-in for each that is nested too deep."""
+    if not (deep := deep_cells(texts)):
+        return texts
+    return pc.if_else(np.isin(np.arange(len(texts)), deep), pa.scalar(STAND_IN, texts.type), texts)
 
 
 def _is_unreadable(texts: pa.Array) -> bool:
@@ -105,7 +114,7 @@ def _is_unreadable(texts: pa.Array) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # texts
-def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> CallBatch:
+def decoded_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> CallBatch:
     """The trajectories of cells that failed: the rules report the problem; a cell with only warnings has its calls."""
     apart = IssueLog(len(rows))
     values = decode_column(name, Cells(cells.json, cells.texts.take(pa.array(rows)).to_pylist()), apart)

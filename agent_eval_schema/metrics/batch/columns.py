@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.metrics.batch.cells import CallBatch, Texts, Tools, joined, looked_at_again, trajectory_column
+from agent_eval_schema.metrics.batch.cells import CallBatch, Texts, Tools, decoded_again, joined, trajectory_column
 from agent_eval_schema.metrics.batch.numbers import (
     ABSENT,
     GIVEN,
@@ -29,7 +29,7 @@ from agent_eval_schema.metrics.batch.numbers import (
     alike,
     longer,
     matches,
-    settled,
+    renumbered,
 )
 from agent_eval_schema.metrics.batch.texts import of_texts
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
@@ -75,7 +75,7 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False, by_n
         if column is None or not len(rows):
             continue
         at[name][rows] = sum(part.size for part in parts) + np.arange(len(rows))
-        parts.append(looked_at_again(rows, name, column, tools, log) if isinstance(column, Texts) else column)
+        parts.append(decoded_again(rows, name, column, tools, log) if isinstance(column, Texts) else column)
         same[rows] = False
     calls = joined(parts)
     predicted, reference = (_placed(calls, places) for places in at.values())
@@ -85,7 +85,7 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False, by_n
     if by_name:
         predicted.ids = reference.ids = calls.tools[calls.ids]
         return Pair(predicted, reference, same, np.append(np.arange(len(tools)), -1), list(tools))
-    instead = settled(predicted, reference, np.flatnonzero(~same), calls.texts, calls.tools)
+    instead = renumbered(predicted, reference, np.flatnonzero(~same), calls.texts, calls.tools)
     predicted.ids = reference.ids = instead[calls.ids]
     return Pair(predicted, reference, same, calls.tools, list(tools))
 

@@ -106,7 +106,7 @@ def offsets(texts: pa.Array) -> Numbers:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # by value
-def settled(
+def renumbered(
     predicted: Trajectories, reference: Trajectories, rows: Numbers, texts: pa.Array, tools: Numbers
 ) -> Numbers:
     """For each number the one to use in its place, so that equal calls whose texts differ have the same: those for
@@ -202,7 +202,7 @@ decode_input = msgspec.json.Decoder(dict[str, Any] | None, float_hook=_finite).d
 decode_inputs = msgspec.json.Decoder(list[_Call], float_hook=_finite).decode
 """The inputs of calls, likewise."""
 
-BROKEN = (msgspec.MsgspecError, RecursionError, ValueError)
+BROKEN = ValueError
 """What decoding raises for a text that cannot be read."""
 
 

@@ -13,11 +13,13 @@ from typing import Any
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
+from agent_eval_schema.render.block_html import part_of_page
+from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.occurrences import Kind
-from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot, runs
+from agent_eval_schema.render.page import csv_link, drawn, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.report.pictures import together
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
@@ -51,19 +53,18 @@ ROWS_NAMED = 3
 """Rows of a code that are named beside it; if there are more, they are only counted."""
 
 
-def report_page(report: ReportSummary, shown: Shown) -> str:
-    """The report as a standalone HTML page."""
-    return page(_title(report), "report.html", script=True, **page_values(report, shown))
+def report_page(report: ReportSummary, shown: Shown, before: Document | None = None) -> str:
+    """The report as a standalone HTML page; `before` comes first, with its title."""
+    body = drawn("report.html", page=True, **_values(report, shown, 20, report.systems, inline=False))
+    if before is None:
+        return page(_title(report), body, script=True)
+    return page(before.title, part_of_page(before) + body, script=True)
 
 
 def report_inline(report: ReportSummary, shown: Shown) -> str:
     """The report for the output cell of a notebook."""
-    return inline("report.html", **_values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True))
-
-
-def page_values(report: ReportSummary, shown: Shown) -> dict[str, Any]:
-    """What the template report.html draws on a page."""
-    return _values(report, shown, 20, report.systems, inline=False)
+    values = _values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True)
+    return inline(drawn("report.html", page=False, **values))
 
 
 def _title(report: ReportSummary) -> str:

@@ -54,8 +54,6 @@ def parts_of(document: Any) -> Iterator[Part]:
         for group in _list(document.get(key)):
             yield from _of_resource(group)
     if isinstance(document.get("observations"), list):
-        from agent_eval_schema.traces.otel.langfuse import spans_of_download
-
         yield from (Part(trace_id_of(span), span) for span in spans_of_download(document))
     elif isinstance(document.get("data"), list):
         for item in document["data"]:
@@ -141,7 +139,7 @@ class _ResourceIds(Struct, gc=False):
     scopeSpans: list[_ScopeIds] = []
 
 
-_ids = msgspec.json.Decoder(list[_ResourceIds]).decode
+_ids = jsontext.decoder(list[_ResourceIds])
 
 
 def trace_ids(groups: bytes) -> list[str] | None:
@@ -151,7 +149,7 @@ def trace_ids(groups: bytes) -> list[str] | None:
         return [first]
     try:
         found = _ids(groups)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return None
     ids = [span.traceId for group in found for scope in group.scopeSpans for span in scope.spans]
     return None if not all(ids) else list(dict.fromkeys(normal_id(i, 16) for i in ids))
@@ -185,7 +183,7 @@ class _ResourceSpans(Struct, gc=False, omit_defaults=True):
     scopeSpans: list[_ScopeSpans] = []
 
 
-_groups = msgspec.json.Decoder(list[_ResourceSpans]).decode
+_groups = jsontext.decoder(list[_ResourceSpans])
 _span_ids = msgspec.json.Decoder(_Ids).decode
 
 
@@ -199,7 +197,7 @@ def raw_parts(groups: bytes) -> list[Part]:
             for scope in group.scopeSpans
             for span in scope.spans
         ]
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         value = jsontext.parse_leniently(groups.decode("utf-8", "replace"))
         return list(parts_of({"resourceSpans": value}))
 
@@ -262,12 +260,60 @@ def is_document(value: Any) -> bool:
     if isinstance(groups, list):
         return any(isinstance(g, dict) and any(key in g for key in _SCOPES) for g in groups[:1])
     if isinstance(value.get("observations"), list):
-        return "trace" in value or "scores" in value or any(_is_observation(o) for o in value["observations"][:1])
+        return (
+            "trace" in value
+            or "scores" in value
+            or any(isinstance(o, dict) and "parentObservationId" in o for o in value["observations"][:1])
+        )
     if isinstance(value.get("data"), list):
         first = value["data"][:1]
         return any(isinstance(t, dict) and (("traceID" in t and "spans" in t) or is_span(t)) for t in first)
     return is_span(value)
 
 
-def _is_observation(value: Any) -> bool:
-    return isinstance(value, dict) and "parentObservationId" in value
+# ---------------------------------------------------------------------------------------------------------------------
+# Langfuse
+_OF_OBSERVATION = {
+    "input": "langfuse.observation.input",
+    "output": "langfuse.observation.output",
+    "usageDetails": "langfuse.observation.usage_details",
+    "level": "langfuse.observation.level",
+    "statusMessage": "langfuse.observation.status_message",
+}
+_OF_DOWNLOAD = {"input": "langfuse.trace.input", "output": "langfuse.trace.output", "sessionId": "session.id"}
+
+
+def spans_of_download(document: dict[str, Any]) -> Iterator[Any]:
+    """The observations of a trace that was downloaded from Langfuse as spans, with the attributes that its SDK writes:
+    `{"trace": {"id", "input", "output", "sessionId"}, "observations": [...]}` up to Langfuse 3, `{"observations",
+    "scores"}` from 4 on. The values of the trace itself belong to the spans without a parent."""
+    trace = document["trace"] if isinstance(document.get("trace"), dict) else {}
+    of_trace = {name: _read(trace[key]) for key, name in _OF_DOWNLOAD.items() if trace.get(key) is not None}
+    for observation in document["observations"]:
+        if not isinstance(observation, dict):
+            yield observation
+            continue
+        found = {name: observation[key] for key, name in _OF_OBSERVATION.items() if observation.get(key) is not None}
+        kind = observation.get("type")
+        parent = observation.get("parentObservationId")
+        yield {
+            "trace_id": observation.get("traceId") or trace.get("id"),
+            "span_id": observation.get("id"),
+            "parent_id": parent,
+            "name": observation.get("name"),
+            "start_time": observation.get("startTime"),
+            "end_time": observation.get("endTime"),
+            "attributes": {
+                **({} if parent else of_trace),
+                **found,
+                **({"langfuse.observation.type": kind.lower()} if isinstance(kind, str) else {}),
+                **({"session.id": of_trace["session.id"]} if "session.id" in of_trace else {}),
+            },
+        }
+
+
+def _read(value: Any) -> Any:
+    """The input and the output of a trace are JSON text inside of JSON text."""
+    if isinstance(value, str) and value[:1] == '"':
+        return jsontext.parse_leniently(value)
+    return value

@@ -125,16 +125,9 @@ class OtelSpan(Struct, gc=False, kw_only=True):
             return _nanoseconds(self.start + int(self.duration * 1_000))
         return _nanoseconds(given)
 
-    @property
-    def title(self) -> str | None:
-        return self.name or self.operationName
-
-    @property
-    def happened(self) -> Sequence[Event]:
-        return self.events or self.span_events or self.logs or ()
-
-    def told(self) -> Outline:
-        return self.title, self.id, self.parent, self.start, self.end, self.happened
+    def outline(self) -> Outline:
+        name, events = self.name or self.operationName, self.events or self.span_events or self.logs or ()
+        return name, self.id, self.parent, self.start, self.end, events
 
     def pairs(self) -> list[Pair]:
         """The attributes."""
@@ -196,8 +189,7 @@ class PlainSpan(Struct, gc=False):
     def trace(self) -> str:
         return normal_id(self.traceId, 16)
 
-    def told(self) -> Outline:
-        """What is not in the attributes."""
+    def outline(self) -> Outline:
         own, parent, start = self.spanId, self.parentSpanId, self.startTimeUnixNano
         if parent is not None:
             if not parent or parent == "0000000000000000":
@@ -321,7 +313,7 @@ def _read(value: Any) -> OtelSpan | None:
     """The span in an object; None if a part of it does not fit."""
     try:
         return _span(jsontext.encode(value))
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return None
 
 

@@ -15,12 +15,11 @@ from msgspec import Raw, Struct
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
-from agent_eval_schema.rules.reading import TOO_DEEP
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.conventions import MARKS
 from agent_eval_schema.traces.otel.envelopes import parts_of
 from agent_eval_schema.traces.otel.spans import AnySpan, Event, PlainSpan, mended_span, usual_spans
-from agent_eval_schema.traces.otel.translate import Told, attributes_of, pairs_of_mlflow, told_by
+from agent_eval_schema.traces.otel.translate import TranslatedSpan, attributes_of, pairs_of_mlflow, translate
 from agent_eval_schema.traces.otel.values import decoded
 from agent_eval_schema.traces.reading import attributes
 from agent_eval_schema.traces.spans import (
@@ -50,7 +49,7 @@ def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | l
     notes: list[Finding] = []
     try:
         spans = list(usual_spans(text))
-    except (ValueError, RecursionError):
+    except ValueError:
         spans = []
     if not spans:
         value = jsontext.parse_leniently(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
@@ -61,10 +60,7 @@ def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | l
         spans = [span for span in found if span is not None]
         if not spans:
             return [Finding(rules.NOT_A_TRACE, "expected the spans of a trace, got none that can be read")]
-    try:
-        return _trace_of(_of_one_trace(spans, notes), notes, whole)
-    except RecursionError:
-        return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
+    return _trace_of(_of_one_trace(spans, notes), notes, whole)
 
 
 def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
@@ -82,43 +78,43 @@ def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
 
 
 def _trace_of(spans: list[AnySpan], notes: list[Finding], whole: bool) -> Trace:
-    found = [told_by(span, i, notes) for i, span in enumerate(spans)]
-    told = _once([t for t in found if t is not None])
+    found = [translate(span, i, notes) for i, span in enumerate(spans)]
+    translated = _once([t for t in found if t is not None])
     info = Info(trace_id=spans[0].trace or None)
-    trace = Trace(info, [t.span for t in told], notes=notes)
-    if told:
-        _settle(trace, told, whole)
-    has_tools = any([t.kind == "TOOL" for t in told])
-    for entry in told:
+    trace = Trace(info, [t.span for t in translated], notes=notes)
+    if translated:
+        _assemble(trace, translated, whole)
+    has_tools = any([t.kind == "TOOL" for t in translated])
+    for entry in translated:
         if whole or _matters(entry, has_tools):
-            entry.held  # noqa: B018 - reads it
+            entry.attributes  # noqa: B018 - reads it
     return trace
 
 
-def _matters(told: Told, has_tools: bool) -> bool:
+def _matters(translated: TranslatedSpan, has_tools: bool) -> bool:
     """Whether an issue or a figure depends on the contents of a span: those of models hold tokens that are not stated
     otherwise, and calls of tools that have no spans."""
-    if told.kind in _MODELS:
-        return not has_tools or not _COUNTED.issubset(told.found)
-    return told.kind == "RETRIEVER"
+    if translated.kind in _MODELS:
+        return not has_tools or not _COUNTED.issubset(translated.found)
+    return translated.kind == "RETRIEVER"
 
 
 _COUNTED = frozenset(["input_tokens", "output_tokens"])
 
 
-def _order(told: Told) -> tuple[int, str, str]:
-    return told.span.start or 0, told.span.span_id or "", told.span.name or ""
+def _order(translated: TranslatedSpan) -> tuple[int, str, str]:
+    return translated.span.start or 0, translated.span.span_id or "", translated.span.name or ""
 
 
-def _once(told: list[Told]) -> list[Told]:
+def _once(translated: list[TranslatedSpan]) -> list[TranslatedSpan]:
     """The spans in the order of their starts: files are not in order. A span that was sent twice counts once."""
-    ids = {t.span.span_id for t in told}
-    if len(ids) == len(told) and "" not in ids:
-        starts = [t.span.start_time_unix_nano or 0 for t in told]
+    ids = {t.span.span_id for t in translated}
+    if len(ids) == len(translated) and "" not in ids:
+        starts = [t.span.start_time_unix_nano or 0 for t in translated]
         if len(set(starts)) == len(starts) and starts == sorted(starts):
-            return told
-    ordered = sorted(told, key=_order)
-    seen: dict[str, Told] = {}
+            return translated
+    ordered = sorted(translated, key=_order)
+    seen: dict[str, TranslatedSpan] = {}
     for place, entry in enumerate(ordered):
         identity = entry.span.span_id or f"span {place}"
         entry.span.span_id = identity
@@ -128,52 +124,57 @@ def _once(told: list[Told]) -> list[Told]:
     return list(seen.values())
 
 
-def _size(told: Told) -> tuple[int, bytes, bytes]:
+def _size(translated: TranslatedSpan) -> tuple[int, bytes, bytes]:
     """Of two spans with one id, the larger one is the later state of it."""
-    inputs, outputs = bytes(told.held.inputs), bytes(told.held.outputs)
+    inputs, outputs = bytes(translated.attributes.inputs), bytes(translated.attributes.outputs)
     return len(inputs) + len(outputs), inputs, outputs
 
 
-def _settle(trace: Trace, told: Sequence[Told], whole: bool) -> None:
-    """Put all spans below one root, and the request, the response, the state and the session where they are read."""
-    by_id = {t.span.span_id or "": t for t in told}
-    above = {identity: t.span.parent_span_id for identity, t in by_id.items()}
-    asked, answered = _ends(told, above)
-    main = asked or answered
-    way = _way(_id(main or told[0]), above)
-    root = by_id[way[0]].span
-    tops = [identity for identity, parent in above.items() if parent is None or parent not in above]
-    kind = by_id[way[0]].kind
+def _assemble(trace: Trace, translated: Sequence[TranslatedSpan], whole: bool) -> None:
+    """Put all spans below one root; read the request, the response, the state and the session."""
+    by_id = {t.span.span_id or "": t for t in translated}
+    parents = {identity: t.span.parent_span_id for identity, t in by_id.items()}
+    request_span, response_span = _request_and_response_spans(translated, parents)
+    main = request_span or response_span
+    path_down = _path_from_root(_id(main or translated[0]), parents)
+    root = by_id[path_down[0]].span
+    tops = [identity for identity, parent in parents.items() if parent is None or parent not in parents]
+    kind = by_id[path_down[0]].kind
     if kind in _LEAVES and (len(tops) != 1 or (kind not in _MODELS and main is not None)):
         root = _root_above([by_id[identity].span for identity in tops] or [root])
         trace.spans.insert(0, root)
-        above[root.span_id or ""] = None
-    if list(above.values()).count(root.span_id) != len(above) - 1 or root.parent_span_id is not None:
-        for identity, parent in grounded(above, root.span_id or "").items():
+        parents[root.span_id or ""] = None
+    if list(parents.values()).count(root.span_id) != len(parents) - 1 or root.parent_span_id is not None:
+        for identity, parent in grounded(parents, root.span_id or "").items():
             if identity in by_id:
                 by_id[identity].span.parent_span_id = parent
-    _settle_state(trace, root, [by_id[identity].span for identity in way] if main else [])
-    held = by_id[root.span_id or ""].held if root.span_id in by_id else attributes(root)
-    inputs, outputs = held.inputs, held.outputs
-    if asked is not None:
-        inputs, trace.messages = _request(asked, whole)
-    if answered is not None:
-        outputs, trace.answer = _response(answered, whole)
-    root.attributes = Attributes(held.type, inputs, outputs, held.function_name, held.token_usage, held.tool_name)
-    session = next((session for t in told if (session := t.session)), None)
-    usage = _usage_of_agents(told, above)
+    # A trace failed if the agent did, or what called it. A status that was never set means success.
+    callers = [by_id[identity].span for identity in path_down] if main else []
+    failed = next((span for span in (root, *callers) if span.code in FAILED_CODES), None)
+    trace.info.state = "ERROR" if failed is not None else "OK"
+    if failed is not None and failed is not root:
+        root.status = Status("ERROR", failed.status.message if isinstance(failed.status, Status) else None)
+    own = by_id[root.span_id or ""].attributes if root.span_id in by_id else attributes(root)
+    inputs, outputs = own.inputs, own.outputs
+    if request_span is not None:
+        inputs, trace.messages = _request(request_span, whole)
+    if response_span is not None:
+        outputs, trace.answer = _response(response_span, whole)
+    root.attributes = Attributes(own.type, inputs, outputs, own.function_name, own.token_usage, own.tool_name)
+    session = next((session for t in translated if (session := t.session)), None)
+    usage = _usage_of_agents(translated, parents)
     if session is not None or usage is not NOTHING:
         trace.info.trace_metadata = Metadata(usage, NOTHING if session is None else Raw(jsontext.encode(session)))
-    if main is None and any(t.found for t in told) and not any(map(_has_content, told)):
+    if (
+        main is None
+        and any(t.found for t in translated)
+        and not any(t.attributes.inputs is not NOTHING or t.attributes.outputs is not NOTHING for t in translated)
+    ):
         trace.notes.append(Finding(rules.TRACE_WITHOUT_CONTENT, NO_CONTENT, path="resourceSpans"))
 
 
-def _id(told: Told) -> str:
-    return told.span.span_id or ""
-
-
-def _has_content(told: Told) -> bool:
-    return told.held.inputs is not NOTHING or told.held.outputs is not NOTHING
+def _id(translated: TranslatedSpan) -> str:
+    return translated.span.span_id or ""
 
 
 def _root_above(spans: Sequence[Span]) -> Span:
@@ -189,84 +190,77 @@ def _root_above(spans: Sequence[Span]) -> Span:
 NO_CONTENT = "expected the texts of the agent or of a model, got spans without any: capturing them is off by default"
 
 
-def _ends(told: Sequence[Told], above: dict[str, str | None]) -> tuple[Told | None, Told | None]:
+def _request_and_response_spans(
+    translated: Sequence[TranslatedSpan], parents: dict[str, str | None]
+) -> tuple[TranslatedSpan | None, TranslatedSpan | None]:
     """The span with the request and the one with the response: agents before models, outer ones before inner ones."""
-    agents = [t for t in told if t.kind not in _LEAVES and t.found]
-    models = [t for t in told if t.kind in _MODELS]
-    asked = answered = None
+    agents = [t for t in translated if t.kind not in _LEAVES and t.found]
+    models = [t for t in translated if t.kind in _MODELS]
+    request_span = response_span = None
     for group in (agents, models):
-        if asked is None and (found := [t for t in group if t.held.inputs is not NOTHING]):
-            asked = _outermost(found, above)[0]
-        if answered is None and (found := [t for t in group if t.held.outputs is not NOTHING]):
-            answered = _outermost(found, above)[-1]
-    return asked, answered
+        if request_span is None and (found := [t for t in group if t.attributes.inputs is not NOTHING]):
+            request_span = _outermost(found, parents)[0]
+        if response_span is None and (found := [t for t in group if t.attributes.outputs is not NOTHING]):
+            response_span = _outermost(found, parents)[-1]
+    return request_span, response_span
 
 
-def _outermost(told: Sequence[Told], above: dict[str, str | None]) -> Sequence[Told]:
+def _outermost(translated: Sequence[TranslatedSpan], parents: dict[str, str | None]) -> Sequence[TranslatedSpan]:
     """Those that are not below another one; all, if a loop leaves none."""
-    if len(told) == 1:
-        return told
-    ids = {_id(t) for t in told}
-    return [t for t in told if ids.isdisjoint(_way(_id(t), above)[:-1])] or told
+    if len(translated) == 1:
+        return translated
+    ids = {_id(t) for t in translated}
+    return [t for t in translated if ids.isdisjoint(_path_from_root(_id(t), parents)[:-1])] or translated
 
 
-def _way(identity: str, above: dict[str, str | None]) -> list[str]:
+def _path_from_root(identity: str, parents: dict[str, str | None]) -> list[str]:
     """The spans from the root down to a span; a loop, or a missing parent, ends the walk."""
     found = [identity]
     seen = {identity}
-    at = above.get(identity)
-    while at is not None and at in above and at not in seen:
+    at = parents.get(identity)
+    while at is not None and at in parents and at not in seen:
         found.append(at)
         seen.add(at)
-        at = above[at]
+        at = parents[at]
     return found[::-1]
 
 
-def _settle_state(trace: Trace, root: Span, way: list[Span]) -> None:
-    """A trace failed if the agent did, or what called it. A status that was never set means success."""
-    failed = next((span for span in (root, *way) if span.code in FAILED_CODES), None)
-    trace.info.state = "ERROR" if failed is not None else "OK"
-    if failed is not None and failed is not root:
-        message = failed.status.message if isinstance(failed.status, Status) else None
-        root.status = Status("ERROR", message)
-
-
-def _usage_of_agents(told: Sequence[Told], above: dict[str, str | None]) -> Raw:
+def _usage_of_agents(translated: Sequence[TranslatedSpan], parents: dict[str, str | None]) -> Raw:
     """The tokens that agents report, which count where no model reports any."""
-    found = [t for t in told if t.kind not in _LEAVES and t.held.token_usage is not NOTHING]
+    found = [t for t in translated if t.kind not in _LEAVES and t.attributes.token_usage is not NOTHING]
     if len(found) < 2:
-        return found[0].held.token_usage if found else NOTHING
+        return found[0].attributes.token_usage if found else NOTHING
     totals: dict[str, int] = {}
-    for entry in _outermost(found, above):
-        for name, count in decoded(entry.held.token_usage).items():
+    for entry in _outermost(found, parents):
+        for name, count in decoded(entry.attributes.token_usage).items():
             totals[name] = totals.get(name, 0) + count
     return Raw(jsontext.encode(jsontext.encode(totals).decode()))
 
 
-def _request(asked: Told, whole: bool = True) -> tuple[Raw, chat.Messages | None]:
+def _request(request_span: TranslatedSpan, whole: bool = True) -> tuple[Raw, chat.Messages | None]:
     """The input of an agent as it is; messages in OpenAI's form, and of a model only these, not the parameters of the
     call. The messages too, where they were read; the input need not be written then if the trace is not `whole`."""
-    held = asked.held
-    system = _instructions(asked.system) if "system" in asked.found else None
-    said = _said_in_texts(held.inputs)
-    value = said or value_of(held.inputs)
-    if held.type not in _MODELS and system is None and not isinstance(value, list | str):
-        return held.inputs, None
-    messages = said or chat.read_messages(value)
+    own = request_span.attributes
+    system = _instructions(request_span.system) if "system" in request_span.found else None
+    plain = _plain_messages(own.inputs)
+    value = plain or value_of(own.inputs)
+    if own.type not in _MODELS and system is None and not isinstance(value, list | str):
+        return own.inputs, None
+    messages = plain or chat.read_messages(value)
     if messages is None:
-        return held.inputs, None
+        return own.inputs, None
     if system is not None and not any(m.get("role") == "system" for m in messages):
         messages = [{"role": "system", "content": system}, *messages]
-    return Raw(jsontext.encode({"messages": messages})) if whole else held.inputs, messages
+    return Raw(jsontext.encode({"messages": messages})) if whole else own.inputs, messages
 
 
-def _response(answered: Told, whole: bool = True) -> tuple[Raw, str | None]:
+def _response(response_span: TranslatedSpan, whole: bool = True) -> tuple[Raw, str | None]:
     """The output as it is; of a list of messages the text, if the last one has any."""
-    raw = answered.held.outputs
-    said = _said_in_texts(raw)
-    value = said or value_of(raw)
-    if said is not None and len(said) == 1:
-        text, is_known = said[0]["content"], True
+    raw = response_span.attributes.outputs
+    plain = _plain_messages(raw)
+    value = plain or value_of(raw)
+    if plain is not None and len(plain) == 1:
+        text, is_known = plain[0]["content"], True
     else:
         text, is_known = chat.read_answer(value) if isinstance(value, list) else (None, False)
     if text is None or not is_known:
@@ -279,20 +273,20 @@ class _Text(Struct, gc=False, forbid_unknown_fields=True):
     content: str
 
 
-class _Spoken(Struct, gc=False, forbid_unknown_fields=True):
+class _TextMessage(Struct, gc=False, forbid_unknown_fields=True):
     role: Literal["system", "user", "assistant"]
     parts: list[_Text]
     finish_reason: str | None = None
 
 
-_spoken = msgspec.json.Decoder(list[_Spoken]).decode
+_text_messages = msgspec.json.Decoder(list[_TextMessage]).decode
 
 
-def _said_in_texts(raw: Raw) -> chat.Messages | None:
+def _plain_messages(raw: Raw) -> chat.Messages | None:
     """Messages of the GenAI conventions that have texts only, which most have; None of any other."""
     try:
-        found = _spoken(content_text(raw))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+        found = _text_messages(content_text(raw))
+    except ValueError:
         return None
     return [{"role": m.role, "content": "".join([part.content for part in m.parts])} for m in found]
 
@@ -333,52 +327,52 @@ _NO_TYPES = frozenset([None, "UNKNOWN", '"UNKNOWN"'])
 
 def complete(trace: Trace, text: str | bytes | memoryview) -> None:
     """Read attributes of the conventions in the spans that have none of MLflow's own."""
-    held = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
-    if not any(mark in held for mark in MARKS):
+    json = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
+    if not any(mark in json for mark in MARKS):
         return
     try:
-        document = _document(held)
-    except (ValueError, RecursionError):
+        document = _document(json)
+    except ValueError:
         return
-    given = document.data.spans if document.data is not None else document.spans
-    if len(given) != len(trace.spans):
+    spans = document.data.spans if document.data is not None else document.spans
+    if len(spans) != len(trace.spans):
         return
-    pairs = enumerate(zip(trace.spans, given, strict=True))
-    told = sorted([_completed(span, of, i, trace) for i, (span, of) in pairs], key=_order)
-    above = {_id(t): t.span.parent for t in told}
-    asked, answered = _ends(told, above)
-    trace.request = trace.request if asked is None else _request(asked)[0]
-    trace.response = trace.response if answered is None else _response(answered)[0]
+    pairs = enumerate(zip(trace.spans, spans, strict=True))
+    translated = sorted([_completed(span, document, i, trace) for i, (span, document) in pairs], key=_order)
+    parents = {_id(t): t.span.parent for t in translated}
+    request_span, response_span = _request_and_response_spans(translated, parents)
+    trace.request = trace.request if request_span is None else _request(request_span)[0]
+    trace.response = trace.response if response_span is None else _response(response_span)[0]
     metadata = trace.info.trace_metadata or trace.info.request_metadata
-    session = next((t.session for t in told if t.session), None)
+    session = next((t.session for t in translated if t.session), None)
     if session is not None and (metadata is None or metadata.session is NOTHING):
         metadata = metadata or Metadata()
         trace.info.trace_metadata = Metadata(metadata.token_usage, Raw(jsontext.encode(session)), metadata.is_truncated)
 
 
-def _completed(span: Span, given: _Attributed, place: int, trace: Trace) -> Told:
+def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> TranslatedSpan:
     own = attributes(span)
-    if own.type not in _NO_TYPES or not isinstance(given.attributes, dict):
-        return Told(span, own.type, {"kind": []} if own.type not in _NO_TYPES else {})
-    events = _events(given.events)
-    made, found = attributes_of(pairs_of_mlflow(given.attributes), span.name or "", events, place, trace.notes)
-    if made is None:
-        return Told(span, own.type)
-    held = span.attributes = Attributes(
-        made.type if made.type != "UNKNOWN" else own.type,
-        made.inputs if own.inputs is NOTHING else own.inputs,
-        made.outputs if own.outputs is NOTHING else own.outputs,
+    if own.type not in _NO_TYPES or not isinstance(document.attributes, dict):
+        return TranslatedSpan(span, own.type, {"kind": []} if own.type not in _NO_TYPES else {})
+    events = _events(document.events)
+    read, found = attributes_of(pairs_of_mlflow(document.attributes), span.name or "", events, place, trace.notes)
+    if read is None:
+        return TranslatedSpan(span, own.type)
+    completed = span.attributes = Attributes(
+        read.type if read.type != "UNKNOWN" else own.type,
+        read.inputs if own.inputs is NOTHING else own.inputs,
+        read.outputs if own.outputs is NOTHING else own.outputs,
         own.function_name,
-        made.token_usage if own.token_usage is NOTHING else own.token_usage,
-        made.tool_name if own.tool_name is NOTHING else own.tool_name,
+        read.token_usage if own.token_usage is NOTHING else own.token_usage,
+        read.tool_name if own.tool_name is NOTHING else own.tool_name,
     )
-    return Told(span, held.type, found)
+    return TranslatedSpan(span, completed.type, found)
 
 
 def _events(raw: Raw) -> list[Event]:
     try:
         return [] if raw is NOTHING else _read_events(raw)
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
 
 

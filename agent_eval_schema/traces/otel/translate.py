@@ -39,9 +39,9 @@ Leaves = list[tuple[str, Raw]]
 Found = dict[str, list[tuple[Entry, Raw | Leaves]]]
 
 
-class Told(Struct, gc=False):
-    """A span in our form, and what has no place in it: the session, and instructions beside the input. Its inputs and
-    outputs are read when they are asked for: a validation result needs those of few spans."""
+class TranslatedSpan(Struct, gc=False):
+    """A span of a `Trace`, and what has no place in it: the session, and instructions in addition to the input. Its
+    inputs and outputs are read on first use: a validation result needs those of few spans."""
 
     span: Span
     kind: str | None
@@ -50,14 +50,14 @@ class Told(Struct, gc=False):
     is_read: bool = True
 
     @property
-    def held(self) -> Attributes:
+    def attributes(self) -> Attributes:
         """The attributes of the span, with its inputs and outputs."""
-        held = self.span.attributes
-        assert isinstance(held, Attributes)
+        attributes = self.span.attributes
+        assert isinstance(attributes, Attributes)
         if not self.is_read:
             self.is_read = True
-            held = self.span.attributes = _with_contents(held, self.found, self.events)
-        return held
+            attributes = self.span.attributes = _with_contents(attributes, self.found, self.events)
+        return attributes
 
     @property
     def session(self) -> str | None:
@@ -68,9 +68,9 @@ class Told(Struct, gc=False):
         return first_of_field(self.found, "system")
 
 
-def told_by(span: AnySpan, place: int, notes: list[Finding]) -> Told | None:
-    """The span in our form; None for one that only repeats others."""
-    name, identity, parent, start, end, events = span.told()
+def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan | None:
+    """The span as one of a `Trace`; None for one that only repeats others."""
+    name, identity, parent, start, end, events = span.outline()
     pairs = span.pairs()
     if events:
         pairs = [*pairs, *as_pairs(details_in(events))]
@@ -78,7 +78,7 @@ def told_by(span: AnySpan, place: int, notes: list[Finding]) -> Told | None:
     attributes = _attributes_of(found, name or "", place, notes)
     if attributes is None:
         return None
-    told = Span(
+    translated = Span(
         name=name,
         span_id=identity,
         parent_span_id=parent,
@@ -88,7 +88,7 @@ def told_by(span: AnySpan, place: int, notes: list[Finding]) -> Told | None:
         attributes=attributes,
         events=exceptions_in(events) if events else NOTHING,
     )
-    return Told(told, attributes.type, found, events, False)
+    return TranslatedSpan(translated, attributes.type, found, events, False)
 
 
 def attributes_of(
@@ -97,8 +97,8 @@ def attributes_of(
     """The attributes from which something is derived, and all that the conventions know of; none for a span that only
     repeats others."""
     found = _found(pairs)
-    made = _attributes_of(found, name, place, notes)
-    return (None if made is None else _with_contents(made, found, events)), found
+    attributes = _attributes_of(found, name, place, notes)
+    return (None if attributes is None else _with_contents(attributes, found, events)), found
 
 
 def _attributes_of(found: Found, name: str, place: int, notes: list[Finding]) -> Attributes | None:
@@ -119,10 +119,10 @@ def _attributes_of(found: Found, name: str, place: int, notes: list[Finding]) ->
     return Attributes(kind, NOTHING, NOTHING, NOTHING, usage, tool)
 
 
-def _with_contents(held: Attributes, found: Found, events: Sequence[Event]) -> Attributes:
+def _with_contents(attributes: Attributes, found: Found, events: Sequence[Event]) -> Attributes:
     inputs, outputs = first_of_field(found, "inputs"), first_of_field(found, "outputs")
     kind = Attributes
-    if held.type == "RETRIEVER":
+    if attributes.type == "RETRIEVER":
         documents = first_of_field(found, "documents")
         if documents is NOTHING and (documents := first_of_field(found, "documents_by_id")) is not NOTHING:
             kind = AttributesById
@@ -131,7 +131,7 @@ def _with_contents(held: Attributes, found: Found, events: Sequence[Event]) -> A
         given, answered = messages_in(events)
         inputs = _as_raw({"messages": given}) if inputs is NOTHING and given else inputs
         outputs = _as_raw({"messages": answered}) if outputs is NOTHING and answered else outputs
-    return kind(held.type, inputs, outputs, NOTHING, held.token_usage, held.tool_name)
+    return kind(attributes.type, inputs, outputs, NOTHING, attributes.token_usage, attributes.tool_name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -188,7 +188,11 @@ def _found(pairs: Iterable[Pair]) -> Found:
                 else:
                     found[entry.field] = [(entry, raw)]
         elif not entries:
-            _add_nested(found, place, raw)
+            if bytes(memoryview(raw)[:1]) == b"{":  # nested by the backend (Phoenix): {"llm": {"input_messages": …}}
+                nested = flattened(decoded(raw), _NAMES, place)
+                inner = {name: Raw(jsontext.encode(value)) for name, value in nested if name not in _TOPS}
+                for field, values in _found(as_pairs(inner.items())).items():
+                    found.setdefault(field, []).extend(values)
         elif place == "":
             found.setdefault(entries[0].field, []).append((entries[0], raw))
         else:
@@ -197,15 +201,6 @@ def _found(pairs: Iterable[Pair]) -> Found:
         entry = ENTRIES[prefix][0]
         found.setdefault(entry.field, []).append((entry, leaves))
     return found
-
-
-def _add_nested(found: Found, name: str, raw: Raw) -> None:
-    """The attributes of a backend that nests them (Phoenix): {"llm": {"input_messages": [...]}}."""
-    if bytes(memoryview(raw)[:1]) != b"{":
-        return
-    inner = {n: Raw(jsontext.encode(v)) for n, v in flattened(decoded(raw), _NAMES, name) if n not in _TOPS}
-    for field, values in _found(as_pairs(inner.items())).items():
-        found.setdefault(field, []).extend(values)
 
 
 def _kind(found: Found, name: str) -> str:
@@ -244,18 +239,13 @@ def first_of_field(found: Found, field: str) -> Raw:
         else:
             if len(raw) < _SHORT and bytes(raw) in _EMPTY:
                 continue
-            if key.read is None or (key.marks and _is_plain(raw, key.marks)):
+            text = bytes(raw) if key.marks else b""  # a JSON text without the marks of a wrapped one is plain
+            if key.read is None or (text[:2] in _JSON_IN_TEXT and not any([mark in text for mark in key.marks])):
                 return raw
             value = key.read(decoded(raw))
         if value is not None and value not in ("", []):
             return _as_raw(value)
     return NOTHING
-
-
-def _is_plain(raw: Raw, marks: tuple[bytes, ...]) -> bool:
-    """Whether a JSON text has none of the marks of one that is wrapped."""
-    held = bytes(raw)
-    return held[:2] in _JSON_IN_TEXT and not any([mark in held for mark in marks])
 
 
 def _rank(pair: tuple[Entry, Raw | Leaves]) -> int:
@@ -285,7 +275,8 @@ def _usage(found: Found, place: int, notes: list[Finding]) -> Raw:
     if "usage" in found and counts == [None, None, None]:
         usage = decoded(first_of_field(found, "usage"))
         usage = usage if isinstance(usage, dict) else {}
-        counts = [_count_of(usage.get(key)) for key in ("input", "output", "total")]
+        details = [usage.get(key) for key in ("input", "output", "total")]
+        counts = [None if value is None else count_in(Raw(jsontext.encode(value))) for value in details]
     if counts == [None, None, None]:
         return NOTHING
     return Raw(jsontext.encode({n: count for n, count in zip(_COUNTED, counts, strict=True) if count is not None}))
@@ -293,10 +284,6 @@ def _usage(found: Found, place: int, notes: list[Finding]) -> Raw:
 
 _COUNTED = ("input_tokens", "output_tokens", "total_tokens")
 _COUNTS = frozenset([*_COUNTED, "usage"])
-
-
-def _count_of(value: Any) -> int | None:
-    return None if value is None else count_in(Raw(jsontext.encode(value)))
 
 
 def _count(found: Found, field: str, place: int, notes: list[Finding]) -> int | None:
@@ -333,18 +320,14 @@ def _status_of(span: AnySpan, found: Found) -> Status:
             (status, None) if isinstance(span, PlainSpan) else (status or span.status_code, span.status_message)
         )
     if code not in FAILED_CODES and isinstance(span, OtelSpan) and span.tags is not None:
-        code, message = _status_in_tags(span, code, message)
+        tags = {pair.key: pair.value for pair in span.tags}
+        if text_in(tags.get("otel.status_code", NOTHING)) == "ERROR" or tags.get("error") == Raw(b"true"):
+            code, message = "ERROR", text_in(tags.get("otel.status_description", NOTHING))
     if code not in FAILED_CODES and "level" in found and text_of_field(found, "level") == "ERROR":
         code = "ERROR"
     if code in FAILED_CODES and not message:
         message = text_of_field(found, "message")
     return Status(code, message or None)
-
-
-def _status_in_tags(span: OtelSpan, code: str | int | None, message: str | None) -> tuple[str | int | None, str | None]:
-    tags = {pair.key: pair.value for pair in span.tags or ()}
-    is_error = text_in(tags.get("otel.status_code", NOTHING)) == "ERROR" or tags.get("error") == Raw(b"true")
-    return ("ERROR", text_in(tags.get("otel.status_description", NOTHING))) if is_error else (code, message)
 
 
 def pairs_of_mlflow(attributes: dict[str, Raw]) -> Iterator[Pair]:

@@ -45,7 +45,7 @@ def content_of(raw: Raw) -> Raw:
         return raw
     try:
         found = _any_value(raw)
-    except (msgspec.MsgspecError, RecursionError):
+    except msgspec.MsgspecError:
         return raw
     scalars: tuple[Raw, ...] = astuple(found)
     for given in scalars:

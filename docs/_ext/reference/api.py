@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxRole
 
 import agent_eval_schema
 from agent_eval_schema import ces, scorers
-from reference.markdown import Pages, first_sentence
+from reference.markdown import CONTENTS, Pages, code, entry, first_sentence, prose, table, toctree
 
 MODULES = (agent_eval_schema, scorers, ces)
 
@@ -30,10 +30,10 @@ GROUPS = {
     "Compare and convert": "diff_eval_sets Diff convert_eval_set Conversion",
     "Traces": "eval_set_from_traces traces_from_store Source",
     "Evaluate with MLflow": "prepare_for_evaluate supported_scorers SupportedScorers evaluate_eval_set "
-    "EvaluationResult mlflow_metrics to_mlflow_dataset WrittenDataset from_mlflow_dataset",
+    "mlflow_metrics to_mlflow_dataset WrittenDataset from_mlflow_dataset",
     "Inference tables": "eval_set_from_inference_table EvalSetBuild BuildSummary",
-    "Spark": "spark_validate spark_from_inference_table SparkBuild",
-    "Run and score agents": "EvalTask score_trajectories EvalResult ScoreComparison TrajectorySingleToolUse "
+    "Spark": "spark_validate spark_from_inference_table",
+    "Run and score agents": "EvalTask score_trajectories EvalResult ScoreComparison ToolUseMetric "
     "CustomMetric PointwiseMetric",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
     "MissingExtraError FormulaWarning InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning "
@@ -45,12 +45,14 @@ GROUPS = {
 
 
 def pages(_: Path) -> Pages:
-    """The pages below reference/api."""
+    """The pages below reference/api, and their order."""
     grouped = [name for names in GROUPS.values() for name in names.split()]
     if sorted(grouped) != sorted(names_of(agent_eval_schema)):
         raise ValueError(f"GROUPS has not each public name once: {set(grouped) ^ set(names_of(agent_eval_schema))}")
     made = {f"reference/api/{path}.rst": _page(path, value) for path, value in public().items()}
-    made["reference/api/index.rst"] = _index()
+    made["reference/api/pages.inc"] = toctree(
+        f"{name} <agent_eval_schema.{name}>" for name in names_of(agent_eval_schema)
+    )
     for module in (scorers, ces):
         made[f"reference/api/{module.__name__}.rst"] = _module_page(module)
     return made
@@ -85,6 +87,8 @@ def members(value: Any) -> Iterator[str]:
     """The methods and properties of a public class that classes of this package define."""
     if not inspect.isclass(value) or value in vars(scorers).values() or value.__name__ in names_of(scorers):
         return
+    if value is agent_eval_schema.Source:  # it has no public members
+        return
     seen: set[str] = set()
     for base in value.__mro__:
         if base.__module__.startswith("agent_eval_schema"):
@@ -96,21 +100,22 @@ def members(value: Any) -> Iterator[str]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-def _index() -> str:
+def index() -> str:
+    """The tables of the public names."""
     parts = [
-        _title("Python API", "="),
-        "Import the names from ``agent_eval_schema``. They are loaded on first use, so an import is quick, and "
-        "optional packages are imported only by the functions that need them.\n",
+        "# Python API\n",
+        "Import the names from `agent_eval_schema`. They are loaded on first use, so an import is quick, and "
+        "optional packages are imported only by the functions that need them. `help(NAME)` prints the parameters of a "
+        "function, with examples.\n",
     ]
     for title, names in GROUPS.items():
-        entries = []
-        for name in names.split():
-            value = getattr(agent_eval_schema, name)
-            summary = first_sentence(_doc(f"agent_eval_schema.{name}", value))
-            entries.append((f":doc:`{name} <agent_eval_schema.{name}>`", summary))
-        parts += [_title(title, "-"), _list_table(entries)]
-    parts += [_toctree([f"agent_eval_schema.{name}" for name in names_of(agent_eval_schema)])]
-    return "\n".join(parts)
+        rows = []
+        for path in (f"agent_eval_schema.{name}" for name in names.split()):
+            name = path.partition(".")[2]
+            summary = first_sentence(_doc(path, getattr(agent_eval_schema, name))).replace("``", "`")
+            rows.append((entry(path, code(name)), prose(summary)))
+        parts += [f"## {title}\n", table(("Name", "Summary"), rows)]
+    return "\n".join([*parts, CONTENTS])
 
 
 def _module_page(module: ModuleType) -> str:

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_eval_schema.cli import argument_parser
-from reference.markdown import Pages, code, fence, prose, table, toctree
+from reference.markdown import CONTENTS, Pages, code, entry, fence, prose, table, toctree
 
 PROGRAM = "agent-eval-schema"
 
 
 def pages(_: Path) -> Pages:
-    """The pages below reference/cli."""
+    """The pages below reference/cli, and their order."""
     found = dict(commands(argument_parser()))
     made = {f"reference/cli/{page_name(words)}.md": _page(words, parser) for words, parser in found.items()}
-    return {**made, "reference/cli/index.md": _index(found)}
+    contents = toctree(map(page_name, found), "maxdepth: 1")
+    return {**made, "reference/cli/pages.inc": contents}
 
 
 def page_name(words: str) -> str:
@@ -42,9 +43,11 @@ def arguments(parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[argpa
             yield group.title or "", shown
 
 
-def _index(found: dict[str, argparse.ArgumentParser]) -> str:
+def index() -> str:
+    """The table of all commands."""
     rows = [
-        (f"[{code(words)}]({page_name(words)}.md)", prose(parser.description or "")) for words, parser in found.items()
+        (entry(page_name(words), code(words)), prose(parser.description or ""))
+        for words, parser in commands(argument_parser())
     ]
     return "\n".join(
         [
@@ -52,7 +55,7 @@ def _index(found: dict[str, argparse.ArgumentParser]) -> str:
             fence(f"{PROGRAM} COMMAND --help", "text"),
             table(("Command", "Purpose"), rows),
             "[Exit codes and environment variables](../exit-codes-and-environment.md) apply to all commands.\n",
-            toctree([page_name(words) for words in found], "maxdepth: 1"),
+            CONTENTS,
         ]
     )
 

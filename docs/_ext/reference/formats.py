@@ -5,51 +5,31 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 
 from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.conversion.conversion import TargetFormat
 from agent_eval_schema.fix.source import FIXED_FORMATS
 from agent_eval_schema.formats.ces.golden import ACTIONS
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import FORMATS, TABLES, Format
-from agent_eval_schema.rules import pages as vendor
+from agent_eval_schema.formats.registry import FORMATS, Format
 from agent_eval_schema.schema import COLUMNS
-from reference.markdown import Pages, code, codes, json_block, prose, shortened, table, toctree
-
-TARGETS: tuple[str, ...] = get_args(TargetFormat)
-
-VENDOR_PAGES = {
-    "ces-csv": vendor.GOLDEN_CSV,
-    "ces-evaluation": vendor.CES_EVALUATION,
-    "traces": vendor.MLFLOW_TRACES,
-    "otel": vendor.OTEL_GENAI,
-    "search_traces": vendor.MLFLOW_TRACES,
-    "adk": vendor.ADK_EVALUATE,
-    "adk-legacy": vendor.ADK_EVALUATE,
-    "langsmith": "https://docs.smith.langchain.com/evaluation/concepts",
-    "ragas": vendor.RAGAS_DATASET,
-    "deepeval": "https://deepeval.com/docs/evaluation-test-cases",
-    "openai": vendor.OPENAI_EVALS,
-    "vertex": vendor.VERTEX_AGENTS,
-    "mlflow": vendor.MLFLOW_EVALUATE,
-    "databricks": vendor.EVALUATION_SCHEMA,
-    **{table.name: table.page for table in TABLES},
-}
+from reference.markdown import CONTENTS, Pages, code, codes, entry, json_block, prose, shortened, table, toctree
 
 
 def pages(root: Path) -> Pages:
-    """The pages below reference/formats."""
+    """The pages below reference/formats, their order, and the losses of each conversion."""
     samples = samples_of(root / "sample_data")
     made = {f"reference/formats/{form.name}.md": _page(form, samples.get(form.name)) for form in FORMATS}
     lost = losses_of(tuple(samples.items()))
     return {
         **made,
-        "reference/formats/index.md": _index(),
-        "reference/formats/losses.md": _losses(lost, samples),
+        "reference/formats/pages.inc": toctree((form.name for form in FORMATS), "maxdepth: 1"),
+        "reference/generated/losses.inc": _losses(lost, samples),
+        "reference/generated/platforms.inc": _platforms(),
         **{f"reference/generated/losses-{name}.inc": _losses_of_one(name, lost) for name in samples},
     }
 
@@ -67,10 +47,11 @@ def samples_of(folder: Path) -> dict[str, Path]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # one format
-def _index() -> str:
+def index() -> str:
+    """The table of all formats."""
     rows = [
         (
-            f"[{code(form.name)}]({form.name}.md)",
+            entry(form.name, code(form.name)),
             prose(form.summary),
             "yes",
             "yes" if form.name in TARGETS else "no",
@@ -88,14 +69,21 @@ def _index() -> str:
             "*Fix*: `validate --fix` can fix rows of the format.\n",
             "Request logs are read as [inference tables](../production/table-families.md), which are no format of "
             "evaluation rows.\n",
-            toctree([*(form.name for form in FORMATS), "losses"], "maxdepth: 1"),
+            CONTENTS,
         ]
     )
 
 
+def _platforms() -> str:
+    """The formats whose originals are kept, for the page on other platforms to include."""
+    found = sorted((f for f in FORMATS if f.fields and f.keeps_originals), key=lambda form: form.title.lower())
+    rows = [(f.title, f"[{code(f.name)}](../../reference/formats/{f.name}.md)", f.also_read) for f in found]
+    return table(("Platform", "Format", "Also read"), rows)
+
+
 def _page(form: Format, sample: Path | None) -> str:
     parts = [f"# {form.name}\n", f"{prose(form.summary[0].upper() + form.summary[1:])}.\n"]
-    parts += [f"Documented by its owner at <{VENDOR_PAGES[form.name]}>.\n"]
+    parts += [f"Documented by its owner at <{form.page}>.\n"]
     parts += ["## Detection\n", _detection(form), "## Columns\n", _columns(form)]
     if form.name == "ces-csv":
         rows = [(code(name), codes(action.required), codes(action.optional)) for name, action in ACTIONS.items()]
@@ -103,7 +91,7 @@ def _page(form: Format, sample: Path | None) -> str:
     if sample is not None:
         parts += _sample(form, sample)
     written = "lists what each conversion to and from this format loses"
-    parts += ["## Conversion\n", f"The [conversion matrix](losses.md) {written}.\n"]
+    parts += ["## Conversion\n", f"The [conversion matrix](../conversion-matrix.md) {written}.\n"]
     return "\n".join(parts)
 
 
@@ -143,7 +131,7 @@ def _columns(form: Format) -> str:
     for column in COLUMNS:
         place = origins.get(column, column if column in known else None)
         if place is not None:
-            rows.append((f"[{code(column)}](#column-{column})", code(place)))
+            rows.append((f"[{code(column)}](../schema/columns.md#{column})", code(place)))
     mapped = {place.partition(".")[0] for _, place in origins.items()} | set(COLUMNS)
     rest = sorted(form.reads - mapped)
     text = table(("Canonical column", "Column or path in this format"), rows) if rows else _NESTED
@@ -221,11 +209,6 @@ def _losses(lost: Lost, samples: dict[str, Path]) -> str:
         for source in samples
     ]
     parts = [
-        "# Conversion matrix\n",
-        "Computed by converting each sample of `sample_data/` while this site was built. A cell contains the number "
-        "of fields that the conversion loses or changes for some row: **0** is lossless for the sample, *no* is an "
-        "impossible conversion. Each conversion of your own data reports its own losses row by row "
-        "([how](../../how-to/convert/convert-between-formats.md)).\n",
         table(("From \\ to", *TARGETS), rows),
     ]
     for source in samples:

@@ -64,5 +64,11 @@ def _text(docs: Path, name: str) -> str:
         ]
         return "\n\n".join(parts)
     file = docs / f"{name}.md"
-    source = (file if file.exists() else docs / f"{name}.rst").read_text(encoding="utf-8")
+    file = file if file.exists() else docs / f"{name}.rst"
+    source = re.sub(
+        r"^```\{include\} (\S+)\n```$",
+        lambda include: (file.parent / include[1]).read_text(encoding="utf-8"),
+        file.read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
     return re.sub(r"^```\{toctree\}.*?^```\n", "", source, flags=re.DOTALL | re.MULTILINE).strip()

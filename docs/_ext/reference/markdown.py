@@ -85,6 +85,15 @@ def first_sentence(text: str | None) -> str:
     return (text or "").strip().split("\n\n")[0].replace("\n", " ")
 
 
+CONTENTS = "```{include} pages.inc\n```\n"
+"""Where the index of a folder includes the order of its pages, which only a build makes."""
+
+
+def entry(name: str, shown: str) -> str:
+    """The first cell of a row of an index: its anchor, and the link that a build leads to the page `name`."""
+    return f'<a id="{name}"></a>[{shown}](#{name})'
+
+
 def toctree(entries: Iterable[str], *options: str) -> str:
     """A table of contents, which the sidebar shows; an option is `name` or `name: value`."""
     lines = [f":{name}:{value}" for name, _, value in (option.partition(":") for option in ("hidden", *options))]

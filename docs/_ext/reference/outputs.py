@@ -33,13 +33,8 @@ CI_OUTPUTS = (
 
 
 def pages(root: Path) -> Pages:
-    """The page of all outputs."""
-    parts = [
-        "# Output formats\n",
-        "Each command prints text by default. With `--output json` it prints one JSON document on stdout. The key "
-        "`schema_version` changes if a key changes its meaning or is removed; new keys can be added at any time.\n",
-        "The documents below are printed for the sample data; strings and lists are shortened.\n",
-    ]
+    """What follows the introduction of reference/output-formats.md."""
+    parts = []
     for title, page, command in JSON_OUTPUTS:
         document = json.loads(printed(root, command))
         keys = [(code(key), _kind(value)) for key, value in document.items()]
@@ -55,7 +50,7 @@ def pages(root: Path) -> Pages:
         lines = printed(root, command).splitlines()
         shown = "\n".join(line[:160] + (" …" if len(line) > 160 else "") for line in lines[:12])
         parts += [f"## {title}\n", f"{code('agent-eval-schema ' + command)}\n", fence(shown + "\n…", "text")]
-    return {"reference/output-formats.md": "\n".join(parts)}
+    return {"reference/generated/output-formats.inc": "\n".join(parts)}
 
 
 def printed(root: Path, command: str) -> str:

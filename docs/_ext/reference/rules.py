@@ -9,7 +9,7 @@ from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import FAMILIES, RULES, adk, ces, conversion, golden, production
-from reference.markdown import Pages, code, fence, json_lines, prose, table, toctree
+from reference.markdown import CONTENTS, Pages, code, entry, fence, json_lines, prose, table, toctree
 
 _ROWS = tuple(form.name for form in FORMATS if form.is_rows)
 _OF_MODULE = ((golden, ("ces-csv",)), (ces, ("ces-evaluation",)), (adk, ("adk", "adk-legacy")))
@@ -23,25 +23,28 @@ def formats_of(rule: Rule) -> tuple[str, ...]:
 
 
 def pages(_: Path) -> Pages:
-    """The pages below reference/rules."""
+    """The pages below reference/rules, and their order."""
     made = {f"reference/rules/{rule.name}.md": _page(rule) for rule in RULES.values()}
-    return {**made, "reference/rules/index.md": _index()}
+    contents = toctree((rule.name for rule in RULES.values()), "maxdepth: 1")
+    return {**made, "reference/rules/pages.inc": contents}
 
 
-def _index() -> str:
+def index() -> str:
+    """The table of all rules."""
     parts = [
         "# Rules\n",
         "Each issue has a code and a name; `--select`, `--ignore` and `agent-eval-schema explain` accept both, and "
-        "`--select` accepts prefixes such as `AE2`. A code is never reused. "
+        "`--select` accepts prefixes such as `AE2`. `agent-eval-schema explain AE206` prints why a rule exists, with "
+        "examples. A code is never reused. "
         "*Fix*: [`validate --fix`](../../how-to/validate/fix-a-file.md) can fix the issue if exactly one "
         "interpretation is valid.\n",
-        "::::{container} filterable\n",
+        '<div class="filterable">\n',
     ]
     for number, title in FAMILIES.items():
         rows = [
             (
-                f"[{rule.code}]({rule.name}.md)",
-                f"[{code(rule.name)}]({rule.name}.md)",
+                entry(rule.name, rule.code),
+                f"[{code(rule.name)}](#{rule.name})",
                 str(rule.severity),
                 "yes" if rule.code in FIXABLE else "",
                 prose(rule.summary),
@@ -51,7 +54,7 @@ def _index() -> str:
         ]
         heads = ("Code", "Name", "Severity", "Fix", "Summary")
         parts += [f"**{title} (AE{number})**\n", table(heads, rows)]
-    parts += ["::::\n", toctree((rule.name for rule in RULES.values()), "maxdepth: 1")]
+    parts += ["</div>\n", CONTENTS]
     return "\n".join(parts)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from agent_eval_schema.validation.settings import schema
-from reference.markdown import Pages, code, fence, prose, table
+from reference.markdown import code, fence, prose, table
 
 EXAMPLE = """[tool.agent-eval-schema]
 files = ["evals/**/*.jsonl"]
@@ -17,7 +16,7 @@ columns = { "item.ticket_text" = "request" }
 """
 
 
-def pages(_: Path) -> Pages:
+def page() -> str:
     """The page of all settings."""
     found = schema()["$defs"]["Settings"]["properties"]
     rows = [
@@ -40,7 +39,7 @@ def pages(_: Path) -> Pages:
         "`--show-settings`, as in `agent-eval-schema validate --show-settings`, prints the settings of a run. For "
         "completion in an editor, `agent-eval-schema schema settings` prints their JSON Schema.\n",
     ]
-    return {"reference/configuration.md": "\n".join(parts)}
+    return "\n".join(parts)
 
 
 def _choices(about: dict[str, Any]) -> str:

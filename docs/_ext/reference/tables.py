@@ -20,25 +20,18 @@ from agent_eval_schema.traces.derive import DERIVATIONS
 from agent_eval_schema.traces.otel.conventions import CONVENTIONS, FIELDS
 from reference.markdown import Pages, code, codes, prose, table
 
-SCHEMA, METRICS_FOLDER, PRODUCTION = "reference/schema", "reference/metrics", "reference/production"
-
 
 def pages(_: Path) -> Pages:
-    """The pages, the JSON Schemas and the part of the installation page."""
+    """The JSON Schemas, and tables that pages include."""
     return {
-        f"{SCHEMA}/columns.md": _columns(),
-        f"{SCHEMA}/json-schemas.md": _json_schemas(),
-        **{f"{SCHEMA}/{name}.schema.json": json.dumps(json_schema(name), indent=2) + "\n" for name in SCHEMAS},
-        f"{SCHEMA}/traces.md": _derivations(),
-        f"{METRICS_FOLDER}/coverage.md": _metrics(),
-        f"{PRODUCTION}/table-families.md": _families(),
-        f"{PRODUCTION}/exclusion-reasons.md": _reasons(),
+        **{f"reference/schema/{name}.schema.json": json.dumps(json_schema(name), indent=2) + "\n" for name in SCHEMAS},
         "reference/generated/extras.inc": _extras(),
         "reference/generated/otel-conventions.inc": _conventions(),
     }
 
 
-def _columns() -> str:
+def columns() -> str:
+    """The page of the canonical columns."""
     schema = json_schema("canonical")
     required = schema.get("required", []) or schema["$defs"]["EvalRow"].get("required", [])
     parts = [
@@ -50,9 +43,9 @@ def _columns() -> str:
     ]
     for name in COLUMNS:
         origins = [(form.name, form.origins(()).get(name)) for form in FORMATS]
-        other = [f"{code(place)} ([{form}](../formats/{form}.md))" for form, place in origins if place]
+        other = [f"{code(place)} ([{code(form)}](../formats/index.md#{form}))" for form, place in origins if place]
         parts += [
-            f"(column-{name})=\n## {name}\n",
+            f"## {code(name)}\n",
             prose(COLUMN_DESCRIPTIONS[name]) + "\n",
             f"Arrow type: {code(ROW_SCHEMA.field(name).type)}. "
             + ("Required." if name in required else "Optional.")
@@ -65,7 +58,8 @@ def _columns() -> str:
     return "\n".join(parts)
 
 
-def _json_schemas() -> str:
+def json_schemas() -> str:
+    """The table of the JSON Schemas."""
     rows = [
         (code(name), json_schema(name).get("title", ""), f"{{download}}`{name}.schema.json <{name}.schema.json>`")
         for name in SCHEMAS
@@ -82,13 +76,14 @@ def _json_schemas() -> str:
     )
 
 
-def _derivations() -> str:
+def derivations() -> str:
+    """The fields that are derived from traces."""
     rows = [(code(d.field), prose(d.source)) for d in DERIVATIONS]
     return "\n".join(
         [
             "# Fields derived from traces\n",
             "A field that the row's columns lack is derived from its MLflow trace. A value in a column takes "
-            "precedence; a conflict is reported as [AE605](../rules/trace-disagrees.md).\n",
+            "precedence; a conflict is reported as [AE605](../rules/index.md#trace-disagrees).\n",
             table(("Field", "Derived from"), rows),
             "`token_counts` are the columns `input_token_count`, `output_token_count` and `total_token_count`. "
             "`expectations` are `expected_response`, `expected_facts`, `guidelines`, `expected_retrieved_context`, "
@@ -138,12 +133,13 @@ _FIELDS = {
 assert set(_FIELDS) == set(FIELDS)
 
 
-def _metrics() -> str:
+def metrics() -> str:
+    """Which metric needs which fields."""
     parts = [
         "# Metrics and required fields\n",
         "Which metrics a row supports follows from the fields that it has. A row with an error supports no metric. "
         "[Metric coverage](../../concepts/metric-coverage.md) explains how a report uses this table.\n",
-        "::::{container} filterable\n",
+        '<div class="filterable">\n',
     ]
     for system in SYSTEMS:
         rows = [
@@ -154,9 +150,9 @@ def _metrics() -> str:
         parts += [f"**{_SYSTEM_NAMES[system]}** (`--system {system}`)\n", table(("Metric", "Needs", "Value"), rows)]
     computed = [(code(name), codes(d.reads), prose(d.undefined)) for name, d in DEFINITIONS.items()]
     parts += [
-        "::::\n",
+        "</div>\n",
         "## Metrics that this package computes\n",
-        "`EvalTask`, `score_trajectories` and the [scorers](../api/agent_eval_schema.scorers.rst) compute these "
+        "`EvalTask`, `score_trajectories` and the [scorers](../api/index.md#agent_eval_schema.scorers) compute these "
         "without a model. [Trajectories](trajectory.md), [tool calls](tool-calls.md) and "
         "[text and retrieval](text-and-retrieval.md) define them.\n",
         table(("Metric", "Columns", "No score for a complete row if"), computed),
@@ -185,10 +181,11 @@ _SYSTEM_NAMES = {
 }
 
 
-def _families() -> str:
+def families() -> str:
+    """The families of inference tables."""
     parts = [
         "# Inference table families\n",
-        "The family of a table is detected from its columns, in this order; `--family` and `family=` override "
+        "The format of a table is detected from its columns, in this order; `--format` and `format=` override "
         "detection. A table has a family if it has at least one column of each group.\n",
     ]
     for family in TABLE_FAMILIES:
@@ -197,7 +194,7 @@ def _families() -> str:
             (code(target), codes(names), prose(MAPPING_TARGETS[target])) for target, names in family.columns.items()
         ]
         parts += [
-            f"(family-{family.name})=\n## {family.name}\n",
+            f"## {code(family.name)}\n",
             f"{prose(family.summary[0].upper() + family.summary[1:])}.\n",
         ]
         parts += [
@@ -206,7 +203,7 @@ def _families() -> str:
             table(("Target", "Columns (the first that exists)", "Content"), rows),
         ]
     parts += [
-        f"(family-{MAPPED.name})=\n## {MAPPED.name}\n",
+        f"## {code(MAPPED.name)}\n",
         f"{prose(MAPPED.summary[0].upper() + MAPPED.summary[1:])}. Any log can be read if you "
         "[map its columns](../../how-to/production/other-logs.md) to these targets:\n",
         table(("Target", "Content"), [(code(t), prose(text)) for t, text in MAPPING_TARGETS.items()]),
@@ -214,9 +211,10 @@ def _families() -> str:
     return "\n".join(parts)
 
 
-def _reasons() -> str:
+def reasons() -> str:
+    """The reasons to exclude a logged row."""
     rows = [
-        (f"[]{{#reason-{r.name}}}{code(r.name)}", prose(r.sentence), prose(r.remedy), "yes" if r.switchable else "no")
+        (f'<a id="{r.name}"></a>{code(r.name)}', prose(r.sentence), prose(r.remedy), "yes" if r.switchable else "no")
         for r in REASONS
     ]
     return "\n".join(
@@ -226,7 +224,7 @@ def _reasons() -> str:
             "these reasons: the first that applies, in this order. `--excluded PATH` and `build.excluded` return the "
             "excluded rows.\n",
             table(("Reason", "Condition", "Remedy", "Can be kept"), rows),
-            "*Can be kept*: `--keep REASON` and `include=[...]` do not exclude rows for this reason.\n",
+            "*Can be kept*: `--include REASON` and `include=[...]` do not exclude rows for this reason.\n",
         ]
     )
 

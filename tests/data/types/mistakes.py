@@ -24,7 +24,7 @@ prepare_for_evaluate(df, on_invalid="excluded")  # mistake
 convert_eval_set(df, target="ragas")  # mistake
 convert_eval_set(df, "raga")  # mistake
 EvalTask(df, ["trajectory_recal"])  # mistake
-EvalTask(df, [aes.TrajectorySingleToolUse])  # mistake
+EvalTask(df, [aes.ToolUseMetric])  # mistake
 aes.metric_support(df, system="vertx")  # mistake
 report.isues  # mistake
 report.valid_count.upper()  # mistake

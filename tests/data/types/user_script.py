@@ -14,7 +14,7 @@ from agent_eval_schema import (
     EvalTask,
     InvalidEvalSetError,
     Report,
-    TrajectorySingleToolUse,
+    ToolUseMetric,
     ces,
     convert_eval_set,
     diff_eval_sets,
@@ -51,7 +51,7 @@ def agent(prompt: str) -> dict[str, Any]:
 
 def scored(name: aes.MetricName) -> EvalResult:
     length = CustomMetric("length", lambda row: float(len(row["response"])))
-    task = EvalTask(df, [name, "bleu", TrajectorySingleToolUse(tool_name="search"), length])
+    task = EvalTask(df, [name, "bleu", ToolUseMetric(tool_name="search"), length])
     result = task.evaluate(agent, max_workers=2)
     low, high = result.confidence_interval("bleu", confidence_level=0.9)
     print(result.quantile(0.9) + low + high, result.quantile([0.5, 0.9]).max(), result.groupby("kind").shape)
@@ -65,7 +65,7 @@ with warnings.catch_warnings():
 print(frame.columns, aes.metric_support(df, system="auto").sum())
 made = convert_eval_set(rows, "ragas", format="databricks")
 print(made.lossless, made.losses.shape, diff_eval_sets("old.jsonl", df).same)
-build = eval_set_from_inference_table("table", include=["status"], column_map={"request": "body.input"})
+build = eval_set_from_inference_table("table", include=["status"], columns={"body.input": "request"})
 print(build.rows["request_id"].nunique(), build.summary.rows + 1, build.report.ok, build.write("rows.jsonl") + 1)
 try:
     print(ces.read_golden_csv("golden.csv").ok, aes.explain("AE206").upper(), aes.json_schema("databricks")["type"])

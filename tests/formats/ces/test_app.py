@@ -14,6 +14,8 @@ import yaml
 from agent_eval_schema import EvalSetError, ces, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.io.yaml import yaml_rows
+from agent_eval_schema.rules.reading import MAX_DEPTH
+from agent_eval_schema.text.depth import is_too_deep
 
 CALL = {"expectation": {"toolCall": {"tool": "get_order", "args": {"id": 7}}}}
 WRONG_CALL = {"expectation": {"toolCall": {"tool": "get_order", "arguments": {"id": 7}}}}
@@ -212,16 +214,27 @@ def test_a_key_that_stands_twice_is_told(tmp_path: Path) -> None:
     [
         "a: [",
         "? [1]\n: 2",
-        "a: " + "[" * 200 + "]" * 200,
         "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
         + "\n".join(f"b{i}: &b{i} [{', '.join([f'*b{i - 1}' if i else '*a'] * 10)}]" for i in range(9)),
-        "a: &a [*a]",
         "a: \x00",
     ],
 )
 def test_yaml_that_cannot_be_read_is_told(text: str) -> None:
     ((_, problem),) = yaml_rows(text.encode())
     assert problem
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, 100_000])
+@pytest.mark.parametrize("layout", ["{}", "- {}", "--- {}\n--- {}", "[{}]"])
+def test_the_levels_of_yaml_are_counted_before_it_is_read(layout: str, depth: int) -> None:
+    rows = yaml_rows(layout.replace("{}", "{a: " + "[" * depth + "]" * depth + "}").encode())
+    assert {is_too_deep(text, MAX_DEPTH + 1) for text, _ in rows} == {depth > MAX_DEPTH}
+    assert not any(problem for _, problem in rows)
+
+
+def test_an_alias_in_its_own_anchor_is_nested_too_deep() -> None:
+    ((text, _),) = yaml_rows(b"a: &a [*a]")
+    assert is_too_deep(text)
 
 
 def test_yaml_in_another_encoding_is_told() -> None:
@@ -233,6 +246,7 @@ def test_yaml_in_another_encoding_is_told() -> None:
 # the vendor's package
 
 
+@pytest.mark.oracle
 def test_what_the_vendor_s_classes_write_is_valid_and_they_read_what_we_write(tmp_path: Path) -> None:
     types = pytest.importorskip("google.cloud.ces_v1beta.types", reason="google-cloud-ces is not installed")
     theirs = [types.Evaluation.from_json(json.dumps(evaluation(name, CALL, ANSWER))) for name in ("a", "b")]

@@ -328,6 +328,7 @@ def test_numbers_beyond_a_double_are_errors() -> None:
         assert [c for c, _ in texts(text.replace('"a": 1', f'"a": {number}'))] in (["AE140"], ["AE002"])
 
 
+@pytest.mark.oracle
 def test_depth_ends_before_the_vendors_parser_does() -> None:
     def nested(levels: int) -> dict[str, Any]:
         value: Any = 1
@@ -705,6 +706,7 @@ def close(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs)
 
 
+@pytest.mark.oracle
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(messages("Evaluation"), st.booleans())
 def test_what_is_accepted_parses_there_and_says_the_same(value: dict[str, Any], pretty: bool) -> None:
@@ -727,6 +729,7 @@ STRICTER = {
 """What the vendor's parser takes and this package does not, each with an example."""
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("case", STRICTER)
 def test_where_this_package_is_stricter(case: str) -> None:
     text = json.dumps(STRICTER[case]())
@@ -737,6 +740,7 @@ def test_where_this_package_is_stricter(case: str) -> None:
 MUTATIONS: list[Any] = [None, 0, -1, 1.5, "", "x", "1", True, [], {}, [[]], {"x": 1}, 1 << 40, "QUI", "2025"]
 
 
+@pytest.mark.oracle
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(messages("Evaluation"), st.data())
 def test_what_is_accepted_after_any_change_parses_there(value: dict[str, Any], data: st.DataObject) -> None:

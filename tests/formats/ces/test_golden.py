@@ -458,7 +458,8 @@ def test_blank_rows_are_skipped() -> None:
 
 
 def test_a_nul_character_is_told() -> None:
-    assert said(golden(named(), step("INPUT_TEXT", text_content="a\0b"))) == [("AE010", 1, "text_content")]
+    text = HEAD + "Refund,,,\n,1,INPUT_TEXT,a\0b\n"  # the csv module of Python 3.10 cannot write a NUL
+    assert said(ces.read_golden_csv(text)) == [("AE010", 1, "text_content")]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -171,6 +171,8 @@ def test_names_become_display_names_by_a_map_or_stay_and_that_is_said() -> None:
 def test_evaluations_that_cannot_be_told_apart_or_found_are_losses() -> None:
     value = evaluation()
     assert written(value, value)[1] == [("AE806", "displayName")]
+    (loss,) = ces.golden_csv_text([value, value])[1]
+    assert loss.message == "the evaluation is excluded: duplicate display name"
     assert written({"golden": value["golden"]})[1] == [("AE806", "displayName")]
     assert written({"displayName": "a", "golden": {}})[1] == [("AE806", "displayName")]
     assert written({"displayName": "a", "goldenResult": {"turnReplayResults": []}})[1] == [("AE806", None)]
@@ -179,6 +181,8 @@ def test_evaluations_that_cannot_be_told_apart_or_found_are_losses() -> None:
         [{**value, "name": "x"}, again],
         [("AE803", "name")],
     )
+    (loss,) = ces.golden_csv_text([{**value, "name": "x"}, {**again, "name": "x"}])[1]
+    assert loss.message == "the text 'x' is the ID of another evaluation: the cell stays blank"
     only_event = {"displayName": "a", "golden": {"turns": [{"steps": [{"userInput": {"event": {"event": "x"}}}]}]}}
     assert written(only_event) == (
         [],

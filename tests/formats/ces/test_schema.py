@@ -47,6 +47,7 @@ def test_the_table_is_closed() -> None:
                 assert field.type in scalars or field.type.startswith("google."), field
 
 
+@pytest.mark.oracle
 def test_the_table_is_what_the_vendors_descriptors_say() -> None:
     types = pytest.importorskip("google.cloud.ces_v1beta.types")
     for name, message in schema.messages().items():

@@ -19,6 +19,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.masks import check_mask, difference, stated, with_json_names
 from agent_eval_schema.formats.ces.schema import message, messages
 from agent_eval_schema.formats.ces.update import faults_of, import_request, plan_update, rest_request, update_request
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from tests.helpers.mutations import damage, samples
 
 NAME = "projects/p1/locations/us/apps/a1/evaluations/refund"
@@ -332,7 +333,7 @@ def test_what_would_do_harm_is_refused(new: Any, options: dict[str, Any], words:
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("depth", [900, 100_000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH, 900, 100_000])
 def test_what_is_nested_too_deep_is_refused(depth: int) -> None:
     variables = '{"a":' * depth + "1" + "}" * depth
     golden = f'{{"turns": [{{"steps": [{{"userInput": {{"variables": {variables}}}}}]}}]}}'
@@ -431,6 +432,7 @@ def test_an_import_that_cannot_be_one(csv: Any, options: dict[str, Any], words: 
         import_request(csv, **options)
 
 
+@pytest.mark.oracle
 def test_the_outside_oracle_reads_the_requests() -> None:
     """Google's own messages parse what is sent."""
     ces = pytest.importorskip("google.cloud.ces_v1beta")

@@ -20,7 +20,7 @@ from tests.helpers.ces_messages import messages
 from tests.helpers.wild import EXAMPLES, NAMES, OBJECTS, WORDS, files_of, texts_of, write
 
 many = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.property
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Evaluation JSON

@@ -19,9 +19,9 @@ from agent_eval_schema import EvalSetError
 from agent_eval_schema.formats.inference_tables import (
     TABLE_FAMILIES,
     detect_family,
+    fields_of,
     find_family,
     locate,
-    parse_aliases,
 )
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.read.convert import CONVERTED, convert_batch, converted_schema
@@ -174,20 +174,21 @@ def test_families_are_told_apart_by_their_signs() -> None:
 
 def test_an_unknown_table_says_what_to_do() -> None:
     with pytest.raises(
-        EvalSetError, match=r"columns: a, b; name the family or map the columns, for example map request="
+        EvalSetError,
+        match=r"columns: a, b; set the format, or name the columns, for example columns=\{'body.input': 'request'",
     ):
         detect_family(["a", "b"])
-    with pytest.raises(EvalSetError, match="family: expected one of"):
+    with pytest.raises(EvalSetError, match="format: expected one of"):
         find_family("x")
 
 
-@pytest.mark.parametrize("text", ["reqest=a", "request", "=a", "request="])
-def test_a_wrong_mapping_is_refused(text: str) -> None:
-    with pytest.raises(EvalSetError):
-        parse_aliases([text])
+@pytest.mark.parametrize("columns", [{"a": "reqest"}, {"a": ""}, {"a": None}, ["a=request"], "a=request"])
+def test_a_wrong_mapping_is_refused(columns: Any) -> None:
+    with pytest.raises(EvalSetError, match="columns: expected"):
+        fields_of(columns)
 
 
-OTHER_LOGS: dict[str, tuple[dict[str, Any], list[str]]] = {
+OTHER_LOGS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "bedrock": (
         {
             "requestId": "r-1",
@@ -195,10 +196,12 @@ OTHER_LOGS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "input": {"inputBodyJson": {"anthropic_version": "x", "messages": [{"role": "user", "content": QUESTION}]}},
             "output": {"outputBodyJson": {"content": [{"type": "text", "text": ANSWER}]}},
         },
-        [
-            *("request_id=requestId", "time=timestamp"),
-            *("request=input.inputBodyJson", "response=output.outputBodyJson"),
-        ],
+        {
+            "requestId": "request_id",
+            "timestamp": "time",
+            "input.inputBodyJson": "request",
+            "output.outputBodyJson": "response",
+        },
     ),
     "sagemaker": (
         {
@@ -208,10 +211,12 @@ OTHER_LOGS: dict[str, tuple[dict[str, Any], list[str]]] = {
             },
             "eventMetadata": {"eventId": "r-1", "inferenceTime": "2025-11-03T09:01:11.204Z"},
         },
-        [
-            *("request_id=eventMetadata.eventId", "time=eventMetadata.inferenceTime"),
-            *("request=captureData.endpointInput.data", "response=captureData.endpointOutput.data"),
-        ],
+        {
+            "eventMetadata.eventId": "request_id",
+            "eventMetadata.inferenceTime": "time",
+            "captureData.endpointInput.data": "request",
+            "captureData.endpointOutput.data": "response",
+        },
     ),
     "litellm": (
         {
@@ -220,11 +225,11 @@ OTHER_LOGS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "messages": json.dumps([{"role": "user", "content": QUESTION}]),
             "response": json.dumps(ANSWERED),
         },
-        ["request_id=request_id", "time=startTime", "request=messages", "response=response"],
+        {"request_id": "request_id", "startTime": "time", "messages": "request", "response": "response"},
     ),
     "text": (
         {"id": "r-1", "when": MICROS, "a.b": QUESTION, "said": ANSWER},
-        ["request_id=id", "time=when", "request=a.b", "response=said"],
+        {"id": "request_id", "when": "time", "a.b": "request", "said": "response"},
     ),
     "vertex": (
         {
@@ -233,10 +238,12 @@ OTHER_LOGS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "full_request": {"contents": [{"text": QUESTION}]},
             "full_response": {"candidates": [{"text": ANSWER}]},
         },
-        [
-            *("request_id=request_id", "time=logging_time"),
-            *("request=full_request.contents.0.text", "response=full_response.candidates.0.text"),
-        ],
+        {
+            "request_id": "request_id",
+            "logging_time": "time",
+            "full_request.contents.0.text": "request",
+            "full_response.candidates.0.text": "response",
+        },
     ),
 }
 
@@ -244,7 +251,7 @@ OTHER_LOGS: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("name", OTHER_LOGS)
 def test_other_logs_are_readable_with_a_mapping(name: str) -> None:
     row, mapping = OTHER_LOGS[name]
-    (record,) = convert([row], map=parse_aliases(mapping))
+    (record,) = convert([row], fields=fields_of(mapping))
     assert (record["logged_id"], record["time"], record["reason"]) == ("r-1", MOMENT, None)
     assert json.loads(record["request"])["messages"][-1]["content"] == QUESTION
     assert record["response"] == ANSWER
@@ -280,12 +287,12 @@ def test_a_trace_is_put_together_from_an_archived_view() -> None:
         "spans": [span],
         "assessments": [],
     }
-    record = convert_one(row)
+    record = convert_one(row, by_question=True)
     assert (record["request"], record["response"], record["request_id"]) == (None, None, "r-1")
     trace = json.loads(record["trace"])
     assert (trace["info"]["trace_id"], trace["data"]["spans"]) == ("tr-1", [span])
     assert "How many" not in json.dumps(trace["info"])
-    assert record["question_hash"] == convert_one(logged())["question_hash"]
+    assert record["question_hash"] == convert_one(logged(), by_question=True)["question_hash"] is not None
 
 
 def test_the_first_generation_of_request_logs() -> None:
@@ -449,7 +456,7 @@ def test_the_hash_of_a_sample_is_the_same_on_every_machine() -> None:
 
 
 def test_a_plan_can_be_pickled() -> None:
-    plan = BuildPlan("ai_gateway", map=(("request", "a.b"),), kept=frozenset({"status"}), carried=("x",))
+    plan = BuildPlan("ai_gateway", fields=(("request", "a.b"),), kept=frozenset({"status"}), carried=("x",))
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert pickle.loads(pickle.dumps(convert_batch)) is convert_batch
 

@@ -58,9 +58,9 @@ def asked(record: dict[str, Any]) -> Any:
 )
 def test_the_shapes_of_a_request(request_body: Any) -> None:
     text = request_body if isinstance(request_body, str) else json.dumps(request_body)
-    record = convert_one(logged(json.dumps(text) if text == QUESTION else text))
+    record = convert_one(logged(json.dumps(text) if text == QUESTION else text), by_question=True)
     assert (record["reason"], asked(record)) == (None, [USER])
-    assert record["question_hash"] == convert_one(logged())["question_hash"]
+    assert record["question_hash"] == convert_one(logged(), by_question=True)["question_hash"] is not None
 
 
 def test_responses_items_become_messages() -> None:

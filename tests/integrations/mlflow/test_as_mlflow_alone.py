@@ -12,6 +12,7 @@ import inspect
 import json
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,28 +21,20 @@ import pytest
 from agent_eval_schema import evaluate_eval_set
 from agent_eval_schema.integrations.mlflow.precautions import OLD
 from agent_eval_schema.integrations.mlflow.scores_by_row import RUN_OF
+from tests.helpers.mlflow_store import mlflow_store
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
+pytestmark = pytest.mark.xdist_group("mlflow")
 
 Q = {"question": "How many days?"}
 
 
 @pytest.fixture(scope="module")
-def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The real mlflow with a fresh sqlite store."""
+def mlflow(tmp_path_factory: pytest.TempPathFactory, no_runs: Path) -> Iterator[Any]:
+    """The real MLflow with an experiment on a new store."""
     folder = tmp_path_factory.mktemp("mlflow")
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # mlflow's own, of what it imports
-        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-        patch.setenv("DO_NOT_TRACK", "true")
-        patch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")
-        patch.setenv("MLFLOW_GENAI_EVAL_MAX_WORKERS", "2")
-        patch.chdir(folder)
-        found = pytest.importorskip("mlflow", "3.3")
-        found.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-        found.set_experiment("as mlflow alone")
+    # MLflow's default exhausts SQLAlchemy's pool on sqlite
+    with mlflow_store(folder, no_runs, "as mlflow alone", MLFLOW_GENAI_EVAL_MAX_WORKERS="2") as found:
         yield found
-        found.set_tracking_uri(None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -144,7 +137,7 @@ def ours(data: Any, app: Callable[..., Any] | None) -> list[Scores]:
     found = []
     for scores, reasons in zip(result.scores.to_dict("records"), result.reasons.to_dict("records"), strict=True):
         row = {}
-        for name in result.scorers:
+        for name in result.metrics:
             score, reason = scores[name], reasons[name]
             if reason != "the scorer gave no score" and name != "several":  # it scores under other names
                 row[name] = reason if score is None else [score, reason]

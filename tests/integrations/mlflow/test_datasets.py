@@ -520,8 +520,11 @@ def test_by_name_by_id_or_itself(tracking_store: str) -> None:
             "on_duplicate: expected one of raise, first",
         ),
         (lambda: to_mlflow_dataset([{"request": "a"}], "x", experiment="no such"), "has no experiment 'no such'"),
-        (lambda: to_mlflow_dataset([{"request": "a"}], "x", tracking_uri="./runs"), "is a folder of files"),
-        (lambda: from_mlflow_dataset("x", tracking_uri="file:///runs"), "is a folder of files"),
+        (
+            lambda: to_mlflow_dataset([{"request": "a"}], "x", tracking_uri="./runs"),
+            "is a file store, which does not support",
+        ),
+        (lambda: from_mlflow_dataset("x", tracking_uri="file:///runs"), "is a file store, which does not support"),
         (lambda: from_mlflow_dataset("x", tracking_uri="sqlite:////no/such.db"), "tracking store .* not found"),
     ],
 )

@@ -11,7 +11,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,13 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import EvalSetError, evaluate_eval_set, profile_eval_set, scorers, supported_scorers
-from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult
+from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.scores_blocks import ROWS_IN_TEXT, scores_document
 from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX
 from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
-from agent_eval_schema.render.scores import SHOWN, scores_text
+from agent_eval_schema.render.printable import as_text
 from tests.conftest import DATA, SAMPLES, Row
+from tests.helpers.mlflow_store import mlflow_store, without_its_warnings
 from tests.integrations.mlflow.test_prepare import BREAKS, broken
 
 GOLDEN = DATA / "golden" / "scores.txt"
@@ -32,30 +33,11 @@ ROWS: list[Row] = [{"request": q, "response": a} for q, a in (("a", "x"), ("b", 
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The real mlflow with a fresh sqlite store; its first use makes the tables, which takes seconds."""
+def store(tmp_path_factory: pytest.TempPathFactory, no_runs: Path) -> Iterator[Any]:
+    """The real MLflow with an experiment on a new store."""
     folder = tmp_path_factory.mktemp("mlflow")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    patch.setenv("DO_NOT_TRACK", "true")
-    patch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")  # else a trace may be read before it is written
-    patch.chdir(folder)  # where mlflow puts artifacts
-    with without_its_warnings():
-        found = pytest.importorskip("mlflow", "3.3")
-        found.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-        found.set_experiment("evaluate")
-    yield found
-    found.set_tracking_uri(None)
-    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)  # which mlflow sets, and processes that are started inherit
-    patch.undo()
-
-
-@contextmanager
-def without_its_warnings() -> Iterator[None]:
-    """mlflow's own warnings (of deprecations in what it imports) are not ours to mend."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    with mlflow_store(folder, no_runs, "evaluate") as found:
+        yield found
 
 
 @pytest.fixture
@@ -70,7 +52,7 @@ def mlflow(store: Any) -> Iterator[Any]:
     store.set_experiment("evaluate")  # also for tests that use the store without this fixture
 
 
-def evaluated(data: Any, *arguments: Any, **options: Any) -> EvaluationResult:
+def evaluated(data: Any, *arguments: Any, **options: Any) -> EvalResult:
     with without_its_warnings():
         return evaluate_eval_set(data, *arguments, **options)
 
@@ -109,11 +91,11 @@ def test_every_row_has_a_score_or_a_reason_in_order() -> None:
     assert reasons[3].startswith("the row is invalid: AE")
     assert reasons[4].startswith("the row is invalid: AE")
     assert list(found.scores.index) == list(range(6))
-    assert found.table.columns.tolist() == ["length/value", "length/reason"]
-    assert repr(found) == "<EvaluationResult: 6 rows, 1 scorers, 4 scores>"
+    assert found.metrics_table.columns.tolist() == ["request", "response", "length/score", "length/reason"]
+    assert repr(found) == "<EvalResult: 6 rows, 1 metrics: 4 of 6 rows scored>"
 
 
-def ids_of_traces(mlflow: Any, found: EvaluationResult) -> dict[str, tuple[str | None, str | None]]:
+def ids_of_traces(mlflow: Any, found: EvalResult) -> dict[str, tuple[str | None, str | None]]:
     """client_request_id and the tag of each trace, by what was asked."""
     traces = mlflow.search_traces(run_id=found.run_id, return_type="list")
     given = {t.info.trace_id: json.dumps(t.data.spans[0].inputs) for t in traces}
@@ -127,9 +109,9 @@ def test_the_id_of_a_row_is_beside_its_scores_and_on_its_trace(mlflow: Any) -> N
     frame = pd.DataFrame([{**row, "request_id": id} for row, id in zip(ROWS, ids, strict=True)], index=list("xyz"))
     static, ran = evaluated(frame, [made(length)]), evaluated(frame, [made(length)], ok)
     for found in (static, ran):
-        assert found.scores["request_id"].tolist() == found.table["request_id"].tolist() == ids
+        assert found.scores["request_id"].tolist() == found.metrics_table["request_id"].tolist() == ids
         assert found.scores.index.tolist() == found.reasons.index.tolist() == ["x", "y", "z"]
-        assert found.table.columns.tolist() == ["request_id", "length/value", "length/reason"]
+        assert found.reasons["request_id"].tolist() == ids
         assert [line.split()[:2] for line in str(found).splitlines()[1:4:2]] == [["x", "first"], ["z", "third"]]
         asked = [json.dumps({"messages": [{"role": "user", "content": row["request"]}]}) for row in ROWS]
         assert ids_of_traces(mlflow, found) == {q: (id, id) for q, id in zip(asked, ids, strict=True)}
@@ -221,8 +203,8 @@ def test_a_skipped_row_says_what_it_lacks(mlflow: Any) -> None:
     found = evaluated(rows)
     assert found.scores["document_recall"].tolist() == [None, 1.0]
     assert "the row lacks expected_retrieved_context" in found.reasons.at[0, "document_recall"]
-    assert found.metrics["document_recall/mean"] == 1.0
-    assert {type(v) for v in found.metrics.values()} == {float}
+    assert found.summary_metrics["document_recall/mean"] == 1.0
+    assert {type(v) for name, v in found.summary_metrics.items() if name != "row_count"} == {float}
 
 
 @pytest.mark.usefixtures("mlflow")
@@ -287,7 +269,7 @@ def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:
     with without_its_warnings():
         found = evaluate_eval_set(rows, predict_fn=app, inputs="question")
     assert found.scores["failure"].tolist() == [0, 1, 0]
-    assert found.metrics["failure/mean"] == pytest.approx(1 / 3)
+    assert found.summary_metrics["failure/mean"] == pytest.approx(1 / 3)
     assert found.headline.startswith("1 of 3 calls failed (row r-b); ")
     assert " 3 rows scored" in found.headline
     page = found.to_html()
@@ -404,7 +386,7 @@ def test_what_the_run_holds(mlflow: Any) -> None:
     assert run.data.metrics["eval_set/rows"] == 4
     assert run.data.metrics["eval_set/invalid_rows"] == 1
     assert run.data.metrics["eval_set/errors"] == found.report.count("error") >= 1
-    assert run.data.metrics["length/mean"] == found.metrics["length/mean"] == 2
+    assert run.data.metrics["length/mean"] == found.summary_metrics["length/mean"] == 2
     assert len(run.inputs.dataset_inputs) == 1
     assert run.info.status == "FINISHED"
     report = json.loads(mlflow.artifacts.load_text(f"{run.info.artifact_uri}/eval_set/report.json"))
@@ -710,7 +692,7 @@ def test_no_word_of_a_heading_is_broken_in_a_narrow_table() -> None:
     names = ["pii_detection", "document_precision", "input_token_count", "output_token_count", "latency_seconds"]
     frame = pd.DataFrame({n: pd.Series([1.0], dtype="object") for n in names})
     for width in (60, 80, 120):
-        words = scores_text(frame, frame, width).split()
+        words = as_text(scores_document(frame, frame), width=width).split()
         assert not {"pii_", "detection", "precision", "output_", "latency_", "seconds"} - {
             part for word in words for part in (word, *re.findall(r"[^_]*_+|[^_]+", word))
         }
@@ -762,15 +744,15 @@ def frames(rows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_a_reason_has_a_letter_and_is_shown_safely() -> None:
-    lines = scores_text(*frames(28), width=80).splitlines()
+    lines = as_text(scores_document(*frames(28)), width=80).splitlines()
     assert [line.strip() for line in lines[:2]] == ["a_long_name_", "row   of_a_scorer"]
     assert lines[2].split() == ["0", "(a)"]
     assert lines[29].split() == ["27", "(ab)"]
-    assert lines[-1] == "(ab)  why\\x1b 27"
+    assert "(ab)  why\\x1b 27" in lines
 
 
 def test_a_long_table_is_cut_short_and_says_so() -> None:
-    text = scores_text(*frames(SHOWN + 3), width=80)
+    text = as_text(scores_document(*frames(ROWS_IN_TEXT + 3)), width=80)
     assert "… and 3 more rows\n" in text
 
 

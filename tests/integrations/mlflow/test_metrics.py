@@ -9,7 +9,8 @@ import pytest
 
 from agent_eval_schema import ReducedInputsWarning, mlflow_metrics, prepare_for_evaluate
 from tests.conftest import SAMPLES, Row
-from tests.integrations.mlflow.test_evaluate import mlflow, store, without_its_warnings
+from tests.helpers.mlflow_store import without_its_warnings
+from tests.integrations.mlflow.test_evaluate import mlflow, store
 
 __all__ = ["mlflow", "store"]  # the fixtures
 

@@ -301,14 +301,14 @@ def test_the_report_is_that_of_the_check() -> None:
     """Figures of traces too, which a frame for mlflow does without."""
     data = [{"trace": path.read_text(encoding="utf-8")} for path in TRACES] + [{"request": " ", "response": "x"}]
     expected = validate_eval_set(data)
-    shown = {name: vars(d) for name, d in expected.distributions.items()}
+    shown = {name: vars(d) for name, d in expected.summary.distributions.items()}
     traced = {"latency_seconds", "total_token_count", "tool_calls"}
     assert set(shown) == {*traced, "request_length", "response_length"}
     with pytest.raises(InvalidEvalSetError) as raised:
         prepare_for_evaluate(data, on_invalid="raise")
     for report in (prepare(data).report, raised.value.report):
         assert report.counts == expected.counts
-        assert {n: vars(d) for n, d in report.distributions.items()} == shown
+        assert {n: vars(d) for n, d in report.summary.distributions.items()} == shown
         assert report.metric_support.equals(expected.metric_support)
     with pytest.warns(InvalidRowsWarning):
         assert prepare_for_evaluate(data).index.tolist() == np.flatnonzero(expected.valid_mask).tolist()
@@ -645,7 +645,7 @@ def test_a_tag_that_mlflow_cuts_is_told() -> None:
     from mlflow.utils.validation import MAX_TRACE_TAG_VAL_LENGTH as LONGEST
 
     report = prepare([{**ROW, "tags": {"a": "x" * LONGEST}}, {**ROW, "tags": {"a": "x" * (LONGEST + 1)}}]).report
-    (issue,) = report.examples["AE112"]
+    (issue,) = report.summary.examples["AE112"]
     assert (issue.row, issue.path, issue.message) == (1, "tags.a", "expected at most 8,000 characters, got 8,001")
 
 

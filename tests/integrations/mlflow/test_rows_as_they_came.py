@@ -56,7 +56,6 @@ def test_an_evaluator_gets_the_objects_that_were_given() -> None:
     assert given(prepare_for_evaluate(normalize_eval_set(ROWS))) == ROWS
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("tracking_store")
 @pytest.mark.skipif(not NEW_ENOUGH, reason="datasets need mlflow 3.5")
 def test_a_dataset_keeps_them_and_its_rows_can_call_the_agent() -> None:

@@ -6,9 +6,8 @@ import json
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
@@ -23,6 +22,7 @@ from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.schema import Document, ToolCall
 from tests.conftest import SAMPLES
+from tests.helpers.mlflow_store import mlflow_store, without_its_warnings
 
 Row = dict[str, Any]
 Scores = dict[str, tuple[Any, str | None]]
@@ -214,29 +214,12 @@ except EvalSetError as error:
 
 
 @pytest.fixture(scope="module")
-def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The real mlflow with an experiment on a fresh sqlite store."""
+def mlflow(tmp_path_factory: pytest.TempPathFactory, no_runs: Path) -> Iterator[Any]:
+    """The real MLflow with an experiment on a new store."""
     folder = tmp_path_factory.mktemp("mlflow")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    patch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")  # else a trace may be read before it is written
-    patch.setenv("MLFLOW_GENAI_EVAL_MAX_WORKERS", "4")  # the default exhausts SQLAlchemy's pool on sqlite
-    patch.chdir(folder)  # where mlflow puts artifacts
-    with without_its_warnings():
-        found = pytest.importorskip("mlflow", "3.3")
-        found.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-        found.set_experiment("scorers")
-    yield found
-    found.set_tracking_uri(None)
-    patch.undo()
-
-
-@contextmanager
-def without_its_warnings() -> Iterator[None]:
-    """mlflow's own warnings (of deprecations in what it imports) are not ours to mend."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    # MLflow's default exhausts SQLAlchemy's pool on sqlite
+    with mlflow_store(folder, no_runs, "scorers", MLFLOW_GENAI_EVAL_MAX_WORKERS="4") as found:
+        yield found
 
 
 def version(mlflow: Any) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import supported_scorers
-from agent_eval_schema.integrations.mlflow.evaluate import EvaluationResult
+from agent_eval_schema.evaluation.result import EvalResult
 from tests.conftest import Row
-from tests.integrations.mlflow.test_evaluate import evaluated, new, store, without_its_warnings
+from tests.helpers.mlflow_store import without_its_warnings
+from tests.integrations.mlflow.test_evaluate import evaluated, new, store
 
 __all__ = ["store"]  # the fixture
 
@@ -111,7 +112,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert others == []
 
 
-def judged(rows: list[Row], *names: str) -> EvaluationResult:
+def judged(rows: list[Row], *names: str) -> EvalResult:
     """Evaluated by the judges of these names."""
     with without_its_warnings():
         scorers = [s for s in supported_scorers(rows, model=MODEL) if s.name in names]
@@ -175,7 +176,10 @@ def test_a_no_is_a_score(judge: Judge) -> None:
     judge.answer = lambda prompt: verdict("no" if "Three hours" in prompt else "yes", "Let's see")
     found = judged(ROWS, "correctness")
     assert found.scores["correctness"].tolist() == [None, "no", "yes", None, None]
-    assert found.metrics == {"correctness/mean": 0.5}
+    assert found.summary_metrics["correctness/mean"] == 0.5
+    assert found.metrics_table["correctness/score"].tolist()[1:3] == [0.0, 1.0]
+    assert found.metrics_table["correctness/value"].tolist()[1:3] == ["no", "yes"]
+    assert found.groupby("response").shape[0] == found.row_count
 
 
 TRUE = [{**row, "expected_response": "Yes"} for row in ROWS[:3]]

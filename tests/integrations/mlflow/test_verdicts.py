@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_eval_schema import convert_eval_set, normalize_eval_set, prepare_for_evaluate, validate_eval_set
 from tests.conftest import Row
+from tests.helpers.mlflow_store import mlflow_store
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
+pytestmark = pytest.mark.xdist_group("mlflow")
 
 Q = {"question": "How many days?"}
 A = "12 days."
@@ -50,21 +52,11 @@ TABLES: dict[str, list[Row]] = {
 
 
 @pytest.fixture(scope="module")
-def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The real mlflow with a fresh sqlite store."""
+def mlflow(tmp_path_factory: pytest.TempPathFactory, no_runs: Path) -> Iterator[Any]:
+    """The real MLflow with an experiment on a new store."""
     folder = tmp_path_factory.mktemp("mlflow")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    patch.setenv("DO_NOT_TRACK", "true")
-    patch.chdir(folder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = pytest.importorskip("mlflow", "3.3")
-        found.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-        found.set_experiment("verdicts")
+    with mlflow_store(folder, no_runs, "verdicts") as found:
         yield found
-    found.set_tracking_uri(None)
-    patch.undo()
 
 
 def refusal(mlflow: Any, data: Any) -> str:

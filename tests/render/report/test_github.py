@@ -15,6 +15,7 @@ from agent_eval_schema import Report, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.render.report.github import Lines, github_text
 from agent_eval_schema.render.report.summary import ReportSummary
+from agent_eval_schema.validation.report import run_of
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 from tests.render.report.test_text import GOLDEN, compare, report_on
 
@@ -31,7 +32,7 @@ class Command(NamedTuple):
 
 
 def with_lines(*reports: Report) -> dict[ReportSummary, Lines]:
-    return {report.summary: report.lines for report in reports}
+    return {report.summary: run_of(report).lines_of for report in reports}
 
 
 def commands(output: str) -> list[Command]:
@@ -235,7 +236,7 @@ def test_files_are_named_from_the_root_of_the_repository(
 
 def test_lines_are_looked_up_for_the_rows_that_are_asked_for(tmp_path: Path) -> None:
     report: Report = validate_eval_set(as_csv([GOOD] * 5, tmp_path))
-    assert report.lines([4, 0, 99]) == {0: 2, 4: 6}
-    assert report.lines([]) == {}
-    assert validate_eval_set([GOOD]).lines([0]) == {}
-    assert validate_eval_set(os.fspath(SAMPLES / "good.csv")).lines(range(6)).keys() == set(range(6))
+    assert run_of(report).lines_of([4, 0, 99]) == {0: 2, 4: 6}
+    assert run_of(report).lines_of([]) == {}
+    assert run_of(validate_eval_set([GOOD])).lines_of([0]) == {}
+    assert run_of(validate_eval_set(os.fspath(SAMPLES / "good.csv"))).lines_of(range(6)).keys() == set(range(6))

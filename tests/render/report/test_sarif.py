@@ -106,7 +106,7 @@ def test_data_in_memory_has_no_location() -> None:
     from agent_eval_schema.render.report.sarif import sarif_text
 
     report = validate_eval_set([{"request": None, "response": "x"}], select=["AE201"])
-    (run,) = valid(sarif_text([(report.summary, report.listed_issues(), {})]))["runs"]
+    (run,) = valid(sarif_text([(report.summary, list(report.iter_issues()), {})]))["runs"]
     assert "physicalLocation" not in json.dumps(run)
     (file,) = run["properties"]["files"]
     assert file["rows"] == {"total": 1, "valid": 0, "invalid": 1}

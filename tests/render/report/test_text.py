@@ -1,21 +1,16 @@
 """What people see, as golden files: read the difference before you accept it (UPDATE_GOLDEN=1 rewrites them)."""
 
-import io
 import json
 import os
-import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console
-from rich.terminal_theme import MONOKAI
 
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
-from agent_eval_schema.render.report.summary import Shown
-from agent_eval_schema.render.report.text import metrics_text, print_report
-from agent_eval_schema.render.scores import scores_text
+from agent_eval_schema.evaluation.scores_blocks import scores_document
+from agent_eval_schema.render.printable import as_text
+from agent_eval_schema.render.report.text import metrics_text
 from tests.conftest import DATA, ROOT, SAMPLES
 
 GOLDEN = DATA / "golden"
@@ -38,9 +33,9 @@ def test_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None
     reasons = pd.DataFrame({"recall": [None, "the row lacks a trace"]}, dtype="object")
     report = report_on("good.jsonl", monkeypatch)
     diff = diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl")
-    texts = [report.to_text(), diff.to_text(), scores_text(scores, reasons)]
+    texts = [report.to_text(), diff.to_text(), as_text(scores_document(scores, reasons))]
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert [report.to_text(), diff.to_text(), scores_text(scores, reasons)] == texts
+    assert [report.to_text(), diff.to_text(), as_text(scores_document(scores, reasons))] == texts
 
 
 @pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl", "traces_mlflow2.jsonl"])
@@ -62,15 +57,3 @@ def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
     document = json.loads(report_on("broken.jsonl", monkeypatch).to_json())
     document["tool"]["version"] = "VERSION"
     compare(GOLDEN / "broken.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-
-
-def test_the_picture_in_the_readme_is_real_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    codes = ["AE102", "AE206", "AE402", "AE601", "AE903"]
-    report = report_on("broken.jsonl", monkeypatch, select=codes)
-    console = Console(record=True, width=100, file=io.StringIO(), highlight=False, markup=False, emoji=False)
-    print_report(console, report.summary, Shown())
-    without_web_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    title = f"agent-eval-schema validate sample_data/broken.jsonl --select {','.join(codes)}"
-    svg = console.export_svg(title=title, theme=MONOKAI, code_format=without_web_fonts, unique_id="report")
-    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "").replace("https://www.textualize.io", "")
-    compare(ROOT / ".github" / "report.svg", svg)

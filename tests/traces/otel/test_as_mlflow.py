@@ -13,7 +13,7 @@ import pytest
 from agent_eval_schema.traces.documents import output_of
 from agent_eval_schema.traces.otel.envelopes import parts_of
 from agent_eval_schema.traces.otel.spans import OtelSpan, pairs_of
-from agent_eval_schema.traces.otel.translate import told_by
+from agent_eval_schema.traces.otel.translate import translate
 from agent_eval_schema.traces.otel.values import content_of, decoded
 from agent_eval_schema.traces.spans import Attributes, value_of
 from tests.conftest import DATA
@@ -76,14 +76,14 @@ def _plain(value: Any) -> Any:
 def test_types_inputs_outputs_and_tokens_are_those_of_mlflow(name: str) -> None:
     for span in _spans(name):
         notes: list[Any] = []
-        told = told_by(span, 0, notes)
+        translated = translate(span, 0, notes)
         given = _values(span)
         theirs = translation.translate_span_type_from_otel(given)
-        title = span.title or ""
-        if told is None:
+        title = span.outline()[0] or ""
+        if translated is None:
             assert title.startswith("execute_tool (merged"), "mlflow counts it as a call"
             continue
-        ours = told.held
+        ours = translated.attributes
         better = next(
             (new for (start, old), new in BETTER_TYPES.items() if title.startswith(start) and old == theirs), None
         )
@@ -120,10 +120,10 @@ def _counts(usage: Any) -> dict[str, int] | None:
 
 
 def _by_name(name: str, start: str) -> tuple[Attributes, dict[str, Any]]:
-    span = next(s for s in _spans(name) if (s.title or "").startswith(start))
-    told = told_by(span, 0, [])
-    assert told is not None
-    return told.held, _values(span)
+    span = next(s for s in _spans(name) if (s.outline()[0] or "").startswith(start))
+    translated = translate(span, 0, [])
+    assert translated is not None
+    return translated.attributes, _values(span)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,296 @@
+"""The scores of a result as blocks: means, why rows have no score, the rows, and the pictures; and what is written
+alike of two results."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from agent_eval_schema.evaluation.result_summary import (
+    GroupMean,
+    GroupOfRows,
+    ResultSummary,
+    Scored,
+    ScorePlot,
+    ScoreSteps,
+    Worst,
+)
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import Severity
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
+from agent_eval_schema.render.blocks import (
+    LONGEST_CELL,
+    LONGEST_TITLE,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Fold,
+    Histograms,
+    Line,
+    Meter,
+    Only,
+    OpenRow,
+    OpenRows,
+    Part,
+    Section,
+    Strip,
+    Table,
+    Words,
+)
+from agent_eval_schema.render.document import json_text, plain_values, versioned
+from agent_eval_schema.render.figures import CELLS
+from agent_eval_schema.render.numbers import MISSING, aligned, number, seconds, share
+from agent_eval_schema.render.page import heat, percent, plot, runs
+from agent_eval_schema.render.phrases import NextCommand, command_on, plural
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.visible import visible
+
+UNREADABLE = "cannot be read"
+"""How the reason ends if a cell is to blame, not the lack of one."""
+
+ISSUES_AT_ONCE = 5
+"""First issues that a notebook does not fold."""
+
+
+def result_document(result: ResultSummary) -> Document:
+    """A line per metric, why rows have no score, then what the means cover and the next command."""
+    where = os.path.basename(result.name) if result.name else ""
+    title = f"{where or 'evaluation'}: {plural(result.row_count, 'row')}, {plural(len(result.metrics), 'metric')}"
+    latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
+    options = ", ".join(f"{name}={value}" for name, value in result.options.items())
+    by_tool = "Trajectories are compared by tool name; inputs are not compared."
+    means = _means(result)
+    pictures = list(_pictures(result))
+    return Document(
+        title=title,
+        about=[Only("html", [Line(where, "muted")])] if where else [],
+        verdict=_verdict(result),
+        mood="warning" if result.headline else "good",
+        notes=[Only("html", [Line(f"Latency: {latency}", "muted")])] if latency else [],
+        following=_next_commands(result),
+        blocks=[
+            *([Only("text", [Line(by_tool)])] if result.options.get("match") == "tool_name" else []),
+            Only("text", [means]),
+            Only("html", [Section("metrics", "Metrics", [means])]),
+            *_unscored(result),
+            *_rows(result),
+            *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
+        ],
+        footer=f" ({options}). Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
+        "excluded from mean and std.",
+    )
+
+
+def _verdict(result: ResultSummary) -> str:
+    """What the means cover: `1 of 4 rows scored; 3 unreadable`."""
+    if not result.headline:
+        return f"{plural(result.row_count, 'row')} evaluated"
+    unreadable = sum(
+        rows
+        for reason, rows, metrics in result.reason_groups
+        if reason.endswith(UNREADABLE) and len(metrics) == len(result.metrics)
+    )
+    return f"{result.headline}; {unreadable:,} unreadable" if unreadable else result.headline
+
+
+def _next_commands(result: ResultSummary) -> list[NextCommand]:
+    """What shows why rows have no score: the issues of their cells, else the fields that they lack."""
+    if any(RULES[code].severity is not Severity.INFO for code in result.issue_counts):
+        command = command_on(result.name, "validate", instead="validate_eval_set(data)")
+        return [NextCommand(command, "shows where the issues are and how to fix them")]
+    if any(line.metric == FAILURE and line.mean > 0 for line in result.lines):
+        return [NextCommand("result.metrics_table.query('failure == 1')", "shows the calls that failed")]
+    command = command_on(result.name, "metrics", "--system", "vertex")
+    if command and result.headline and result.row_count and _VERTEX.issuperset(result.metrics):
+        return [NextCommand(command, "shows which field would enable the most rows")]
+    return []
+
+
+_VERTEX = {metric.name for metric in METRICS if metric.system == "vertex"}
+
+
+def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> str:
+    """The summary, why rows have no score, and these rows of the table, as JSON. NaN is null."""
+    listed = list(rows)
+    document = {
+        "source": visible(result.name) if result.name else None,
+        "options": result.options,
+        "headline": result.headline or None,
+        "metrics": list(result.metrics),
+        "summary_metrics": result.numbers,
+        "scored": {line.metric: line.scored for line in result.lines},
+        "unscored": [{"metric": m, "reason": why, "rows": n} for (m, why), n in result.reasons.items()],
+        "issue_counts": result.issue_counts,
+        "rows_listed": len(listed),
+        "rows": listed,
+    }
+    return json_text(plain_values(versioned(document)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# means
+def _means(result: ResultSummary) -> Table:
+    means, stds = _written(result.lines, lambda line: line.mean), _written(result.lines, lambda line: line.std)
+    columns = ["metric", "%mean", "#", "%#95% interval", "#std", "#rows scored", "#coverage"]
+    lines = [_mean(result, *line) for line in zip(result.lines, means, stds, strict=True)]
+    return Table(columns, lines, title="Metrics", kind="metrics scores")
+
+
+def _mean(result: ResultSummary, line: Scored, mean: str, std: str) -> list[Words | Cell]:
+    low, high = result.intervals.get(line.metric, (math.nan, math.nan))
+    write = seconds if line.metric == LATENCY else number
+    is_covered = line.scored == line.rows
+    kind = " ".join(["bad"] * (line.metric == FAILURE) + ["hatched"] * (not is_covered))
+    return [
+        Part(line.metric, "name"),
+        Cell(picture=_bar(line.metric, line.mean, low, high, kind)),
+        mean,
+        MISSING if math.isnan(low) else f"{write(low)} to {write(high)}",
+        std,
+        f"{line.scored:,} of {line.rows:,}",
+        Cell(share(line.scored, line.rows), "" if is_covered else "warning"),
+    ]
+
+
+def _bar(metric: str, mean: float, low: float, high: float, kind: str = "") -> Meter | None:
+    """A mean from 0 to 1 as a bar, with its interval."""
+    if metric == LATENCY or not 0 <= mean <= 1:
+        return None
+    between = "" if math.isnan(low) else f", 95% interval {number(low)} to {number(high)}"
+    interval = (round(100 * low, 1), round(100 * (high - low), 1)) if between else None
+    return Meter(percent(mean, 1), f"{metric}: {number(mean)}{between}", kind, interval)
+
+
+def _written(lines: Iterable[Scored], value: Callable[[Scored], float]) -> list[str]:
+    """A number of each metric: scores with the same decimals, seconds with their unit."""
+    lines = list(lines)
+    scores = iter(aligned(value(line) for line in lines if line.metric != LATENCY))
+    return [seconds(value(line)) if line.metric == LATENCY else next(scores) for line in lines]
+
+
+def written_alike(metric: str, values: Iterable[float]) -> list[str]:
+    """Numbers of one metric: scores with the same decimals, seconds with their unit."""
+    return list(map(seconds, values)) if metric == LATENCY else aligned(values)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows
+def _unscored(result: ResultSummary) -> Iterator[Block]:
+    """Why rows have no score: a line or a table, and the issues of their cells."""
+    reasons: list[list[Words | Cell]] = []
+    texts: list[Block] = []
+    for reason, count, metrics in result.reason_groups:
+        is_common = len(metrics) == len(result.metrics)
+        reasons.append([reason, f"{count:,}", Cell("every metric" if is_common else ", ".join(metrics), "muted")])
+        which = "" if is_common else f" ({', '.join(metrics)})"
+        texts.append(Line(f"{plural(count, 'row')} without a score: {reason}{which}"))
+    issues = [
+        Line((Part(f"{code} {RULES[code].name}", f"tag {RULES[code].severity}"), ": ", Part(f"{count:,} ×", "count")))
+        for code, count in result.issue_counts.items()
+    ]
+    yield Only("text", [*texts, *issues])
+    errors = [[error, f"{rows:,}"] for error, rows in result.errors]
+    found: list[list[Words | Cell]] = [
+        ["" if is_absent(row) else f"{row:,}", Cell("" if is_absent(path) else path, "path"), Part(message, "message")]
+        for row, path, message in result.findings
+    ]
+    blocks: list[Block] = [
+        *([Table(["Why", "#rows", "Metrics"], reasons)] if reasons else []),
+        *([Table(["Error of the call", "#rows"], errors)] if errors else []),
+        *issues,
+        *([Table(["#Row", "Where", "What is wrong"], found, at_once=ISSUES_AT_ONCE)] if found else []),
+    ]
+    if blocks:
+        yield Only("html", [Section("reasons", "Unscored rows", blocks)])
+
+
+def _rows(result: ResultSummary) -> Iterator[Block]:
+    """The rows, each with its scores, cells and calls."""
+    if not result.worst:
+        return
+    columns = [_scores(*column) for column in zip(*(row.scores for row in result.worst), strict=True)]
+    scores = list(zip(*columns, strict=True)) if columns else [()] * len(result.worst)
+    rows = [_row(row, cells, is_open=i == 0) for i, (row, cells) in enumerate(zip(result.worst, scores, strict=True))]
+    names = [name for name, _ in result.worst[0].scores]
+    yield Only("html", [Section("rows", "Rows", [OpenRows(names, rows, result.row_count)])])
+
+
+def _row(row: Worst, scores: Sequence[Cell], *, is_open: bool) -> OpenRow:
+    cells = dict(row.cells)
+    title = cells.get("error", "") if row.failed else row.asked
+    return OpenRow(
+        row=f"{row.row:,}",
+        title=cut(title, LONGEST_TITLE) or f"Row {row.row:,}",
+        scores=scores,
+        values=[(name, cut(text, LONGEST_CELL)) for name, text in row.cells],
+        calls=row.lines,
+        request_id=cells.get("request_id", ""),
+        failed=row.failed,
+        is_open=is_open,
+    )
+
+
+def _scores(*column: tuple[str, float | None]) -> list[Cell]:
+    """The scores of a metric, aligned; the darker the more they lack to 1."""
+    metric = column[0][0]
+    scores = [math.nan if score is None else score for _, score in column]
+    lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
+    moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
+    return [
+        Cell(text, mood, None if math.isnan(score) else score)
+        for text, mood, score in zip(written_alike(metric, scores), moods, scores, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# pictures
+def _pictures(result: ResultSummary) -> Iterator[Block]:
+    steps = [line for line in result.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
+    if steps:
+        size = -(-result.row_count // CELLS)
+        per_step = f", {size:,} rows a step" if size > 1 else ""
+        explained = (
+            f"From the first row (left) to the last (right){per_step}: the fuller the color, the more points are lost; "
+            "gray: no score."
+        )
+        table = Table(["Metric", "Rows", "#mean"], [_steps(result, line) for line in steps], kind="presence")
+        yield Section("steps", "Scores by row", [Line(explained, "muted"), table])
+    if result.groups:
+        explained = "The mean of each metric, and its 95% confidence interval as a line."
+        tables = [_grouping(column, groups) for column, groups in result.groups.items()]
+        yield Section("groups", "Scores by group", [Line(explained, "muted"), *tables])
+    if result.plots:
+        yield Section("numbers", "Distributions", [Histograms(list(map(_plot, result.plots)))])
+
+
+def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
+    mean = number(next(one.mean for one in result.lines if one.metric == line.metric))
+    lost = runs(0.0 if not share else round(0.2 + 0.8 * share, 2) for share in line.lost)
+    unscored = runs(0.0 if not share else round(0.2 + 0.5 * share, 2) for share in line.unscored)
+    label = f"{line.metric} over {plural(result.row_count, 'row')}: mean {mean}"
+    strip = Strip(len(line.lost), [("none", unscored), ("error", lost)], label)
+    return [Part(line.metric, "name"), Cell(picture=strip), mean]
+
+
+def _grouping(column: str, groups: Sequence[GroupOfRows]) -> Table:
+    by_metric = zip(*(group.means for group in groups), strict=True)
+    numbers = zip(*(aligned(mean.mean for mean in means) for means in by_metric), strict=True)
+    rows = [
+        [Cell(group.value), Cell(f"{group.rows:,}"), *map(_group_mean, texts, group.means)]
+        for group, texts in zip(groups, numbers, strict=True)
+    ]
+    names = [Column(column), Column("rows", is_number=True), *(Column(mean.metric) for mean in groups[0].means)]
+    return Table(names, rows, title=column, kind="groups")
+
+
+def _group_mean(text: str, mean: GroupMean) -> Cell:
+    return Cell(text, picture=_bar(mean.metric, mean.mean, mean.low, mean.high))
+
+
+def _plot(scores: ScorePlot) -> dict[str, Any]:
+    unit, show = ("", seconds) if scores.metric == LATENCY else ("score", None)
+    return plot(scores.metric, unit, scores.distribution, scores.bars, show, scores.quantiles.__getitem__)

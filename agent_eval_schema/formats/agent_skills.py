@@ -1,0 +1,72 @@
+"""Agent Skills: the test cases of a skill, in `evals/evals.json`.
+
+    {"skill_name": "csv-analyzer", "evals": [{"id": 1, "prompt": …, "expected_output": …, …}]}
+
+    id                           request_id; whole numbers there
+    prompt                       request
+    expected_output              expected_response
+    expectations (assertions)    guidelines: statements that a grader verifies
+    files, skill_name            passed through
+
+Source: the guide "Evaluating skill output quality" of agentskills.io (github.com/agentskills/agentskills), which called
+the statements `assertions` before, and the schemas of the skill-creator (github.com/anthropics/skills).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.documents import CaseList
+from agent_eval_schema.formats.format import Field, Format, Head
+from agent_eval_schema.formats.shapes import all_of, as_text, question, read_statements, write_statements
+from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
+
+
+def _is_file_of_evals(names: Sequence[str], head: Head) -> bool:
+    """Whether `evals` is a list of test cases, and not a column of results."""
+    evals = (case for row in head() for case in all_of(row.get("evals")))
+    return "evals" in names and ("skill_name" in names or any(isinstance(e, dict) and "prompt" in e for e in evals))
+
+
+def _write_id(text: str) -> Any:
+    return int(text) if text.isdecimal() and text == str(int(text)) else text
+
+
+def _document(rows: Sequence[CanonicalRow]) -> Written:
+    """The file of canonical rows; one without an ID gets a number that no other has."""
+    taken = {row.get("request_id") for row in rows}
+    free = (str(number) for number in count(1) if str(number) not in taken)
+    named = [row if row.get("request_id") is not None else {**row, "request_id": next(free)} for row in rows]
+    return _EVALS.document(named, AGENT_SKILLS)
+
+
+_EVALS = CaseList(
+    "evals",
+    {"skill_name": "skill", "evals": []},
+    text="prompt",
+    mark="skill_name",
+    detect=_is_file_of_evals,
+)
+
+AGENT_SKILLS: Format = Format(
+    name="agent-skills",
+    title="Agent Skills",
+    summary="test cases of an Agent Skill (evals.json): prompt, expected_output, expectations",
+    also_read='`{"evals": [...]}` without `skill_name`; `assertions`, the former name of `expectations`',
+    page="https://agentskills.io/skill-creation/evaluating-skills",
+    signs=Signs(
+        sure=(("skill_name", "prompt"),), never=frozenset({"request", "inputs"}), needs=("skill_name", "evals")
+    ),
+    fields=(
+        Field("id", "request_id", as_text, _write_id),
+        Field("prompt", "request", write=question),
+        Field("expected_output", "expected_response"),
+        Field("expectations", "guidelines", read_statements("expectations"), write_statements, others=("assertions",)),
+    ),
+    own=frozenset({"skill_name", "files"}),
+    nested=(_EVALS.nested,),
+    writer=Writer(document=_document, save=save_json),
+)

@@ -1,0 +1,450 @@
+"""Format: a format of evaluation data as one declaration, by which it is described, detected, read and written.
+
+    INSPECT = Format(
+        name="inspect", …,
+        signs=Signs(sure=(("input", "target"),)),
+        fields=(
+            Field("input", "request", write=question_or_messages),       the same value under another name
+            Field("target", "expected_response", first_target),          another shape of the same value
+            Field("scores.answer[0].text", "response"),                  a value inside a column
+        ),
+    )
+
+`read` converts a value into that of the canonical column (an unknown value is returned unchanged: our own rules report
+it), `write` converts a canonical value into theirs. Neither can lose a value without a report: a conversion reads back
+its output, and each difference is a loss (conversion/losses.py).
+
+A column that contains more than its fields read is passed through as `<format>_<column>`, and is written again if it
+still agrees with the canonical columns. So a row comes back as it was, and in another format nothing of it is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
+
+from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.columns import Typed
+from agent_eval_schema.formats.detection import Columns, Signs
+from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.paths import column_of, put, value_at
+
+Row = Mapping[str, Any]
+
+Head = Callable[[], Sequence[Row]]
+"""The first rows of a table, which are read when they are needed."""
+
+Unfolded = tuple[dict[str, Any], Sequence[Finding]]
+"""A row that is made of a document, and its issues."""
+
+Unfold = Callable[[Row], Iterator[Unfolded]]
+"""The rows that are made of one row."""
+
+Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[Finding]]]]
+"""A batch, without the records that are not rows → for each row its position, its name and its issues."""
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+class Field(Struct, frozen=True):
+    """A place in a row of the format, for a canonical column.
+
+    Attributes
+    ----------
+    path
+        Where the value is, such as `modelResponses[0].response`.
+    column
+        The canonical column. Of several fields with the same column, the first that has a value is read.
+    read
+        The function that converts the value; None means that there is none for the column.
+    write
+        The function that converts a canonical value. None writes nothing.
+    others
+        Paths that are read where the first has no value, for example older names.
+    second
+        A further column of the same value: `read` takes both values, and `write` returns both.
+    kept
+        Whether a column that contains more than the canonical one is passed through under its own name, and written
+        again: for formats that do not keep all their originals (`Format.keeps_originals`).
+    """
+
+    path: str
+    column: str
+    read: Callable[..., Any] = same
+    write: Callable[[Any], Any] = same
+    others: Columns = ()
+    second: str = ""
+    kept: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of the format that the value may be in, the second one apart."""
+        return tuple(map(column_of, (self.path, *self.others)))
+
+    def place_in(self, columns: Collection[str]) -> str:
+        """The path that a table with these columns has."""
+        return next((path for path in (self.path, *self.others) if column_of(path) in columns), self.path)
+
+    def value(self, row: Row) -> Any:
+        """The canonical value for a row of the format."""
+        if self.second:
+            values = self._first(row), row.get(self.second)
+            return None if values == (None, None) else self.read(*values)
+        for path in (self.path, *self.others):
+            value = value_at(row, path)
+            found = None if value is None else self.read(value)
+            if found is not None:
+                return found
+        return None
+
+    def original(self, row: Row, value: Any) -> dict[str, Any]:
+        """The column of the format, if it contains more than the canonical value."""
+        own = structured(self._first(row)) if self.kept else None
+        return {} if own is None or own == self._parts(value)[0] else {self.path: own}
+
+    def written(self, row: Row) -> Iterator[tuple[str, Any]]:
+        """The paths and values for a canonical row; the original if it still agrees with the canonical value."""
+        value = row.get(self.column)
+        parts = (None,) if value is None else self._parts(value)
+        if self.kept and value is not None and (own := row.get(self.path)) is not None:
+            originals = (own, *parts[1:])
+            parts = originals if self._parts(self.read(*originals)) == parts else parts
+        return ((path, part) for path, part in zip((self.path, self.second), parts, strict=False) if part is not None)
+
+    def _first(self, row: Row) -> Any:
+        return next((row[name] for name in (self.path, *self.others) if row.get(name) is not None), None)
+
+    def _parts(self, value: Any) -> tuple[Any, ...]:
+        written = self.write(value)
+        return tuple(written) if self.second else (written,)
+
+
+class Nested(Struct, frozen=True):
+    """A kind of file whose rows contain others: conversations, lists of cases, pages of an API.
+
+    Attributes
+    ----------
+    detect
+        Whether rows are of the kind: by the columns, and by the first rows if the columns do not suffice.
+    unfold
+        The function that makes rows of one such row.
+    parts
+        The columns that may be JSON text: only an object or a list can occur there.
+    columns
+        The columns that there are even if there is no row, by which the format is known.
+    lists
+        Paths whose value, if there is any, has to be a list of objects.
+    ends
+        The issues of a file whose last row this is.
+    key
+        A key without which, anywhere in the first of the `parts`, a row is none of the kind, and is not looked into.
+    counts
+        Whether `unfold` counts over the rows of a file: then it is a function that makes the function, per file.
+    """
+
+    detect: Callable[[Sequence[str], Head], bool]
+    unfold: Callable[..., Any]
+    parts: Columns = ()
+    columns: Columns = ()
+    lists: Columns = ()
+    ends: Callable[[Row], Sequence[Finding]] = lambda _: ()
+    key: str = ""
+    counts: bool = False
+
+
+def has_key(*keys: str) -> Callable[[Sequence[str], Head], bool]:
+    """A detection by the keys of a document, one of which suffices."""
+    return lambda names, _: not set(keys).isdisjoint(names)
+
+
+def lists_in(
+    *keys: str, unfold: Unfold, columns: Columns, detect: Callable[[Sequence[str], Head], bool] | None = None
+) -> Nested:
+    """Documents with lists of objects under these keys, by which they are known if nothing else detects them."""
+    return Nested(detect or has_key(*keys), unfold, parts=keys, columns=columns, lists=keys)
+
+
+def _no_rest(given: Row, made: dict[str, Any]) -> None:
+    """The fields are all."""
+
+
+def _no_findings(_: Row) -> Iterable[Finding]:
+    return ()
+
+
+class Format(Struct, frozen=True, kw_only=True, dict=True):
+    """A format of evaluation data.
+
+    Attributes
+    ----------
+    name
+        The value of `format=` and `--format`.
+    title
+        What it is called in lists of formats, in the spelling of its owner.
+    summary
+        A noun phrase, with the most important columns.
+    page
+        The page that documents it.
+    system
+        The platform whose metrics a report on such rows shows (`metrics/platforms.py`).
+    signs
+        The columns by which a table is known; those of the `fields`, `more` and `own` are added.
+    also_read
+        Further shapes of files that are read, in Markdown.
+    example
+        A row of a format that is not written; the example of any other is what its writer makes.
+    fields
+        Which value becomes which canonical column.
+    own
+        Further columns of the platform, which are passed through without an issue.
+    read_rest, write_rest
+        Functions of the whole row, `read_rest(theirs, ours)` and `write_rest(ours, theirs)`, that complete the result
+        of the fields; `more` are further columns that these read and write, `older` those that are only read.
+    places
+        Where canonical columns are that no field names, for messages.
+    inspect_row
+        The issues that only the row of the format shows; it may look at the columns `inspected` in addition.
+    keeps_originals
+        Whether a column that contains more than its fields read is passed through as `<format>_<column>`; of the
+        columns `unkept` no original is kept.
+    read
+        The function that reads a batch, for a format without fields.
+    nested
+        The files whose rows contain rows of the format.
+    words
+        Readers of the canonical columns in whose cells the keys of the format may be left.
+    has_canonical
+        Whether canonical columns may occur in such a table: then messages name these.
+    instead_of_request, instead_of_response
+        The columns one of which a row may have in place of its request or response.
+    outputs, given
+        The columns that an agent produces, and those of them that are inputs here.
+    expects_no_call
+        Whether an empty list of expected calls means that no tool is to be called.
+    is_rows
+        Whether its rows are evaluation rows. Others have no metrics, and are inspected as a batch (`inspect`).
+    knows_columns
+        Whether the format itself reports unknown columns.
+    prepare
+        The function that makes the source whose batches are validated.
+    remarks
+        The issues of the data as a whole that its first rows show.
+    writer
+        How rows are written, where that is more than the fields; None if the format is not a target of conversions.
+    """
+
+    name: str
+    title: str
+    summary: str
+    page: str
+    system: str = "mlflow"
+    signs: Signs
+    also_read: str = ""
+    example: Any = None
+    # reading and writing
+    fields: tuple[Field, ...] = ()
+    own: frozenset[str] = frozenset()
+    read_rest: Callable[[Row, dict[str, Any]], None] = _no_rest
+    write_rest: Callable[[Row, dict[str, Any]], None] = _no_rest
+    more: Columns = ()
+    older: Columns = ()
+    places: Mapping[str, str] = {}
+    inspect_row: Callable[[Row], Iterable[Finding]] = _no_findings
+    inspected: Columns = ()
+    keeps_originals: bool = True
+    unkept: Columns = ()
+    read: Callable[[pa.RecordBatch], pa.RecordBatch] = same
+    nested: tuple[Nested, ...] = ()
+    writer: Writer | None = Writer()
+    # what its rows need
+    words: Mapping[str, Callable[[Any, str], Typed]] = {}
+    has_canonical: bool = False
+    instead_of_request: Columns = ()
+    instead_of_response: Columns = ("request",)
+    outputs: Columns = ("response", "trace")
+    given: Columns = ()
+    expects_no_call: bool = False
+    is_rows: bool = True
+    knows_columns: bool = False
+    inspect: Inspect | None = None
+    prepare: Callable[[Source], Source] = same
+    remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
+
+    def __post_init__(self) -> None:
+        """Complete what follows from the fields: signs, reader and writer."""
+        if not self.reads:
+            return
+        force_setattr(self, "signs", replace(self.signs, columns=self.signs.columns | self.reads | self.own))
+        force_setattr(self, "read", self._read_batch)
+        writer = self.writer
+        if writer is not None and writer.document is None:
+            columns, replaces = (*self.columns, *writer.marks), (*writer.replaces, *self._originals.values())
+            force_setattr(self, "writer", replace(writer, row=self.write_row, columns=columns, replaces=replaces))
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns that are written, in order."""
+        of_fields = (
+            name
+            for field in self.fields
+            for name in (*(field.columns if self.keeps_originals else field.columns[:1]), field.second)
+            if name
+        )
+        return tuple(dict.fromkeys((*of_fields, *self.more)))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The columns that are read: they become canonical columns."""
+        return frozenset((*self.columns, *self.older, *(name for field in self.fields for name in field.columns)))
+
+    @cached_property
+    def own_columns(self) -> frozenset[str]:
+        """The columns besides the canonical ones that are no unknown columns."""
+        return self.reads.union(self.own, self._originals.values())
+
+    @cached_property
+    def _originals(self) -> dict[str, str]:
+        """The columns of which an original is kept, and the name under which it is passed through."""
+        prefix = self.name.replace("-", "_")
+        return {c: f"{prefix}_{c}" for c in self.columns if c not in self.unkept} if self.keeps_originals else {}
+
+    def origins(self, columns: Collection[str] = ()) -> dict[str, str]:
+        """The canonical columns that are elsewhere in a table with these columns, and where: for messages."""
+        places = {field.column: field.place_in(columns) for field in reversed(self.fields)} | dict(self.places)
+        own = columns if self.has_canonical else ()
+        return {column: place for column, place in places.items() if column != place and column not in own}
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # reading
+    def _read_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with canonical columns in the place of those of the format; all others are passed through.
+
+        The issues of a cell that could not be read are moved to the column that it became, which stays absent.
+        """
+        made: dict[str, list[str | None]] = {}
+        notes: Notes = {}
+        for i, theirs in enumerate(_rows(batch, self.reads.union(self._originals.values(), self.inspected))):
+            for name, value in self.read_row(theirs).items():
+                if value is not None:
+                    made.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode(value).decode()
+            if found := list(self.inspect_row(theirs)):
+                notes[i] = found
+        batch = rename_notes(with_notes(batch, notes), self._renamed)
+        unread = {(row, f.column) for row, found in reading_problems(batch).items() for f in found}
+        cells = {n: [None if (i, n) in unread else t for i, t in enumerate(texts)] for n, texts in made.items()}
+        return with_columns(batch, cells, self.reads)
+
+    @cached_property
+    def _renamed(self) -> dict[str, str]:
+        """The columns that become one canonical column as a whole."""
+        return {} if self.keeps_originals else {name: f.column for f in self.fields for name in f.columns}
+
+    def read_row(self, theirs: Row) -> dict[str, Any]:
+        """One row of the format as a canonical row, and the originals that contain more."""
+        made = self._values(theirs)
+        if self.keeps_originals:
+            written = self._written_of(made)
+            for column, name in self._originals.items():
+                own = structured(theirs.get(column))
+                if own is not None and own != written.get(column):
+                    made[name] = own
+        return made
+
+    def _values(self, theirs: Row) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for field in self.fields:
+            if made.get(field.column) is None and (value := field.value(theirs)) is not None:
+                made[field.column] = value
+                made |= field.original(theirs, value)
+        self.read_rest(theirs, made)
+        return made
+
+    def _written_of(self, made: Row) -> dict[str, Any]:
+        """The row of the format for values that were read and not decoded yet."""
+        try:
+            return self._without_originals(_with_messages(made))
+        except (TypeError, KeyError, AttributeError, ValueError, IndexError):  # invalid values, which rules report
+            return {}
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # writing
+    def write_row(self, row: Row) -> dict[str, Any]:
+        """A canonical row as one of the format; absent values have no key."""
+        made = self._without_originals(row)
+        own = {c: structured(row[name]) for c, name in self._originals.items() if row.get(name) is not None}
+        return self._with_originals(row, made, own) if own else made
+
+    def _without_originals(self, row: Row) -> dict[str, Any]:
+        written: dict[str, Any] = {}
+        for field in self.fields:
+            for path, part in field.written(row):
+                put(written, path, part)
+        self.write_rest(row, written)
+        return written
+
+    def _with_originals(self, row: Row, made: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+        """The row with the originals that agree with ours: all of them, or one by one; then without what these hold."""
+        if self._agrees({**made, **own}, row):
+            made = {**made, **own}
+        else:
+            for column, value in own.items():
+                if self._agrees({**made, column: value}, row):
+                    made = {**made, column: value}
+        for column in [c for c in self.columns if made.get(c) and c not in own]:
+            rest = {c: v for c, v in made.items() if c != column}
+            if self._agrees(rest, row):
+                made = rest
+        return made
+
+    def _agrees(self, theirs: Row, row: Row) -> bool:
+        """Whether a row of the format is read as the canonical row."""
+        try:
+            found = self._values(theirs)
+        except (TypeError, KeyError, AttributeError, ValueError, IndexError):
+            return False
+        names = {field.column for field in self.fields}.union(found) - {"inputs", "outputs", "expectations"}
+        found, ours = _with_messages(found), _with_messages(row)
+        return all(_stated(found.get(n)) == _stated(ours.get(n)) for n in names)
+
+
+def _rows(batch: pa.RecordBatch, names: frozenset[str]) -> list[dict[str, Any]]:
+    """The cells of these columns as values, row by row. A text cell is a string; its reader determines whether it is
+    JSON."""
+
+    def value_of(text: str | None, cells: Cells) -> Any:
+        return jsontext.parse_leniently(text) if text is not None and cells.json else text
+
+    cells = {n: c for n in batch.schema.names if n in names and (c := read_cells(batch, n)) is not None}
+    columns = {n: [value_of(t, c) for t in c.texts] for n, c in cells.items()}
+    return [{n: values[i] for n, values in columns.items()} for i in range(batch.num_rows)]
+
+
+def _with_messages(row: Row) -> dict[str, Any]:
+    """The row with a request in messages."""
+    request = structured(row.get("request"))
+    if isinstance(request, str):
+        request = {"messages": chat.user_message(request)}
+    elif isinstance(request, list):
+        request = {"messages": request}
+    return {**row, "request": request} if request is not None else dict(row)
+
+
+def _stated(value: Any) -> Any:
+    """The value without the keys that have none, and without the empty inputs of calls."""
+    if isinstance(value, dict):
+        return {k: _stated(v) for k, v in value.items() if v is not None and (k, v) != ("tool_input", {})}
+    return [_stated(v) for v in value] if isinstance(value, list) else value

@@ -1,0 +1,140 @@
+"""Shapes of values that several formats share: questions, texts, tags, tool calls, lists of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from agent_eval_schema.decoding.chat import lone_question
+from agent_eval_schema.formats.format import Row
+from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.python_text import written_by_python
+
+
+def question(request: Row) -> Any:
+    """A request for a column that holds a question: the user's last message that is plain text, else the chat as JSON.
+    A message in parts, which `last_user_text` joins, does not count."""
+    messages = request["messages"]
+    asked = [m["content"] for m in messages if m.get("role") == "user" and isinstance(m.get("content"), str)]
+    return asked[-1] if asked else jsontext.encode(messages).decode()
+
+
+def question_or_messages(request: Row) -> Any:
+    """A request for a column that holds a question or a chat: the text of a lone user message, else all of it."""
+    messages = request["messages"]
+    question = lone_question(messages)
+    return messages if question is None else question
+
+
+def of_list(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A reader of the entries of a list; what is no list stays as it is, for a rule to report."""
+
+    def read_all(value: Any) -> Any:
+        given = structured(value)
+        return [read(entry) for entry in given] if isinstance(given, list) else given
+
+    return read_all
+
+
+def calls_from(name: str, *given: str) -> Callable[[Any], Any]:
+    """A reader of tool calls whose name and arguments have other keys; their further keys are omitted."""
+    known = {name: "tool_name", "tool_name": "tool_name", **dict.fromkeys((*given, "tool_input"), "tool_input")}
+
+    def renamed(call: Any) -> Any:
+        if not isinstance(call, dict) or "tool_name" not in {known.get(k) for k in call}:
+            return call  # by its own keys, for the rule that explains it
+        return {known[k]: v for k, v in call.items() if k in known}
+
+    return of_list(renamed)
+
+
+def calls_to(name: str, given: str) -> Callable[[Any], Any]:
+    """The writer for `calls_from`."""
+    theirs = {"tool_name": name, "tool_input": given}
+    return lambda calls: [{theirs.get(key, key): value for key, value in call.items()} for call in calls]
+
+
+def read_statements(name: str) -> Callable[[Any], Any]:
+    """A reader of statements about an answer, texts or objects with a text, as guidelines of one name."""
+
+    def read(value: Any) -> Any:
+        given = structured(value)
+        if not isinstance(given, list):
+            return given
+        texts = [entry.get("text", entry) if isinstance(entry, dict) else entry for entry in given]
+        return {name: texts} if texts else None
+
+    return read
+
+
+def write_statements(guidelines: dict[str, list[str]]) -> list[str]:
+    """The guidelines of all names."""
+    return [text for texts in guidelines.values() for text in texts]
+
+
+def as_text(value: Any) -> Any:
+    """A value for a column of text: text as it is, of anything else its JSON."""
+    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def as_tags(metadata: Any) -> Any:
+    """Metadata may hold any JSON there; a tag is text."""
+    given = structured(metadata)
+    if not isinstance(given, dict):
+        return given
+    return {k: as_text(v) for k, v in given.items() if v is not None}
+
+
+def python_lists(*names: str) -> Callable[[Row], Iterator[Finding]]:
+    """A function that finds, in columns of lists, text that Python wrote of a list: it is not meant as a document."""
+
+    def inspect(theirs: Row) -> Iterator[Finding]:
+        for name in names:
+            value = theirs.get(name)
+            if isinstance(value, str) and isinstance(structured(value), str):
+                finding = written_by_python(value)
+                yield from () if finding is None else (replace(finding, column=name),)
+
+    return inspect
+
+
+def text_only(value: Any) -> Any:
+    """A text; a value of another type is not ours."""
+    return value if isinstance(value, str) and isinstance(structured(value), str) else None
+
+
+def text_or_chat(value: Any) -> Any:
+    """A request that is a text, or a list of messages."""
+    given = structured(value)
+    return {"messages": given} if isinstance(given, list) else value
+
+
+def all_of(values: Any) -> Sequence[Any]:
+    """The entries of a list, or none."""
+    found = structured(values)
+    return found if isinstance(found, list) else ()
+
+
+def objects_of(value: Any, path: str) -> tuple[list[Any], list[Finding]]:
+    """The objects of a list at a path, and an issue for each entry that is none, or for the value if it is no list."""
+    given = structured(value)
+    if not isinstance(given, list):
+        return [], [_other(NOT_A_LIST, path, "a list of objects", value)]
+    objects, unread = [], []
+    for i, entry in enumerate(given):
+        if isinstance(structured(entry), dict):
+            objects.append(entry)
+        else:
+            unread.append(_other(NOT_A_ROW, f"{path}[{i}]", "an object", entry))
+    return objects, unread
+
+
+def _other(rule: Rule, path: str, expected: str, value: Any) -> Finding:
+    hint = "Give the file that it names." if isinstance(value, str) else ""
+    return Finding(rule, f"expected {expected}, got {describe(value)}", path=path, hint=hint)

@@ -1,0 +1,185 @@
+"""The options of a build → a BuildPlan for one table; an invalid option is reported before anything is read."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from agent_eval_schema.formats.inference_tables import detect_family, fields_of, find_family, locate
+from agent_eval_schema.inference_tables.finish.redact import DEFAULT, find_hook
+from agent_eval_schema.inference_tables.options import BuildOptions, Hook
+from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.rules.exclusions import REASONS
+from agent_eval_schema.text.choices import require_bool, require_choice, shown
+from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
+from agent_eval_schema.text.visible import visible
+
+THUMBS = "thumbs"
+STRATA = ("day", "served_entity", "failed")
+"""Columns of converted rows that `stratify` may name, if the table has no column of that name."""
+
+KEEPABLE = tuple(r.name for r in REASONS if r.switchable)
+"""The reasons that `include` may name: their steps can be switched off."""
+
+
+def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan, str]:
+    """The plan for a table with these columns, and the reason for its format. Raises EvalSetError for an invalid
+    option."""
+    fields = fields_of(options.columns)
+    automatic = options.format == "auto"
+    family, reason = detect_family(table_columns, fields) if automatic else (find_family(options.format), "as set")
+    for field, path in fields:  # a path that leads nowhere would exclude every row
+        if locate(field, family, fields, table_columns) is None:
+            columns = names(table_columns[:30])
+            raise EvalSetError(f"columns: the table has no column for {shown(path)} ({field}); it has {columns}")
+    since, until = instant_of(options.since, "since"), instant_of(options.until, "until")
+    if since is not None and until is not None and since >= until:
+        raise EvalSetError("since must be before until: the interval is empty")
+    require_choice("dedupe", options.dedupe, DEDUPE)
+    include = frozenset((options.include,) if isinstance(options.include, str) else options.include)
+    for name in include:
+        require_choice("include", name, KEEPABLE)
+    kept = include | (frozenset({"repeated"}) if options.dedupe is None else frozenset[str]())
+    if options.extend is not None and "repeated" in kept:
+        raise EvalSetError("extend: needs dedupe: id, question or near determines which calls the dataset has")
+    sample = sample_of(options.sample)
+    if options.balance_by is not None:
+        if options.stratify is not None:
+            raise EvalSetError("balance_by: expected no stratify: a sample has the shares of the table or equal ones")
+        if sample is None or isinstance(sample, float):
+            raise EvalSetError("balance_by: needs a sample that is a number of rows, such as 200")
+    strata = strata_of(options.stratify, table_columns) or strata_of(options.balance_by, table_columns, "balance_by")
+    if options.where is not None and not (isinstance(options.where, str) and options.where.strip()):
+        raise EvalSetError(f"where: expected an SQL expression, got {shown(options.where)}")
+    sql = f"{options.where or ''} {strata.get('stratum_sql', '')}".lower()
+    require_bool("show_values", options.show_values)
+    plan = BuildPlan(
+        family=family.name,
+        fields=fields,
+        kept=kept,
+        since=since,
+        until=until,
+        seed=seed_of(options.seed),
+        joins_traces=options.traces is not None,
+        values=options.show_values,
+        where=options.where,
+        sql_columns=tuple(n for n in table_columns if n.lower() in sql),
+        by_question=options.dedupe in ("question", "near"),
+        near=_similarity(options.near) if options.dedupe == "near" else None,
+        extends=options.extend is not None,
+        sample=sample,
+        balanced=options.balance_by is not None,
+        labeled=options.labels is not None,
+        trace_feedback=options.reads_feedback,
+        redact=redaction_of(options.redact),
+        **strata,
+    )
+    return plan, reason
+
+
+DEDUPE = ("id", "question", "near", None)
+"""What `dedupe` may be: each but the last also excludes what those before it exclude."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# numbers, which are strings on a command line
+def sample_of(sample: Any) -> int | float | None:
+    """A number of rows (from 1 on), a fraction between 0 and 1, or None for all rows. Raises EvalSetError for anything
+    else."""
+    number = _number(sample)
+    is_count = isinstance(number, int | np.integer) and not isinstance(number, bool) and 1 <= number < 1 << 63
+    if number is None or is_count or (isinstance(number, float) and 0 < number < 1):
+        return number  # type: ignore[no-any-return]
+    raise EvalSetError(
+        f"sample: expected a number of rows (such as 500) or a fraction below 1 (0.1), got {shown(sample)}"
+    )
+
+
+def seed_of(seed: Any) -> int:
+    """A whole number. Raises EvalSetError for anything else."""
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        return int(seed)
+    raise EvalSetError(f"seed: expected a whole number, got {shown(seed)}")
+
+
+def _similarity(near: Any) -> float:
+    number = _number(near)
+    if isinstance(number, int | float) and not isinstance(number, bool) and 0 < number <= 1:
+        return float(number)
+    raise EvalSetError(f"near: expected a similarity above 0, at most 1, got {shown(number)}")
+
+
+def _number(value: Any) -> Any:
+    """The number in a string; anything else as it is."""
+    for read in (int, float) if isinstance(value, str) else ():
+        try:
+            return read(value)
+        except ValueError:
+            continue
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# strata, redaction, time
+def strata_of(expression: str | None, columns: list[str], option: str = "stratify") -> dict[str, Any]:
+    """The fields of a plan for `stratify` or `balance_by`: a column of the table or of the converted rows, the
+    feedback, or SQL over the columns of the table."""
+    if expression is None:
+        return {}
+    if not isinstance(expression, str) or not expression.strip():
+        raise EvalSetError(f"{option}: expected a column or an SQL expression, got {shown(expression)}")
+    if expression in columns:
+        return {"carried": (expression,), "stratum_column": carried_column(expression)}
+    if expression == THUMBS:
+        return {"by_thumbs": True}
+    if expression in STRATA:
+        return {"stratum_column": expression}
+    if re.fullmatch(r"\w+", expression):
+        known = ", ".join((*STRATA, THUMBS))
+        raise EvalSetError(
+            f"{option}: the table has no column {shown(expression)}; in addition to its columns there are {known}"
+        )
+    return {"stratum_sql": expression}
+
+
+def redaction_of(redact: str | Hook | None) -> str | None:
+    """The name by which every process finds the redaction; None for a function that has none (or no redaction)."""
+    if redact is None or redact == "none" or (callable(redact) and not isinstance(redact, str)):
+        return None
+    if not isinstance(redact, str):
+        raise EvalSetError(f"redact: expected default, None, MODULE:FUNCTION or a function, got {shown(redact)}")
+    if redact != DEFAULT:
+        find_hook(redact)
+    return redact
+
+
+def instant_of(moment: Any, option: str) -> int | None:
+    """A point in time in microseconds since 1970 UTC: ISO text, a date (its first moment) or a datetime; what has no
+    zone is in UTC."""
+    if moment is None:
+        return None
+    try:
+        return micros_since_epoch(_datetime(moment))
+    except (ValueError, TypeError, OverflowError) as error:
+        expected = "a date or time such as 2025-11-03 or 2025-11-03T09:00:00Z"
+        raise EvalSetError(f"{option}: expected {expected}, got {visible(repr(moment))[:80]}") from error
+
+
+def _datetime(moment: Any) -> datetime:
+    if isinstance(moment, str):
+        return read_iso(moment)
+    if is_absent(moment):
+        raise ValueError("no time")
+    if isinstance(moment, datetime):
+        exact = getattr(moment, "to_pydatetime", None)  # of a Timestamp of pandas, which has nanoseconds
+        found: datetime = moment if exact is None else exact(warn=False)
+        return found
+    if isinstance(moment, date):
+        return datetime(moment.year, moment.month, moment.day)
+    raise TypeError(f"a {type(moment).__name__} is not a time")

@@ -1,0 +1,87 @@
+"""Metrics of an answer against a reference text, and of the retrieved documents against the expected ones, from 0 to 1.
+
+    exact_match    1 if the texts are the same, else 0
+    bleu           sacrebleu's sentence BLEU (its 0 to 100 as 0 to 1)
+    rouge_1        rouge-score's F measure, without stemming: of words,
+    rouge_l                                                  of the longest common subsequence of words,
+    rouge_l_sum                                              of that of each line, for texts of several lines
+
+    retrieved       a a b          document_recall     1/3: a of {a, c, d}
+    expected        a c d          document_precision  1/2: a of {a, b}
+
+A document is what has a `doc_uri`, so many chunks of one document count once; URIs are compared as text. Recall is
+`retrieval/ground_truth/document_recall` of Databricks, the share of the ground truth that was retrieved
+(https://docs.databricks.com/aws/en/generative-ai/agent-evaluation/evaluation-schema); precision is its counterpart.
+A chunk without a doc_uri belongs to no known document and is excluded. No expected documents: there is no ground truth,
+so no score (NaN). Nothing retrieved: recall is 0, and precision is of nothing (NaN). Chunks that all lack a doc_uri:
+what was retrieved is not known, so no score (NaN).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from functools import lru_cache, partial
+from typing import Any
+
+from agent_eval_schema.runtime.extras import missing
+
+
+def exact_match(response: str, reference: str) -> float:
+    """1 if the texts are the same, character by character."""
+    return float(response == reference)
+
+
+def bleu(response: str, reference: str) -> float:
+    """Sentence BLEU. Raises EvalSetError if sacrebleu is not installed."""
+    score: float = _bleu().sentence_score(response, [reference]).score / 100
+    return min(score, 1.0)  # equal texts have 100.00000000000004
+
+
+@lru_cache(maxsize=1)
+def _bleu() -> Any:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise missing("text-metrics", "sacrebleu 2.4", error) from None
+    return BLEU(effective_order=True)  # as sacrebleu defines scores of sentences
+
+
+def _rouge(kind: str, response: str, reference: str) -> float:
+    score: float = _rouge_scorer(kind).score(reference, response)[kind].fmeasure
+    return score
+
+
+@lru_cache(maxsize=8)
+def _rouge_scorer(kind: str) -> Any:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise missing("text-metrics", "rouge-score 0.1.2", error) from None
+    return RougeScorer([kind])
+
+
+rouge_1 = partial(_rouge, "rouge1")
+rouge_l = partial(_rouge, "rougeL")
+rouge_l_sum = partial(_rouge, "rougeLsum")
+
+
+Uris = Collection[str | None]
+
+
+def document_recall(retrieved: Uris, expected: Uris) -> float:
+    """The share of the expected documents that were retrieved."""
+    found, wanted = _documents(retrieved), _documents(expected)
+    if not wanted or (retrieved and not found):
+        return math.nan
+    return len(found & wanted) / len(wanted)
+
+
+def document_precision(retrieved: Uris, expected: Uris) -> float:
+    """The share of the retrieved documents that were expected."""
+    found, wanted = _documents(retrieved), _documents(expected)
+    return len(found & wanted) / len(found) if found and wanted else math.nan
+
+
+def _documents(uris: Uris) -> set[str]:
+    return {uri for uri in uris if uri and not uri.isspace()}

@@ -1,0 +1,377 @@
+"""A profile as blocks: size and power, duplicates, leakage, coverage, balance, cost, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from agent_eval_schema.profile.profile_summary import (
+    Balance,
+    Breakdown,
+    Coverage,
+    Documents,
+    Duplicates,
+    MetricPower,
+    ProfileSummary,
+    RowExample,
+    ToolCoverage,
+    short_name,
+)
+from agent_eval_schema.render.blocks import (
+    Block,
+    Cell,
+    Curve,
+    Detail,
+    Document,
+    Example,
+    Examples,
+    Fold,
+    Group,
+    Heading,
+    Line,
+    Meter,
+    Only,
+    Part,
+    Section,
+    Several,
+    Table,
+    Terms,
+    Words,
+)
+from agent_eval_schema.render.page import percent
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, plural
+
+POWER_COLUMNS = ("#Rows", "#Worth", "#±", "#Paired", "#Unpaired", "#for 5", "#for 3", "#for 1")
+
+POWER_NOTE = (
+    "Points of 100. Worth: effective rows. Paired, unpaired: smallest difference; none: not even 100 points. For 5, 3, "
+    "1: rows for a paired difference of so many points."
+)
+
+LISTED = 10
+"""Lines of a table in a text."""
+
+CURVE_SIZE = (300, 90)
+
+
+def profile_document(summary: ProfileSummary) -> Document:
+    """The whole profile; a dataset without a valid row has only its notes."""
+    name = os.path.basename(summary.source) if summary.source else "evaluation dataset"
+    where = f"{summary.source}: " if summary.source else ""
+    read = f"{summary.format} format, outputs {summary.outputs}"
+    blocks: list[Block] = []
+    if summary.valid:
+        curve = _curve(summary.power)
+        blocks = [
+            Only("notebook", [Terms(list(_key_numbers(summary, curve)))]),
+            Fold(
+                "Size and power, repeated questions, leakage, coverage, balance and cost",
+                [
+                    *_power(summary, curve),
+                    *_duplicates(summary.duplicates),
+                    *_leaks(summary),
+                    Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
+                    *_section("balance", "Balance and age", map(Line, _about_balance(summary.balance))),
+                    *_cost(summary),
+                ],
+            ),
+        ]
+    found = plural(summary.duplicates.distinct, "distinct question")
+    no_rows = summary.notes[0] if summary.notes else "There is nothing to profile."
+    return Document(
+        title=f"Profile of {name}",
+        about=[Line(f"{where}{plural(summary.rows, 'row')}, {summary.valid:,} valid; {read}", "muted")],
+        notes=[Line(note, "warning") for note in (summary.notes if summary.valid else summary.notes[1:])],
+        verdict=f"{found} in {plural(summary.valid, 'valid row')}" if summary.valid else no_rows,
+        mood="" if summary.valid else "error",
+        following=[NextCommand(step.command, step.text) for step in summary.next_steps],
+        numbered=True,
+        blocks=blocks,
+        kind="profile",
+        footer=". Row numbers are zero-based.",
+    )
+
+
+def _section(id: str, title: str, blocks: Iterator[Block], short: str = "") -> Iterator[Section]:
+    """A section, if there is anything in it."""
+    if found := list(blocks):
+        yield Section(id, title, found, short)
+
+
+def _key_numbers(summary: ProfileSummary, curve: Curve | None) -> Iterator[tuple[str, str]]:
+    """The numbers that a notebook shows at once."""
+    if curve is not None:
+        yield "Smallest paired difference", f"{curve.label} ({curve.subject})"
+    found = summary.duplicates
+    yield "Repeated questions", f"{found.exact + found.near:,} of {plural(found.rows, 'row')}"
+    for leak in summary.leaks:
+        yield "Leakage", f"{plural(leak.rows, 'row')}: {leak.kind} in {leak.source}"
+    if tools := summary.coverage.tools:
+        used = sum(bool(tool.expected or tool.called) for tool in tools)
+        yield "Tools exercised", f"{used:,} of {len(tools):,}"
+    for line in islice(_about_cost(summary), 1):
+        yield "Cost of one evaluation", line
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# size and power
+def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
+    supported = [power for power in summary.power if power.rows]
+    lines: list[Sequence[Words | Cell]] = []
+    texts: list[Sequence[Words]] = []
+    notes: dict[str, list[str]] = {}
+    for power in supported:
+        name = Part(power.metric, "name")
+        if power.note:
+            notes.setdefault(power.note, []).append(short_name(power.metric))
+            lines.append([name, f"{power.rows:,}", Cell(power.note, "muted", span=7)])
+        else:
+            numbers = [f"{power.rows:,}", *_power_numbers(power)]
+            texts.append([short_name(power.metric), *numbers])
+            lines.append([name, *numbers])
+    explained = Line(f"{POWER_NOTE} {_assumptions(summary)}", "muted")
+    if supported:
+        table = Table(["Metric", *POWER_COLUMNS], lines, title="Size and power", kind="power")
+        yield Only("html", [Section("power", "Size and power", [*([curve] if curve else []), table, explained])])
+    in_text: list[Block] = [Table(["Metric", *POWER_COLUMNS], texts), explained] if texts else []
+    in_text += [Line(f"{', '.join(metrics)}: {note}.") for note, metrics in notes.items()]
+    yield Only("text", [Section("power", "Size and power", in_text or [Line("No row supports a metric.")])])
+
+
+def _power_numbers(power: MetricPower) -> list[str]:
+    """The effective rows, the width and the differences, and the rows for 5, 3 and 1 points."""
+    amounts = [_amount(power, value) for value in (power.half_width, power.paired, power.unpaired)]
+    needed = [f"{rows:,}" for rows in power.rows_needed] if power.rows_needed else [""] * 3
+    return [f"{power.effective_rows:,.0f}", *amounts, *needed]
+
+
+def _amount(power: MetricPower, value: float | None) -> str:
+    """A width or a difference in points, or in the unit of the metric."""
+    if value is None:
+        return ""
+    if power.unit == "points" and value >= 1:
+        return "none"
+    points = 100 * value if power.unit == "points" else value
+    return f"{points:.1f}" if points < 10 else f"{points:,.0f}"
+
+
+def _assumptions(summary: ProfileSummary) -> str:
+    """What the numbers on power take for granted."""
+    assumed, measured = summary.assumptions, any(p.measured for p in summary.power)
+    clusters = (
+        f" Rows of one {assumed.clusters} are clusters, with a correlation of {assumed.cluster_correlation:g}."
+        if assumed.clusters
+        else ""
+    )
+    source = "Where past results say nothing else, a" if measured else "A"
+    return (
+        f"95 % intervals; smallest differences at 80 % power. {source}ssumed: a rate of {assumed.rate:g}, and a "
+        f"correlation of {assumed.correlation:g} between two versions on the same rows.{clusters}"
+    )
+
+
+def _curve(powers: Sequence[MetricPower]) -> Curve | None:
+    """The smallest paired difference over the number of rows, of the metric with most rows, and where it is now."""
+    known = [p for p in powers if p.unit == "points" and p.paired and p.rows]
+    if not known:
+        return None
+    best = max(known, key=lambda p: (p.rows, p.metric))
+    difference, rows = best.paired or 0.0, best.rows
+    end, (width, height) = rows * 8, CURVE_SIZE
+
+    def place(count: float) -> tuple[float, float]:
+        reached = min(difference * math.sqrt(rows / count), 1.0)
+        return round(width * count / end, 1), round(height * (1 - reached), 1)
+
+    return Curve(
+        title="Smallest difference that a paired run detects",
+        subject=best.metric,
+        points=" ".join(f"{x},{y}" for x, y in (place(max(end * i / 120, 1)) for i in range(1, 121))),
+        point=place(rows),
+        size=CURVE_SIZE,
+        end=f"{end:,} rows",
+        label=f"{rows:,} rows: {_amount(best, difference)} points; 8 times as many: "
+        f"{_amount(best, difference / math.sqrt(8))} points",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# repeated questions and leakage
+def _duplicates(found: Duplicates) -> Iterator[Block]:
+    repeated: list[Block] = []
+    if found.exact or found.near:
+        most = found.groups[0].rows if found.groups else 1
+        groups = []
+        for i, group in enumerate(found.groups):
+            title = f"{plural(group.rows, 'row')}, {group.kind}"
+            examples = _examples(group.examples, group.rows)
+            meter = Meter(percent(group.rows, most), title)
+            groups.append(Group([Part(title, "tag")], [examples], meter, is_open=i == 0, indent=2))
+        several = Several(groups, "more groups", total=found.group_count, in_text=EXAMPLES_SHOWN)
+        repeated = [Line(about_duplicates(found)), several]
+    conflicts = Several(
+        [_examples(pair, truth=": ") for pair in found.conflicts],
+        "more",
+        total=found.conflict_count,
+        in_text=EXAMPLES_SHOWN,
+    )
+    title = f"Same request, other ground truth ({found.conflict_count:,})"
+    if repeated or found.conflict_count:
+        on_page: list[Block] = [Heading(title), conflicts] if found.conflict_count else []
+        yield Only("html", [Section("duplicates", "Repeated questions", [*repeated, *on_page])])
+    if repeated:
+        yield Only("text", [Section("duplicates", "Repeated questions", repeated)])
+    if found.conflict_count:
+        yield Only("text", [Section("conflicts", title, [conflicts])])
+
+
+def about_duplicates(found: Duplicates) -> str:
+    """The numbers on repeated questions."""
+    return (
+        f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near (similarity from {found.threshold:g}), "
+        f"in {plural(found.group_count, 'group')}."
+    )
+
+
+def _examples(examples: Sequence[RowExample], total: int = 0, truth: str | None = None) -> Examples:
+    """Rows with their question and ground truth; `truth`: what is before it in a text (None: it is not in one)."""
+    rows = [Example(f"{e.row:,}", e.request_id, [e.question or "", e.truth or ""]) for e in examples]
+    return Examples([Detail("Question"), Detail("Ground truth", before=truth)], rows, total)
+
+
+def _leaks(summary: ProfileSummary) -> Iterator[Block]:
+    groups: list[Block] = [
+        Group(
+            [Part(f"{plural(leak.rows, 'row')}: {leak.kind} in {leak.source}", "tag error")],
+            [_examples(leak.examples, leak.rows)],
+            is_open=True,
+            indent=2,
+        )
+        for leak in summary.leaks
+    ]
+    if summary.compared_with and not summary.leaks:
+        groups = [Line(f"No row is in {', '.join(summary.compared_with)}.")]
+    yield from _section("leaks", "Leakage", iter(groups))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# coverage, balance and cost
+def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
+    yield from map(Line, (*_about_rows(found), *_about_documents(found.documents)))
+    if found.tools:
+        names = ["Tool", "%Share", "#Offered", "#Expected", "#Called"]
+        lines = [_tool(tool, valid) for tool in found.tools]
+        yield Table(names, lines, title="Tools", kind="offered", in_text=LISTED)
+    for breakdown in found.breakdowns:
+        thin = f"{len(breakdown.thin):,} with fewer than {found.min_rows} rows" if breakdown.thin else ""
+        yield Only("text", [Line(_values(breakdown, thin))])
+        values = [_share(c.value, c.rows, valid) for c in breakdown.top]
+        table = Table(["Value", "%Share", "#Rows"], values, title=breakdown.name, kind="values", total=breakdown.values)
+        below = [Line(thin, "muted")] if thin else []
+        yield Only("html", [Heading(breakdown.name), table, *below])
+    if found.clusters:
+        terms = [(", ".join(cluster.terms), cluster.rows) for cluster in found.clusters]
+        in_text = [Line(f"{plural(rows, 'question')} about {words}") for words, rows in terms[:LISTED]]
+        shares = [_share(words, rows, valid) for words, rows in terms]
+        table = Table(["Words in common", "%Share", "#Questions"], shares, title="Clusters of questions", kind="values")
+        yield Only("text", in_text)
+        yield Only("html", [Heading("Clusters of questions"), table])
+    elif found.cluster_note:
+        yield Line(f"No clusters: {found.cluster_note}.")
+
+
+def _tool(tool: ToolCoverage, valid: int) -> list[Words | Cell]:
+    used = max(tool.expected, tool.called)
+    numbers = [f"{rows:,}" for rows in (tool.offered, tool.expected, tool.called)]
+    return [Cell(tool.tool, "" if used else "warning"), _bar(used, valid, tool.tool), *numbers]
+
+
+def _share(name: str, rows: int, valid: int) -> list[Words | Cell]:
+    return [name, _bar(rows, valid, name), f"{rows:,}"]
+
+
+def _bar(rows: int, valid: int, label: str) -> Cell:
+    return Cell(picture=Meter(percent(rows, valid), label))
+
+
+def _values(breakdown: Breakdown, thin: str) -> str:
+    values = ", ".join(f"{c.value} {c.rows:,}" for c in breakdown.top[:LISTED])
+    more = f", and {breakdown.values - LISTED:,} more" if breakdown.values > LISTED else ""
+    return f"{breakdown.name}: {values}{more}" + (f"; {thin}" if thin else "")
+
+
+def _about_rows(found: Coverage) -> Iterator[str]:
+    """The numbers on length and time."""
+    if found.median_words is not None and found.longest_words is not None:
+        words = "word" if found.median_words == 1 else "words"
+        yield f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}."
+    if found.sessions:
+        yield f"{plural(found.sessions, 'session')}."
+
+
+def _about_documents(found: Documents) -> Iterator[str]:
+    """The numbers on documents."""
+    if found.expected:
+        lost = f", {found.never_retrieved:,} of them never retrieved" if found.never_retrieved else ""
+        yield f"{plural(found.expected, 'document')} expected{lost}; {found.retrieved:,} retrieved."
+    elif found.retrieved:
+        yield f"{plural(found.retrieved, 'document')} retrieved, none expected."
+    top = max(found.top, key=lambda d: d.expected, default=None)
+    if top is not None and top.expected and found.rows_expecting > 1:
+        share = 100 * top.expected / found.rows_expecting
+        yield f"{share:.0f} % of the rows that expect a document expect {top.doc_uri}."
+    if found.unknown_rows is not None:
+        yield f"{plural(found.unknown_rows, 'row')} with an expected document that is not in the list."
+
+
+def _about_balance(found: Balance) -> Iterator[str]:
+    """The numbers on ground truth and time."""
+    if found.truths:
+        distinct = f", {found.distinct_truths:,} of them distinct" if found.truths > 1 else ""
+        yield f"{plural(found.truths, 'row')} with ground truth{distinct}."
+    if found.truths > 1 and found.distinct_truths == 1:
+        yield "All ground truth is the same."
+    elif found.top_truth_rows > 1:
+        text = f": {found.top_truth}" if found.top_truth else ""
+        yield f"The most frequent ground truth is that of {plural(found.top_truth_rows, 'row')}{text}"
+    if found.shared_guidelines:
+        yield f"Every row with guidelines has: {'; '.join(found.shared_guidelines)}"
+    if found.first and found.last:
+        yield (
+            f"Logged on {found.first}." if found.first == found.last else f"Logged from {found.first} to {found.last}."
+        )
+
+
+def _cost(summary: ProfileSummary) -> Iterator[Block]:
+    lines: list[Block] = [*map(Line, _about_cost(summary))]
+    if lines:
+        rows: list[list[Words]] = [
+            [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
+            for of in summary.cost.metrics
+        ]
+        if rows:
+            names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
+            lines.append(Only("html", [Table(names, rows, title="Cost per metric", kind="cost")]))
+        yield Section("cost", "Cost of one evaluation", lines, short="Cost")
+
+
+def _about_cost(summary: ProfileSummary) -> Iterator[str]:
+    """The numbers on cost."""
+    cost = summary.cost
+    agent = f"{plural(cost.agent_calls, 'call')} of the agent"
+    if cost.calls:
+        tokens = f"{cost.input_tokens:,} tokens of input and {cost.output_tokens:,} of output"
+        also = f", and {agent}" if cost.agent_calls else ""
+        yield f"{plural(cost.calls, 'call')} of judges with about {tokens}{also}."
+    elif cost.agent_calls:
+        yield f"{agent}, and none of a judge."
+    else:
+        return
+    if cost.money is not None:
+        yield f"About {cost.money:,.2f} at the given prices."
+    if cost.minutes is not None:
+        yield f"About {cost.minutes:,.1f} minutes at the given rate."
+    if cost.calls:
+        yield cost.note

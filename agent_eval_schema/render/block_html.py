@@ -1,0 +1,185 @@
+"""The blocks of a result as HTML: a standalone page, and the same blocks in the output cell of a notebook.
+
+Computes nothing. Every text goes through `visible` and is escaped; the markup is that of templates/blocks.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from agent_eval_schema.metrics.alignment import EXTRA, MATCHED, MISSING, MOVED
+from agent_eval_schema.render.blocks import (
+    LONGEST_CELL,
+    Block,
+    Cell,
+    Changes,
+    Column,
+    Detail,
+    Document,
+    Example,
+    Examples,
+    Form,
+    Only,
+    OpenRows,
+    Part,
+    Section,
+    Table,
+    Words,
+    columns_of,
+    edit_words,
+)
+from agent_eval_schema.render.page import breakable, drawn, inline, page, with_code
+from agent_eval_schema.text.visible import visible
+
+STYLE = "blocks.css"
+
+ROWS_OF_A_TABLE = {"page": 500, "notebook": 50}
+"""Rows of a table that are drawn."""
+
+CALL_MARKS = {
+    MATCHED: ("=", "matched", ""),
+    MOVED: ("↕", "in another place", "info"),
+    EXTRA: ("+", "extra", "warning"),
+    MISSING: ("−", "missing", "error"),
+}
+"""How a call of a trajectory is marked: a sign, words, the color."""
+
+
+def document_page(document: Document) -> str:
+    """The document as a standalone HTML page."""
+    blocks = _all_blocks(document.blocks, "page")
+    script = any(isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks)
+    return page(document.title, _drawn(document, "page"), STYLE, script=script)
+
+
+def document_inline(document: Document) -> str:
+    """The document for the output cell of a notebook."""
+    return inline(_drawn(document, "notebook"), STYLE)
+
+
+def part_of_page(document: Document) -> Markup:
+    """The document as the first part of a page, before a report."""
+    return _drawn(document, "page", before_report=True)
+
+
+def _drawn(document: Document, form: Form, *, before_report: bool = False) -> Markup:
+    sections = [block for block in _all_blocks(document.blocks, form) if isinstance(block, Section)]
+    parts = [(section.id, section.short or section.title) for section in sections]
+    return drawn(
+        "blocks.html",
+        page=form == "page",
+        document=document,
+        parts=[("next", NEXT)] * bool(document.numbered and document.following) + parts,
+        before_report=before_report,
+        next_title=NEXT,
+        form=form,
+        marks=CALL_MARKS,
+        longest=LONGEST_CELL,
+        words=words_html,
+        table_of=_table,
+        score_of=lambda cell: _cell(cell, Column("", is_number=True)),
+    )
+
+
+NEXT = "What to do next"
+
+
+def _all_blocks(blocks: Iterable[Block], form: Form) -> Iterator[Block]:
+    """The blocks that are drawn, also those inside of others."""
+    for block in blocks:
+        if not isinstance(block, Only) or block.form in ("html", form):
+            yield block
+            yield from _all_blocks(getattr(block, "blocks", ()), form)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what the template calls
+def words_html(words: Words) -> Markup:
+    """Words as markup; each part is escaped by itself."""
+    if not isinstance(words, tuple) or isinstance(words, Part):
+        words = (words,)
+    return Markup("").join(_part(part if isinstance(part, Part) else Part(part)) for part in words)
+
+
+_TAGS = {"old": "del", "new": "ins", "code": "code", "bold": "b"}
+
+
+def _part(part: Part) -> Markup:
+    text, kind = part
+    if kind == "message":
+        return with_code(text)
+    if kind == "name":
+        return breakable(text)
+    if not kind:
+        return escape(visible(text))
+    if kind in _TAGS:
+        return Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[kind]), visible(text))
+    return Markup('<span class="{}">{}</span>').format(kind, visible(text))
+
+
+def _table(block: Table | Examples | Changes, form: Form) -> dict[str, Any]:
+    """A table as the template draws it: its headings, the rows that are seen at once, those that a notebook folds, and
+    the number of those that are not drawn."""
+    table = block if isinstance(block, Table) else _table_of_rows(block)
+    columns = list(columns_of(table))
+    heads = []
+    for column, following in zip_longest(columns, columns[1:]):
+        is_wide = following is not None and following.is_shared
+        alone = {"class": "n" if column.is_number else None}
+        if not column.is_shared:
+            heads.append({"name": column.name, "attributes": {"colspan": 2} if is_wide else alone})
+    of_data = table is not block
+    labeled = table.kind in ("examples", "metrics scores")  # whose cells are below each other on a narrow page
+    rows = [
+        [
+            _cell(of, column, is_name=not (i or of_data or column.is_number), labeled=labeled)
+            for i, (of, column) in enumerate(zip(row, columns, strict=False))
+        ]
+        for row in table.rows[: ROWS_OF_A_TABLE[form]]
+    ]
+    first = len(rows) if form == "page" or table.at_once is None else table.at_once
+    return {
+        "title": table.title,
+        "kind": "reasons rows" if table.sortable and form == "page" else table.kind,
+        "sortable": table.sortable and form == "page",
+        "heads": heads,
+        "rows": rows[:first],
+        "folded": rows[first:],
+        "more": max(table.total, len(table.rows)) - len(rows),
+        "noun": "more" if of_data else "more rows",
+    }
+
+
+def _cell(of: Words | Cell, column: Column, *, is_name: bool = False, labeled: bool = False) -> dict[str, Any]:
+    cell = of if isinstance(of, Cell) else Cell(of)
+    is_number = column.is_number and cell.span == 1
+    kinds = " ".join(filter(None, ("n" if is_number else "", cell.mood)))
+    attributes = {
+        "scope": "row" if is_name else None,
+        "class": kinds or None,
+        "colspan": cell.span if cell.span > 1 else None,
+        "data-label": visible(column.name.lower()) if labeled and is_number and cell.words else None,
+        "data-n": cell.number,
+    }
+    return {"tag": "th" if is_name else "td", "attributes": attributes, "words": cell.words, "picture": cell.picture}
+
+
+def _table_of_rows(block: Examples | Changes) -> Table:
+    """Rows of the data as a table without the columns that are empty in all of them; changes have a line per edit."""
+    if isinstance(block, Changes):
+        edits = [
+            Example(row, request_id, ("" if path == block.field else path, words))
+            for row, request_id, edits, more in block.changes
+            for path, words in edit_words(edits, more)
+        ]
+        total = len(edits) + block.total - len(block.changes)
+        block = Examples([Detail("Where", "path"), Detail("From what to what")], edits, total)
+    heads = [(block.signs, ""), ("#Row", ""), ("request_id", ""), *((name, kind) for name, kind, _ in block.columns)]
+    rows = [(e.sign.replace("-", "−"), e.row, e.request_id or "", *e.cells) for e in block.rows]
+    kept = [i for i, (name, _) in enumerate(heads) if name and any(row[i] for row in rows)]
+    cells = [[Cell(row[i], heads[i][1]) for i in kept] for row in rows]
+    return Table([heads[i][0] for i in kept], cells, kind="examples", total=block.total)

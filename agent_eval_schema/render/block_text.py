@@ -1,0 +1,268 @@
+"""The blocks of a result as text: its sections, and last the verdict and the next commands.
+
+Computes nothing. All text goes through `visible`, and no markup is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from agent_eval_schema.render.blocks import (
+    Block,
+    Cell,
+    Changes,
+    Document,
+    Examples,
+    Fold,
+    Grid,
+    Group,
+    Heading,
+    Items,
+    Line,
+    Only,
+    Part,
+    Section,
+    Several,
+    Table,
+    Terms,
+    Words,
+    columns_of,
+)
+from agent_eval_schema.render.console import (
+    NEW_STYLE,
+    OLD_STYLE,
+    drawn,
+    print_columns,
+    print_more,
+    print_signed,
+    print_verdict,
+    sides,
+)
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand
+from agent_eval_schema.text.visible import visible
+
+MOODS = {"good": ("✓ ", "green"), "warning": ("✗ ", "red"), "error": ("✗ ", "red"), "": ("", "")}
+"""The sign and the color of a verdict."""
+
+STYLES = {
+    "error": "red",
+    "warning": "yellow",
+    "info": "cyan",
+    "good": "green",
+    "muted": "dim",
+    "bold": "bold",
+    "tag": "bold",
+    "path": "cyan",
+    "old": OLD_STYLE,
+    "new": NEW_STYLE,
+}
+"""How a part looks, by the words of its kind."""
+
+SIGN_STYLES = {"-": OLD_STYLE, "✗": OLD_STYLE, "+": NEW_STYLE, "✓": NEW_STYLE}
+
+HEADING = 13
+"""Characters of a line of a grid's heading at most; in a narrow table fewer."""
+LEAST = 8
+
+
+def document_text(document: Document, *, color: bool = False, width: int | None = None) -> str:
+    """The document for a terminal of the given width (that of the terminal, or 100, if not given)."""
+    return drawn(lambda console: print_document(console, document), color, width, document.widest).lstrip("\n")
+
+
+def print_document(console: Console, document: Document) -> None:
+    """Draw the document on a console that reads no markup."""
+    for line in (*document.about, *document.notes):
+        _print(console, line, 0)
+    for block in document.blocks:
+        _print(console, block, 0)
+    console.print()
+    sign, style = MOODS[document.mood]
+    following: Iterable[NextCommand] = document.following
+    if document.numbered:
+        following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]
+    print_verdict(console, sign + document.verdict, style, following)
+
+
+def _print(console: Console, block: Block, indent: int) -> None:
+    match block:
+        case Section():
+            console.print()
+            title = block.title if block.text_title is None else block.text_title
+            if title:
+                console.print(Text(visible(title), style="bold"))
+            _print_all(console, block.blocks, block.indent)
+        case Heading():
+            console.print()
+            console.print(Text(visible(block.title), style="bold"))
+        case Line():
+            _print_line(console, _text(block.words, block.mood), indent + block.indent)
+        case Terms():
+            _print_lines(console, [(Part(term, "bold"), text) for term, text in block.pairs], indent)
+        case Items():
+            for mood, words in block.items:
+                _print_line(console, _text(words, mood), indent)
+        case Table():
+            _print_table(console, block, indent)
+        case Examples():
+            _print_examples(console, block, indent)
+        case Changes():
+            _print_changes(console, block, indent)
+        case Group():
+            _print_line(console, Text("  ").join(map(_text, block.head)), indent)
+            _print_all(console, block.blocks, indent + block.indent)
+        case Several():
+            shown = block.blocks[: block.in_text]
+            _print_all(console, shown, indent)
+            print_more(console, max(block.total, len(block.blocks)) - len(shown), indent)
+        case Only(form="text"):
+            _print_all(console, block.blocks, indent)
+        case Fold():
+            _print_all(console, block.blocks, indent)
+        case Grid():
+            _print_grid(console, block)
+        case _:
+            pass  # a picture, or a block for a page
+
+
+def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
+    for block in blocks:
+        _print(console, block, indent)
+
+
+def _print_line(console: Console, text: Text, indent: int) -> None:
+    console.print(Padding(text, (0, 0, 0, indent)))
+
+
+def _text(of: Words | Cell, kind: str = "") -> Text:
+    """Words in their styles."""
+    words, kind = (of.words, of.mood) if isinstance(of, Cell) else (of, kind)
+    text = Text(style=_style(kind))
+    for part in words if isinstance(words, tuple) and not isinstance(words, Part) else (words,):
+        part = part if isinstance(part, Part) else Part(part)
+        text.append(visible(part.text), style=_style(part.kind))
+    return text
+
+
+def _style(kind: str) -> str:
+    return " ".join(STYLES[word] for word in kind.split() if word in STYLES)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# tables
+def _print_table(console: Console, table: Table, indent: int) -> None:
+    """Names and numbers in columns, or, without headings, texts that are wrapped."""
+    columns = {i: column.name for i, column in enumerate(columns_of(table)) if not column.is_for_pages}
+    rows = [[_text(row[i]) for i in columns] for row in table.rows[: table.in_text]]
+    if table.notes:
+        notes = [row.pop() for row in rows]
+        print_columns(console, None, rows, indent, notes)
+    elif any(columns.values()):
+        print_columns(console, list(columns.values()), rows, indent)
+    elif rows:
+        _print_lines(console, table.rows, indent, numbers=True)
+    print_more(console, max(table.total, len(table.rows)) - len(rows), indent)
+
+
+def _print_lines(
+    console: Console, rows: Iterable[Sequence[Words | Cell]], indent: int, *, numbers: bool = False
+) -> None:
+    """Texts in columns, of which the last is wrapped; with `numbers`, the first is aligned right."""
+    lines = RichTable(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    texts = [list(map(_text, row)) for row in rows]
+    for i in range(len(texts[0]) if texts else 0):
+        lines.add_column(justify="right" if numbers and not i else "left", no_wrap=i < len(texts[0]) - 1)
+    for row in texts:
+        lines.add_row(*row)
+    console.print(Padding(lines, (0, 0, 0, indent)) if indent else lines)
+
+
+def _print_grid(console: Console, grid: Grid) -> None:
+    """The columns in as many tables as it takes, so that no number is broken."""
+    names = [visible(name) for name, _ in grid.columns]
+    headings = _headings(names, console.width)
+    first = max(map(cell_len, ["row", *map(visible, grid.rows)]))
+    parts: list[list[tuple[str, list[str]]]] = [[]]
+    left = console.width - first
+    for heading, (_, texts) in zip(headings, grid.columns, strict=True):
+        cells = list(map(visible, texts))
+        needed = 2 + max(map(cell_len, [*heading.split("\n"), *cells]))
+        if needed > left and parts[-1]:
+            parts.append([])
+            left = console.width - first
+        parts[-1].append((heading, cells))
+        left -= needed
+    for part in parts:
+        table = RichTable(box=None, pad_edge=False, header_style="")
+        table.add_column("row", justify="right")
+        for heading, _ in part:
+            table.add_column(heading, justify="right", overflow="fold")
+        for row, *cells in zip(map(visible, grid.rows), *(cells for _, cells in part), strict=True):
+            table.add_row(row, *cells)
+        console.print(table)
+
+
+def _headings(names: list[str], width: int) -> list[str]:
+    """The names, broken only as much as it takes for all of them to stand side by side."""
+    for most in range(HEADING, LEAST, -1):
+        found = [_heading(name, most) for name in names]
+        if len("row") + sum(2 + max(map(len, heading.split("\n"))) for heading in found) <= width:
+            return found
+    return [_heading(name, LEAST) for name in names]
+
+
+def _heading(name: str, most: int) -> str:
+    """A name as lines that break after its underscores."""
+    lines = [""]
+    for part in re.findall(r"[^_]*_+|[^_]+", name):
+        if lines[-1] and len(lines[-1]) + len(part) > most:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows of the data
+def _label(row: str, request_id: str | None) -> Text:
+    text = Text().append(f"row {visible(row)}", style="bold") if row else Text()
+    return text.append(f" ({visible(request_id)})" if request_id else "")
+
+
+def _print_examples(console: Console, block: Examples, indent: int) -> None:
+    shown = 0
+    for sign, rows in groupby(block.rows, key=lambda example: example.sign):
+        for example in list(rows)[: block.in_text]:
+            line = _label(example.row, example.request_id)
+            follows = False
+            for (_, kind, before), words in zip(block.columns, example.cells, strict=True):
+                if before is not None and words:
+                    between = before if follows or before.startswith(" ") else "  "
+                    line.append(between if line else "").append(_text(words, kind))
+                    follows = True
+            shown += 1
+            if sign:
+                print_signed(console, sign, SIGN_STYLES[sign], line, indent)
+            else:
+                _print_line(console, line, indent)
+    if block.total:
+        print_more(console, block.total - shown, indent)
+
+
+def _print_changes(console: Console, block: Changes, indent: int) -> None:
+    for row, request_id, edits, more in block.changes[:EXAMPLES_SHOWN]:
+        _print_line(console, _label(row, request_id), indent)
+        for edit in edits[:EXAMPLES_SHOWN]:
+            if edit.path != block.field:
+                _print_line(console, _text(Part(edit.path, "path")), indent + 2)
+            for sign, style, line in sides(edit):
+                print_signed(console, sign, style, line, indent + 2)
+        print_more(console, more + len(edits[EXAMPLES_SHOWN:]), indent + 2)
+    print_more(console, block.total - len(block.changes[:EXAMPLES_SHOWN]), indent)

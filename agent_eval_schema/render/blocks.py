@@ -1,0 +1,338 @@
+"""What a result shows, as blocks: one renderer draws them as text (block_text.py), another as HTML (block_html.py).
+
+    Document ─ title, verdict, next commands
+             └ Section ─ Line · Terms · Table · Examples · Changes · Group (opened and closed on a page)
+                         Meter and Strip in the cells of a table; Histograms, Curve and Funnel
+
+A result has one function that returns its Document: it decides on words, numbers and order. Its values are plain: texts
+of cells go in as they are, and the renderers escape everything that they draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand
+from agent_eval_schema.text.edits import Edit
+
+if TYPE_CHECKING:
+    from agent_eval_schema.metrics.alignment import CallPair
+
+Form = Literal["text", "html", "page", "notebook"]
+"""Where a block is drawn: as text, or as HTML: on a page, in the output cell of a notebook."""
+
+
+LONGEST_CELL, LONGEST_TITLE = 600, 90
+"""Characters of a cell, and of the text by which a row is known, that a page shows."""
+
+
+class Part(NamedTuple):
+    """A piece of text and how it looks: words separated by blanks, of which a page makes classes.
+
+    A mood (`error`, `warning`, `info`, `good`, `muted`), `tag`, `count`, `path`, `code`, `old` and `new` (deleted,
+    inserted), `message` (code between backticks), `name` (may be broken after `_` and `/`).
+    """
+
+    text: str
+    kind: str = ""
+
+
+Words = str | Part | tuple[str | Part, ...]
+"""A text, or its pieces."""
+
+
+class Meter(Struct, frozen=True):
+    """A bar of `share` percent, and below it an interval as its start and length (percent)."""
+
+    share: float
+    label: str
+    kind: str = ""
+    interval: tuple[float, float] | None = None
+
+
+class Strip(Struct, frozen=True):
+    """The rows in order as a strip of `width` steps: layers of (color, rectangles of page.runs)."""
+
+    width: int
+    layers: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
+    label: str
+
+
+class Cell(Struct, frozen=True):
+    """Words and a picture, the number by which a page sorts the cell, and the columns that it covers."""
+
+    words: Words = ""
+    mood: str = ""
+    number: float | None = None
+    picture: Meter | Strip | None = None
+    span: int = 1
+
+
+class Line(Struct, frozen=True):
+    """A paragraph."""
+
+    words: Words
+    mood: str = ""
+    indent: int = 0
+
+
+class Heading(Struct, frozen=True):
+    """A title inside of a section."""
+
+    title: str
+
+
+class Terms(Struct, frozen=True):
+    """Facts: a term and its text per line."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+class Items(Struct, frozen=True):
+    """A list with a mood and the words of each item."""
+
+    items: Sequence[tuple[str, Words]]
+
+
+class Column(NamedTuple):
+    """A column of a table: its name, or that of the column whose name it shares."""
+
+    name: str
+    is_shared: bool = False
+    is_number: bool = False
+    is_for_pages: bool = False
+
+
+class Table(Struct, frozen=True):
+    """A table whose first column names the row.
+
+    The name of a column of numbers begins with `#`, that of a column for pages alone with `%`; one without a name
+    shares that of the column before it; a name of the data is a `Column`. A table with a `title` scrolls by itself.
+    `total` counts all rows. `at_once`: the rows that a notebook does not fold, `in_text`: those that a text shows. With
+    `notes`, the last column is written below the rows that share it in a text. A `sortable` one is searched and sorted
+    on a page.
+    """
+
+    columns: Sequence[str | Column]
+    rows: Sequence[Sequence[Words | Cell]]
+    title: str = ""
+    kind: str = "reasons"
+    total: int = 0
+    at_once: int | None = None
+    in_text: int | None = None
+    notes: bool = False
+    sortable: bool = False
+
+
+def columns_of(table: Table) -> Iterator[Column]:
+    """The columns of a table, by the signs before their names."""
+    shared = ""
+    for column in table.columns:
+        if isinstance(column, Column):
+            yield column
+        else:
+            name = column.lstrip("%#")
+            shared = name or shared
+            yield Column(shared, not name, "#" in column[:2], column.startswith("%"))
+
+
+class Example(Struct, frozen=True):
+    """A row of the data: its position (or both, of two datasets), its ID, and what is shown of it, per column."""
+
+    row: str
+    request_id: str | None
+    cells: Sequence[Words]
+    sign: str = ""
+
+
+class Detail(NamedTuple):
+    """A column of examples: its heading, its look, and what separates it from the one before in a text (None: it is
+    not in a text)."""
+
+    heading: str
+    kind: str = ""
+    before: str | None = "  "
+
+
+class Examples(Struct, frozen=True):
+    """Few of `total` rows; columns in which no row has anything are left out. `signs`: the heading of the signs on a
+    page. A text shows `in_text` rows of each sign."""
+
+    columns: Sequence[Detail]
+    rows: Sequence[Example]
+    total: int = 0
+    signs: str = ""
+    in_text: int = EXAMPLES_SHOWN
+
+
+class Change(NamedTuple):
+    """A row with the edits of a cell, and how many more there are."""
+
+    row: str
+    request_id: str | None
+    edits: Sequence[Edit]
+    more: int
+
+
+def edit_words(edits: Sequence[Edit], more: int) -> Iterator[tuple[str, Words]]:
+    """The path and the words of each edit; the last one has the number of those that are left out."""
+    for i, edit in enumerate(edits, 1):
+        words = tuple(Part(part.text, "" if part.side == "both" else part.side) for part in edit.parts)
+        rest = Part(f" … and {more:,} more places", "muted")
+        yield edit.path, (*words, rest) if more and i == len(edits) else words
+
+
+class Changes(Struct, frozen=True):
+    """The cells of a field that changed, in few of `total` rows."""
+
+    field: str
+    changes: Sequence[Change]
+    total: int
+
+
+class Group(Struct, frozen=True):
+    """Blocks below a head, which a page opens and closes; in a text they are indented."""
+
+    head: Sequence[str | Part]
+    blocks: Sequence[Block]
+    meter: Meter | None = None
+    is_open: bool = False
+    open_in_notebook: bool = True
+    indent: int = 4
+
+
+class Several(Struct, frozen=True):
+    """The first of `total` blocks of a kind: a text shows `in_text` of them, a notebook `at_once` and folds the rest.
+    `noun` is the title of the rest (`more rows`)."""
+
+    blocks: Sequence[Block]
+    noun: str
+    total: int = 0
+    in_text: int | None = None
+    at_once: int | None = None
+
+
+class Only(Struct, frozen=True):
+    """Blocks for one form."""
+
+    form: Form
+    blocks: Sequence[Block]
+
+
+class Fold(Struct, frozen=True):
+    """Blocks that a notebook folds under a title."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+class Section(Struct, frozen=True):
+    """A part of a page, with an entry in its navigation. In a text it begins with a blank line and `text_title` (None:
+    the title)."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    short: str = ""
+    text_title: str | None = None
+    indent: int = 2
+
+
+class Grid(Struct, frozen=True):
+    """Cells of a line per row, a column per name, in a text: in as many tables as the columns need."""
+
+    rows: Sequence[str]
+    columns: Sequence[tuple[str, Sequence[str]]]
+
+
+class Funnel(Struct, frozen=True):
+    """Levels from the widest to the narrowest: the words between it and the one before, the width (percent), the
+    number, the name."""
+
+    levels: Sequence[tuple[str, float, str, str]]
+
+
+class Histograms(Struct, frozen=True):
+    """Distributions, as page.plot returns them."""
+
+    plots: Sequence[Mapping[str, Any]]
+
+
+class Curve(Struct, frozen=True):
+    """A line with a point on it."""
+
+    title: str
+    subject: str
+    points: str
+    point: tuple[float, float]
+    size: tuple[int, int]
+    end: str
+    label: str
+
+
+class OpenRow(Struct, frozen=True):
+    """A row of a result: what it is known by, its scores, and what opening it shows: its cells, a table, and the calls
+    of both trajectories (None: it does not have both)."""
+
+    row: str
+    title: str
+    scores: Sequence[Cell]
+    values: Sequence[tuple[str, str]]
+    calls: Sequence[CallPair] | None
+    table: Table | None = None
+    request_id: str = ""
+    failed: bool = False
+    is_open: bool = False
+
+
+class OpenRows(Struct, frozen=True):
+    """The first of `total` rows, each with its scores in columns; a page searches and sorts them."""
+
+    columns: Sequence[str]
+    rows: Sequence[OpenRow]
+    total: int
+
+
+Block = (
+    Section
+    | Line
+    | Heading
+    | Terms
+    | Items
+    | Table
+    | Examples
+    | Changes
+    | Group
+    | Several
+    | Only
+    | Fold
+    | Grid
+    | Funnel
+    | Histograms
+    | Curve
+    | OpenRows
+)
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """What a result shows.
+
+    `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of
+    its `mood`. `about` comes before it, `notes` after it. `following`: what to type next; `numbered`: in this order.
+    `kind` names the result, `footer` is the last line of a page; a text is `widest` characters wide at most.
+    """
+
+    title: str
+    verdict: str
+    blocks: Sequence[Block]
+    mood: str = ""
+    about: Sequence[Block] = ()
+    notes: Sequence[Block] = ()
+    following: Sequence[NextCommand] = ()
+    numbered: bool = False
+    kind: str = "result"
+    footer: str = "."
+    widest: int = 120

@@ -1,1 +1,0 @@
-"""Row counts per step of a build."""

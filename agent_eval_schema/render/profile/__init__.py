@@ -1,1 +1,0 @@
-"""The profile of an evaluation dataset."""

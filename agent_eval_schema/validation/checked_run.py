@@ -1,0 +1,242 @@
+"""A validation: a source, its plan, and what was counted of it. Every result of the package observes one.
+
+    source ──prepare, remarks──▶ batches ──check, where the rows are──▶ checked batches ──▶ ReportBuilder
+                                                                             │
+              Report · Snapshot · Facts · prepared rows · Conversion · rows of a build ◀──┘
+
+The rows are checked once. An observer gets each batch when it has been counted, with the final validity of its rows: an
+ID that an earlier row has makes a row invalid. What a result needs of the cells afterwards is read from the source
+again: a run keeps a few bytes per row, never cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.notes import NOTE, own_columns
+from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.source import Source, first_rows, rows_where, schema_of, size_of, worth_workers
+from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import Support, summarize, support_of
+from agent_eval_schema.render.report.summary import Excerpt, Location
+from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.text.privacy import quoting
+from agent_eval_schema.validation.checked_batch import VERDICT, rows_of
+from agent_eval_schema.validation.excerpts import excerpts
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan
+from agent_eval_schema.validation.report_builder import ReportBuilder
+from agent_eval_schema.validation.workers import check_on_all_cores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Check(Protocol):
+    """A batch → as many rows, which begin with the columns of VERDICT. Picklable: it runs where the rows are."""
+
+    def __call__(self, batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch: ...
+
+
+ISSUES_COLUMN = "_issues"
+"""The column that is added to the cells of an invalid row."""
+
+
+class CheckedRun:
+    """One validation of a source: its rows are checked once, and counted.
+
+    `source` is prepared as its format requires, with the remarks of the format; `plan` is that of the report, `builder`
+    has the counts. `check` runs on each batch in place of the validation alone; `jobs` is the number of processes (0:
+    one per core if the data are large). `settled` are rules that nothing can violate any more, so that no memory is
+    needed to compare rows; `keep` is the number of issues that are kept (None: all, of a file only so many).
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        plan: Plan,
+        *,
+        check: Check = check_batch,
+        jobs: int = 0,
+        settled: Collection[str] = (),
+        keep: int | None = None,
+    ) -> None:
+        self.source = _prepared(source, plan)
+        self.plan = replace(plan, columns=False, beside_traces=False, figures=True)
+        self._first, self._check, self._jobs = plan, check, jobs
+        self.builder = ReportBuilder(self.source, plan, keep=keep, settled=settled)
+
+    # the one pass
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Check and count all batches, in order; the rows stay where they are: in other processes, or on Spark."""
+        source, check = self.source, partial(self._check, plan=self._first)
+        is_here = source.remote is None and self._check is check_batch  # workers do nothing else
+        workers = (self._jobs or worth_workers(size_of(source))) if is_here else 1
+        if source.remote is not None:
+            checked = source.remote.map(check)
+        elif workers > 1:
+            checked = check_on_all_cores(source, self._first, workers)
+        else:
+            checked = (checked for _, checked in _stream(source.batches(), check))
+        yield from map(self.add, checked)
+
+    def pairs(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Check and count all batches, in order and in this process: each batch of the source, and checked."""
+        for batch, checked in _stream(self.source.batches(), partial(self._check, plan=self._first)):
+            yield batch, self.add(checked)
+
+    def add(self, checked: pa.RecordBatch) -> pa.RecordBatch:
+        """Count a batch that was checked elsewhere; returns it with the final validity of its rows."""
+        repeated = self.builder.add(checked)
+        if not len(repeated):
+            return checked
+        at = VERDICT.get_field_index("valid")
+        valid = np.asarray(checked.column(at)).astype(bool)
+        valid[repeated] = False
+        columns = [*checked.columns[:at], pa.array(valid), *checked.columns[at + 1 :]]
+        return pa.RecordBatch.from_arrays(columns, schema=checked.schema)
+
+    # what was counted
+
+    def issues(self) -> Iterator[Issue]:
+        """All issues, in the order of the rows, those of the dataset last; if not all are kept, the source is checked
+        again."""
+        yield from self.builder.take_issues() if self.builder.holds_all_issues else self.every_issue()
+
+    def coverage(self, system: str = "all") -> list[Support]:
+        """How many rows support each metric of a system."""
+        return summarize(self.builder.valid_masks, self.builder.row_count, self.plan.outputs, system)
+
+    def coverage_of(self, metric: Metric) -> Support:
+        """The same of one metric, which need not be in the catalog."""
+        return support_of(metric, self.builder.valid_masks, self.builder.row_count, self.plan.outputs)
+
+    @property
+    def index(self) -> pd.Index:
+        """The index of a DataFrame; for other data the positions."""
+        import pandas as pd
+
+        own: pd.Index | None = self.source.index
+        return pd.RangeIndex(self.builder.row_count, name="row") if own is None else own
+
+    # the source once more
+
+    @cached_property
+    def read_schema(self) -> pa.Schema:
+        """The columns of the data under their canonical names, as its format reads it."""
+        return schema_of(self.source, find_format(self.plan.format).read)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the normalized rows: the canonical ones, then those that are passed through."""
+        beside = (f for f in self.read_schema if f.name not in COLUMNS)
+        return pa.schema([*ROW_SCHEMA, *beside], metadata=ROW_SCHEMA.metadata)
+
+    def normalized(self) -> Iterator[pa.RecordBatch]:
+        """The normalized rows, made where the rows are."""
+        return map(rows_of, self._checked_again(replace(self.plan, columns=True)))
+
+    def reread(self, mask: np.ndarray[Any, Any] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The batches of the source, each with its rows as they were checked, and normalized; with a mask only the rows
+        where it is true."""
+        batches = self.source.batches()
+        kept = batches if mask is None else rows_where(batches, mask)
+        return _stream(kept, partial(check_batch, plan=replace(self.plan, columns=True)))
+
+    def every_issue(self) -> Iterator[Issue]:
+        """The issues one by one, in the order of the rows, those of the dataset last."""
+        builder = ReportBuilder(self.source, self.plan, keep=_ALL)
+        for checked in self._checked_again(self.plan):
+            builder.add(checked)
+            yield from builder.take_issues()
+            builder.forget_issues()
+        builder.finish()
+        yield from builder.take_issues()
+
+    def invalid_rows(self) -> Iterator[pa.RecordBatch]:
+        """The invalid rows, their original cells, with their issues (those of rules that compare rows too)."""
+        builder = ReportBuilder(self.source, self.plan, keep=_ALL)
+        for batch, checked in _stream(self.source.batches(), partial(check_batch, plan=self.plan)):
+            start = builder.row_count
+            builder.add(checked)
+            notes: dict[int, list[dict[str, Any]]] = {}
+            for issue in builder.take_issues():
+                notes.setdefault((issue.row or 0) - start, []).append({f.name: getattr(issue, f.name) for f in NOTE})
+            builder.forget_issues()
+            column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
+            kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES_COLUMN])
+            valid = self.builder.valid[start : start + batch.num_rows]
+            yield filtered(kept.append_column(ISSUES_COLUMN, column), ~valid)
+
+    def lines(self, issues: Iterable[Issue]) -> dict[int, int]:
+        """The lines of the file on which the rows of these issues begin; none if the data has no lines or is gone."""
+        return self.lines_of({issue.row for issue in issues if issue.row is not None})
+
+    def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
+        """The same of rows."""
+        return unless_gone(lambda: self.source.lines(rows) if self.source.lines else {}, {})
+
+    def excerpts(self, issues: Iterable[Issue]) -> dict[Location, Excerpt]:
+        """The parts of the cells that these issues are about; none where values are hidden, or if the data is gone."""
+        if not self.plan.values:
+            return {}
+        read = find_format(self.plan.format).read
+        return unless_gone(lambda: excerpts(issues, self.source.batches(), read), {})
+
+    def _checked_again(self, plan: Plan) -> Iterator[pa.RecordBatch]:
+        check = partial(check_batch, plan=plan)
+        if self.source.remote is not None:
+            return self.source.remote.map(check)
+        return (checked for _, checked in _stream(self.source.batches(), check))
+
+
+T = TypeVar("T")
+
+
+def unless_gone(read: Callable[[], T], otherwise: T) -> T:
+    """What is read of the source once more; `otherwise` if it is gone: a result can outlive its file, and is drawn
+    without the cells then."""
+    try:
+        return read()
+    except (EvalSetError, OSError):
+        return otherwise
+
+
+_ALL = 1 << 62
+"""The number of issues to keep, where every one is kept."""
+
+
+def _prepared(source: Source, plan: Plan) -> Source:
+    """The source whose batches are checked, with the remarks of its format on the data as a whole, except
+    for what is rewritten where rows are passed on."""
+    form = find_format(plan.format)
+    source = form.prepare(source).quoting(plan.values)
+    if form.remarks is None:
+        return source
+    with quoting(plan.values):
+        found = form.remarks(first_rows(source))
+    kept = [finding for finding in found if not (plan.complete and finding.rule.code in WRITTEN_ANEW)]
+    return replace(source, remarks=(*source.remarks, *kept)) if kept else source
+
+
+def _stream(
+    batches: Iterable[pa.RecordBatch], check: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Each batch and what the check makes of it, in order; the next one is read while this one is checked."""
+    with ThreadPoolExecutor(1) as reader:
+        source = iter(batches)
+        coming = reader.submit(next, source, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield batch, check(batch)

@@ -1,0 +1,73 @@
+"""Texts in which the names of the formats stand: they are made of the registry, and a test compares them.
+
+`UPDATE_GOLDEN=1 python -m pytest tests/formats` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from agent_eval_schema.formats.registry import FORMATS
+from tests.conftest import ROOT
+
+NAMES = sorted(form.name for form in FORMATS)
+TARGETS = sorted(form.name for form in FORMATS if form.writer is not None)
+PACKAGE = ROOT / "agent_eval_schema"
+
+
+def wrapped(text: str, indent: int) -> str:
+    margin = " " * indent
+    return textwrap.fill(text, 120, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+
+
+def literal(names: Iterable[str]) -> str:
+    return wrapped(", ".join(json.dumps(name) for name in names) + ",", 4)
+
+
+def alternatives(names: Sequence[str]) -> str:
+    *others, last = (f'`"{name}"`' for name in names)
+    return f"{', '.join(others)} or {last}"
+
+
+def titles(written: bool) -> str:
+    found = (form.title for form in FORMATS if (form.writer is not None) == written)
+    return ", ".join(sorted(found, key=lambda title: title.strip("`").lower()))
+
+
+# file, the text before and after, what is between
+TEXTS = [
+    ("agent_eval_schema/formats/names.py", "FormatName = Literal[\n", "\n]  # fmt: skip", literal(NAMES)),
+    ("agent_eval_schema/formats/names.py", "TargetFormat = Literal[\n", "\n]  # fmt: skip", literal(TARGETS)),
+    (
+        "agent_eval_schema/api.py",
+        '    format : FormatName or "auto", default "auto"\n',
+        "\n    outputs :",
+        wrapped(f'The format of the data: {alternatives(NAMES)}. `"auto"` detects it from the column names.', 8),
+    ),
+    (
+        "agent_eval_schema/conversion/convert.py",
+        "    to : str\n",
+        "\n    format :",
+        wrapped(f'The format of the output: {alternatives(TARGETS)}. `"databricks"` is the canonical row.', 8),
+    ),
+    ("README.md", "| read and written | ", " |\n", titles(True)),
+    ("README.md", "| read | ", ", inference tables |\n", titles(False)),
+]
+
+
+@pytest.mark.parametrize(("path", "before", "after", "text"), TEXTS)
+def test_a_text_has_the_names_of_the_registry(path: str, before: str, after: str, text: str) -> None:
+    file = ROOT / path
+    whole = file.read_text(encoding="utf-8")
+    place = re.compile(f"(?<={re.escape(before)}).*?(?={re.escape(after)})", re.DOTALL)
+    assert place.search(whole), f"{path}: nothing between {before!r} and {after!r}"
+    made = place.sub(lambda _: text, whole, count=1)
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.write_text(made, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == made
