@@ -27,8 +27,9 @@ from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save
 
 def _is_file_of_evals(names: Sequence[str], head: Head) -> bool:
     """Whether `evals` is a list of test cases, and not a column of results."""
-    evals = (case for row in head() for case in all_of(row.get("evals")))
-    return "evals" in names and ("skill_name" in names or any(isinstance(e, dict) and "prompt" in e for e in evals))
+    if "evals" not in names or "skill_name" in names:  # neither needs the rows
+        return "evals" in names
+    return any(isinstance(e, dict) and "prompt" in e for row in head() for e in all_of(row.get("evals")))
 
 
 def _write_id(text: str) -> Any:

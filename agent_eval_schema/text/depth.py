@@ -39,19 +39,20 @@ _NOT_OPENING = bytes(set(range(256)) - set(b"[{"))
 
 def _depth(data: bytes) -> int:
     """The largest number of brackets that are open at once, outside of strings."""
+    if b"\\\\" in data:
+        data = data.replace(b"\\\\", b"")  # a backslash before a quote then escapes it
     codes = np.frombuffer(data, np.uint8)
-    is_quote = codes == ord('"')
-    if b"\\" in data:
-        at = np.flatnonzero(codes == ord("\\"))
-        begins = np.diff(at, prepend=-2) != 1
-        in_run = np.arange(len(at)) - np.maximum.accumulate(np.where(begins, np.arange(len(at)), 0))
-        escaped = at[in_run % 2 == 0] + 1
-        is_quote[escaped[escaped < len(codes)]] = False
-    steps = np.frombuffer(data.translate(_STEPS), np.int8)
-    brackets = np.flatnonzero(steps)
-    outside = np.searchsorted(np.flatnonzero(is_quote), brackets) % 2 == 0
-    return int(np.cumsum(steps[brackets[outside]], dtype=np.int64).max(initial=0))
+    kept = codes == _QUOTE
+    kept[1:] &= codes[:-1] != _BACKSLASH
+    lower = codes | 0x20  # of brackets that of braces
+    kept |= lower == ord("{")
+    kept |= lower == ord("}")
+    found = codes[kept]
+    outside = np.cumsum(found == _QUOTE, dtype=np.int32) & 1 == 0
+    return int(np.cumsum(_STEPS[found[outside]], dtype=np.int32).max(initial=0))
 
 
-_STEPS = bytes({ord("["): 1, ord("{"): 1, ord("]"): 255, ord("}"): 255}.get(code, 0) for code in range(256))
-"""What each byte adds to the depth, as a signed number."""
+_QUOTE, _BACKSLASH = ord('"'), ord("\\")
+
+_STEPS = np.array([(code in b"[{") - (code in b"]}") for code in range(256)], np.int8)
+"""What each byte adds to the depth."""

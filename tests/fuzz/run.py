@@ -117,8 +117,8 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
     return None
 
 
-_READINGS = {"validate": 2, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
-"""How often a check reads an input, about."""
+_READINGS = {"validate": 14, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
+"""How often a check reads an input, about: `validate` does before and after each of three entries of two documents."""
 
 _EXPECTED = (ResourceWarning, FormulaWarning)
 """Warnings that are no finding: of other libraries, and of cells such as `=1+1` in a CSV file."""

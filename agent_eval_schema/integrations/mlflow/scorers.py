@@ -21,9 +21,6 @@ import math
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from mlflow.genai.scorers.base import Scorer, ScorerKind
-from pydantic import PrivateAttr
-
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
@@ -38,7 +35,7 @@ try:
     from mlflow.entities import AssessmentSource, AssessmentSourceType, Feedback
     from mlflow.exceptions import MlflowException
     from mlflow.genai.scorers.base import Scorer, ScorerKind, SerializedScorer
-    from pydantic import Field
+    from pydantic import Field, PrivateAttr
 except ImportError as error:
     raise missing("mlflow", "mlflow 3.3", error) from None
 

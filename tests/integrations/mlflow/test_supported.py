@@ -167,7 +167,7 @@ def test_a_notebook_shows_every_scorer_with_its_rows_or_why_not() -> None:
     table = found.table
     assert f"{len(found)} of {len(table)} scorers are supported" in shown
     for line in table.itertuples():
-        assert f">{line.scorer}</td>" in shown
+        assert f">{line.scorer}</th>" in shown
         assert f">{line.rows} / {line.total}</td>" in shown
     assert "needs a judge: name one with model=" in shown
 
