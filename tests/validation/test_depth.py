@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import is_too_deep
@@ -88,6 +89,46 @@ def written(path: Path, text: str) -> str:
 def test_a_text_of_any_depth_is_measured_before_it_is_parsed(kind: str, text: str, tmp_path: Path) -> None:
     report = validate_eval_set(TEXTS[kind](text, tmp_path))
     assert report.counts["AE004"] == report.invalid_count == 1
+
+
+SPAN = {"traceId": "a" * 32, "spanId": "b" * 16, "name": "x", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+OTLP = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]})
+OF_FILES: dict[str, tuple[str, Callable[[str], bytes]]] = {
+    "compressed": (
+        "a.jsonl.gz",
+        lambda text: gzip.compress(b'{"request": "Hi", "custom_expected": %s}' % text.encode()),
+    ),
+    "a folder": ("a/a.jsonl", lambda text: b'{"request": "Hi", "custom_expected": %s}' % text.encode()),
+    "yaml": ("a.yaml", lambda text: b"- request: Hi\n  custom_expected: %s" % text.encode()),
+    "otlp": ("a.jsonl", lambda text: b'%s, "more": %s}' % (OTLP[:-1].encode(), text.encode())),
+}
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, FAR])
+@pytest.mark.parametrize("kind", OF_FILES)
+def test_a_file_has_the_same_limit(kind: str, depth: int, tmp_path: Path) -> None:
+    name, encode = OF_FILES[kind]
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(encode(f'{{"a": {"[" * (depth - 1)}1{"]" * (depth - 1)}}}'))
+    counts = validate_eval_set(str(path.parent if "/" in name else path)).counts
+    assert ("AE004" in counts) is (depth > MAX_DEPTH)
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, FAR])
+@pytest.mark.parametrize("deep", ["request", "response"])
+@pytest.mark.parametrize("make", [list, pa.Table.from_pylist], ids=["list", "arrow"])
+def test_a_payload_has_the_same_limit(deep: str, make: Callable[[Any], Any], depth: int) -> None:
+    payloads = {
+        "request": '{"messages": [{"role": "user", "content": "Hi"}]',
+        "response": '{"choices": [{"message": {"role": "assistant", "content": "Ho"}}]',
+    }
+    cells = {
+        name: text + (f', "a": {text_of(depth - 1, "[")}}}' if name == deep else "}") for name, text in payloads.items()
+    }
+    call = {"databricks_request_id": "a", "request_time": "2026-01-01T00:00:00Z", "status_code": 200, **cells}
+    found = eval_set_from_inference_table(make([call]))
+    assert (len(found.excluded), len(found.rows)) == ((1, 0) if depth > MAX_DEPTH else (0, 1))
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, FAR])
