@@ -177,23 +177,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
             force_setattr(self, "batches", Batches(all_of, bool(self.vary), self.columns or ()))
 
     def head(self) -> pa.RecordBatch | None:
-        """Return the first batch of rows.
-
-        Returns
-        -------
-        pyarrow.RecordBatch or None
-            The first rows; None if there is no row.
-
-        Examples
-        --------
-        >>> import mlflow
-        >>> from agent_eval_schema import traces_from_store
-        >>> experiment = mlflow.set_experiment("docs.Source.head")
-        >>> with mlflow.start_span("agent"):
-        ...     pass
-        >>> traces_from_store("docs.Source.head").head().num_rows
-        1
-        """
+        """The first batch of rows, or None if there is no row."""
         assert isinstance(self.batches, Batches)
         return self.batches.head()
 

@@ -15,8 +15,7 @@ from agent_eval_schema import Source, ces, scorers
 def documented() -> dict[str, Any]:
     """Return what has a docstring of its own, by its public path, such as `agent_eval_schema.Report.valid`.
 
-    An inherited member comes once, with the first class that has it. A scorer has no members but those of mlflow, and a
-    source has no public ones.
+    An inherited member comes once, with the first class that has it. A scorer has no members but those of mlflow.
     """
     found: dict[str, Any] = {agent_eval_schema.__name__: agent_eval_schema}
     for module in (agent_eval_schema, ces, scorers):
@@ -27,13 +26,16 @@ def documented() -> dict[str, Any]:
                 found[path] = value
             elif inspect.isclass(value):
                 found[path] = value
-                own = members(value) if module is not scorers and value is not Source else ()
+                own = members(value) if module is not scorers else ()
                 found |= {f"{path}.{member}": kind for member, kind in own if kind not in found.values()}
     return found
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods and properties that classes of ours define; fields of a Struct have no docstring."""
+    """Yield the public methods and properties that classes of ours define; fields of a Struct have no docstring, and a
+    source has no public member."""
+    if kind is Source:
+        return
     for base in kind.__mro__:
         if base.__module__.startswith("agent_eval_schema"):
             for name, value in vars(base).items():
