@@ -322,9 +322,14 @@ def _call(entry: Any) -> tuple[str, dict[str, Any] | None] | None:
     return (name, read_arguments(call.get("arguments", call.get("args")))) if isinstance(name, str) else None
 
 
+LONE_ARGUMENT = "tool_input"
+"""The name of an argument that has none: a LangChain tool with one argument is called with its text. No tool has an
+argument of this name, so that writers can tell it from one."""
+
+
 def read_arguments(value: Any) -> dict[str, Any] | None:
-    """A call's arguments as an object: JSON text is parsed, a lone value is kept under "input"."""
-    value = jsontext.structured(value)
+    """A call's arguments as an object: JSON text of one is parsed, a lone value is the argument LONE_ARGUMENT."""
     if value is None or value == "":
         return None
-    return value if isinstance(value, dict) else {"input": value}
+    given = jsontext.structured(value)
+    return given if isinstance(given, dict) else {LONE_ARGUMENT: value}

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.decoding.diagnose import Problem, diagnose
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Finding, Rule, Severity
@@ -84,12 +85,15 @@ def other_keys(entry: dict[str, Any], *known: str) -> str | None:
     return jsontext.encode(others).decode() if others else entry.get(OTHER_KEYS)
 
 
-def _with_parsed_input(call: Any) -> Any:
-    """The call with its input as an object: it may be JSON text, as it is in the canonical Arrow form."""
-    if isinstance(call, dict) and isinstance(call.get("tool_input"), str):
-        parsed = jsontext.parse(call["tool_input"])
+def _with_object(call: Any) -> Any:
+    """The call with its input as an object where it is text: JSON, as in the canonical Arrow form, or a lone argument.
+    What begins like an object and is none stays as it is, and is reported."""
+    if not isinstance(call, dict) or not isinstance(given := call.get("tool_input"), str):
+        return call
+    if given.lstrip().startswith("{"):
+        parsed = jsontext.parse(given)
         return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
-    return call
+    return {**call, "tool_input": read_arguments(given) or {}}
 
 
 def whole_number(value: Any) -> Any:
@@ -147,7 +151,7 @@ _TRAJECTORY = Shape(
     keep=lambda value: [
         ToolCall(c["tool_name"], c.get("tool_input"), other_keys(c, "tool_name", "tool_input")) for c in value
     ],
-    prepare=lambda value: list(map(_with_parsed_input, value)) if isinstance(value, list) else value,
+    prepare=lambda value: list(map(_with_object, value)) if isinstance(value, list) else value,
 )
 
 _SHAPES = (

@@ -31,7 +31,7 @@ class Finished(Struct, omit_defaults=True):
 
     row: int
     response: str | None = None
-    trajectory: list[dict[str, Any]] | None = None
+    trajectory: Any = None  # calls, or what was returned in their place
     seconds: float | None = None
     failed: bool = False
     error: str | None = None

@@ -33,11 +33,11 @@ from agent_eval_schema.text.describe import describe
 
 
 class Answer(Struct):
-    """The result of reading: the text, the calls (None: unknown), the parts that could not be read; `failed` if there
-    is no answer."""
+    """The result of reading: the text, the calls (None: unknown; as they were returned if they cannot be read, for the
+    row to have their issues), the parts that could not be read; `failed` if there is no answer."""
 
     response: str | None = None
-    trajectory: list[dict[str, Any]] | None = None
+    trajectory: Any = None
     error: str | None = None
     failed: bool = False
 
@@ -93,10 +93,11 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 # the forms, in the order in which they are tried
 def _read_documented(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("response"))
-    calls, problem = read_calls(value[PREDICTED]) if value.get(PREDICTED) is not None else (None, None)
+    given = value.get(PREDICTED)
+    calls, problem = read_calls(given) if given is not None else (None, None)
     if response is None and PREDICTED not in value:
         return _no_answer(f"an object whose response is {describe(value.get('response'))}")
-    return Answer(response, calls, problem or failed)
+    return Answer(response, given if calls is None and not is_too_deep(_json_text(given)) else calls, problem or failed)
 
 
 def _read_steps(value: dict[str, Any]) -> Answer:
@@ -160,16 +161,19 @@ def _text(value: Any) -> tuple[str | None, str | None]:
 
 def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and its problems."""
-    try:
-        text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
-    except RecursionError:  # an object that holds itself, or is deeper than the encoder goes
-        text = STAND_IN
-    log = IssueLog(1)
+    text, log = _json_text(value), IssueLog(1)
     found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text], deep=is_too_deep(text)), log)[0]
     if found is not FAILED and found is not None:
         return as_plain(found), None
     wrong = [note for note in log.notes if RULES[note[0]].severity is Severity.ERROR]
     return None, "; ".join(f"{path}: {message}" for _, _, path, message, _ in wrong) or f"{PREDICTED}: it is empty"
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
+    except RecursionError:  # an object that holds itself, or is deeper than the encoder goes
+        return STAND_IN
 
 
 def as_plain(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:

@@ -40,11 +40,13 @@ from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 
 
@@ -289,11 +291,13 @@ def measure(
     columns = {} if ran is None else {name: ran[name].to_numpy() for name in RUN_COLUMNS}
     failed = np.zeros(len(given.frame), bool) if ran is None else columns[FAILURE] > 0
     table = RowTable(given.frame, given.values, frozenset(np.flatnonzero(failed).tolist()))
-    # Problems of cells were reported by the validation; the outputs of an agent are read already.
-    unread = IssueLog(table.size)
+    unread = IssueLog(table.size)  # the validation has reported them, but has not seen what an agent returns
     scores, why, reasons = dict[str, Numbers](), Counter[tuple[str, str]](), dict[str, Numbers]()
     if options.metrics:
         scores, why, reasons = score_calls(given.trajectories, options, given.log, unread, failed)
+        for row, (code, column, path, message, hint) in zip(unread.rows, unread.notes, strict=True):
+            if ran is not None and column == PREDICTED and RULES[code].severity is Severity.ERROR:
+                given.log.add(RULES[code], row, column, message, path=path, hint=hint)
     unscored = Counter[tuple[str, str]]()
     for metric in metrics:
         name = metric_name(metric)

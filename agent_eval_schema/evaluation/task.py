@@ -227,6 +227,8 @@ def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
         kind = {LATENCY: "float64", FAILURE: "int64"}.get(name, "object")
         given.frame[name] = pd.Series(values, dtype=kind, index=given.frame.index)
     given.values.update({name: columns[name] for name in OUTPUTS if name in given.values})
-    calls = pa.array([None if v is None else encode_plain(v) for v in columns[PREDICTED]], pa.string())
+    calls = pa.array(
+        [v if v is None or isinstance(v, str) else encode_plain(v) for v in columns[PREDICTED]], pa.string()
+    )
     given.trajectories = given.trajectories.set_column(0, PREDICTED, calls)
     return given.frame[[*RUN_COLUMNS]]

@@ -4,7 +4,8 @@
     {"predicted_trajectory": [call, …], "reference_trajectory": [call, …]}     computed metrics, which need no prompt
 
 Source: google-cloud-aiplatform 2.7 (`vertexai.preview.evaluation`): `build_trajectory` reads a call by its two keys, of
-which the input may be anything that JSON holds; without one it drops the whole trajectory.
+which the input may be anything that JSON holds; without one it drops the whole trajectory. An input that is neither an
+object nor text has an issue here: its values have no names to be compared by.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from agent_eval_schema.decoding.chat import LONE_ARGUMENT
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Field, Format, Row
-from agent_eval_schema.formats.shapes import of_list, question
+from agent_eval_schema.formats.shapes import question
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
@@ -32,16 +34,13 @@ _TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
 _INPUT = "tool_input"
 
 
-def _with_object(call: Any) -> Any:
-    """A call whose input is not an object, as that of a LangChain tool with one argument: it is wrapped into an
-    object."""
-    if not isinstance(call, dict) or call.get(_INPUT) is None or isinstance(structured(call[_INPUT]), dict):
-        return call
-    return {**call, _INPUT: {_INPUT: call[_INPUT]}}
-
-
 def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**c, _INPUT: c[_INPUT][_INPUT]} if list(c[_INPUT]) == [_INPUT] else c for c in calls]
+    """Calls with a lone argument as it was: text."""
+    return [{**c, _INPUT: c[_INPUT][LONE_ARGUMENT]} if _has_text(c[_INPUT]) else c for c in calls]
+
+
+def _has_text(given: dict[str, Any]) -> bool:
+    return list(given) == [LONE_ARGUMENT] and isinstance(given[LONE_ARGUMENT], str)
 
 
 def _inspect_inputs(theirs: Row) -> Iterator[Finding]:
@@ -50,10 +49,10 @@ def _inspect_inputs(theirs: Row) -> Iterator[Finding]:
         for i, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict) and set(call) == {"tool_name"} and call["tool_name"]:
                 message = "expected `tool_input`, got none: Vertex AI drops the trajectory"
-                yield Finding(TOOL_INPUT, message, name, f"{name}[{i}]", "add `tool_input`: {} for no arguments")
+                yield Finding(
+                    TOOL_INPUT, message, name, f"{name}[{i}]", "add `tool_input`: `{}` if there are no arguments"
+                )
 
-
-_CALLS = (of_list(_with_object), _write_calls)
 
 _OF_DATABRICKS = (
     "expected_response",
@@ -79,8 +78,8 @@ VERTEX = Format(
         Field("prompt", "request", structured, question),
         Field("response", "response"),
         Field("reference", "expected_response"),
-        Field("predicted_trajectory", "predicted_trajectory", *_CALLS),
-        Field("reference_trajectory", "reference_trajectory", *_CALLS),
+        Field("predicted_trajectory", "predicted_trajectory", write=_write_calls),
+        Field("reference_trajectory", "reference_trajectory", write=_write_calls),
         Field("latency_in_seconds", "latency_seconds"),
         Field("failure", "failure", _flag, int),
     ),

@@ -39,9 +39,12 @@ TOOL_INPUT = _tool_rule(
     "AE503",
     "tool-input",
     Severity.ERROR,
-    "The tool_input of a tool call is not an object.",
-    why="Arguments are compared by name; values without names cannot be compared.",
-    hint="Set the arguments as an object, or omit `tool_input` if there are none.",
+    "The tool_input of a tool call is neither an object nor text.",
+    why=(
+        "Arguments are compared by name; values without names cannot be compared. The text of a tool with one argument "
+        "is read as that argument. Vertex AI drops a trajectory with a call that has no `tool_input`."
+    ),
+    hint="Set the arguments as an object: `{}` if there are none.",
     bad=_rows([{"tool_name": "book_desk", "tool_input": ["Berlin"]}]),
 )
 

@@ -22,7 +22,7 @@ ENDS: dict[str, tuple[str, str]] = {
     f"diff {GOOD} {BROKEN}": ("✗ 1 of 1 matched row changed, 36 added", f"validate {BROKEN}"),  # 27 codes are no line
     f"diff {GOOD} less.jsonl": ("✗ 1 of 12 matched rows changed; 1 lost a metric.", "metrics less.jsonl"),
     "score vertex.jsonl": ("✓ 3 rows evaluated", ""),
-    "score vertex_broken.jsonl": ("✗ 1 of 4 rows scored; 3 unreadable", "validate vertex_broken.jsonl"),
+    "score vertex_broken.jsonl": ("✗ 2 of 4 rows scored; 2 unreadable", "validate vertex_broken.jsonl"),
     f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
     f"convert {GOOD} out.jsonl": ("✓ databricks → databricks: 12 of 12 rows converted, no losses", ""),
     f"convert {GOOD} out.jsonl --to mlflow": ("databricks → mlflow: 12 of 12 rows converted, 1 loss", ""),

@@ -51,7 +51,7 @@ OPENAI_CALL = {"id": "1", "type": "function", "function": {"name": "search", "ar
         (
             {"output": "Done", "intermediate_steps": [(SimpleNamespace(tool="search", tool_input="x"), "found")]},
             "Done",
-            [{"tool_name": "search", "tool_input": {"input": "x"}}],
+            [{"tool_name": "search", "tool_input": {"tool_input": "x"}}],
         ),
         (
             {
@@ -130,7 +130,7 @@ def test_what_is_no_answer_says_so(value: Any, got: str) -> None:
 )
 def test_a_trajectory_that_cannot_be_read_leaves_the_response(trajectory: Any, error: str) -> None:
     found = read_output({"response": "Done", "predicted_trajectory": trajectory})
-    assert (found.response, found.trajectory, found.failed) == ("Done", None, False)
+    assert (found.response, found.trajectory, found.failed) == ("Done", trajectory, False)
     assert (found.error or "").startswith(error)
 
 

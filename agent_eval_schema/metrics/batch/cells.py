@@ -20,6 +20,7 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers, decode_input, or_none
@@ -194,9 +195,11 @@ def _call_texts(names: pa.Array, inputs: pa.Array) -> pa.Array:
 
 
 def _input_text(text: str | None) -> bytes | None:
-    """The text of an input as bytes; None if there is none."""
+    """The JSON text of an input; None if it begins like an object and is none."""
     if not text:
         return b"{}"
+    if not text.lstrip().startswith("{"):
+        return jsontext.encode(read_arguments(text))
     return text.encode() if or_none(_is_read, text) else None
 
 
