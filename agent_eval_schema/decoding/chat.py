@@ -22,6 +22,7 @@ DEEPEST_WRAPPER = 8
 """The number of nested wrappers that are searched for a request or an answer."""
 
 LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
+QUESTION_NAMES = frozenset({*LONE_TEXT_KEYS, "request", "q", "message", "user_input", "user_message", "user_query"})
 ANSWER_KEYS = ("response", "output", "answer", "result", "text")
 ROLES = frozenset(get_args(Role))
 LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
@@ -109,6 +110,16 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
     # A traced `def predict(request)` logs {"request": {...}}: the one argument is the request.
     wrapped = len(arguments) == 1 and isinstance(arguments[0], dict) and depth < DEEPEST_WRAPPER
     return read_messages(arguments[0], depth + 1) if wrapped else None
+
+
+def read_question(arguments: Any) -> str | None:
+    """The text with which a traced function was called, as `def answer(q)` logs {"q": "…"}: its only argument, or the
+    only one that has the name of a question."""
+    if not isinstance(arguments, dict):
+        return None
+    given = {name: value for name, value in arguments.items() if value is not None}
+    texts = [value for name, value in given.items() if len(given) == 1 or name in QUESTION_NAMES]
+    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) and texts[0].strip() else None
 
 
 def read_inputs(inputs: dict[str, Any]) -> Any:

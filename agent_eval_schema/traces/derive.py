@@ -97,6 +97,8 @@ def _request(reading: Reading) -> chat.Messages | None:
     messages = chat.read_messages(value)
     if messages and any([m.get("content") is None and chat.lacks_content(m) for m in messages]):
         messages = None  # no column could hold them
+    if messages is None and (question := chat.read_question(value)) is not None:
+        return chat.user_message(question)
     if messages is None and value is not None and value not in ({}, []):
         text = jsontext.encode(value).decode()
         reading.note(rules.REQUEST_AS_JSON, "request", f"got {describe(value)}; its JSON text is taken")

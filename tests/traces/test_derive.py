@@ -82,6 +82,26 @@ def test_request(case: str) -> None:
     assert codes(given) == []
 
 
+@pytest.mark.parametrize("name", ["request", "q", "prompt", "text", "message", "user_input", "anything"])
+def test_the_text_of_the_only_argument_is_the_question(name: str) -> None:
+    given = trace(span(inputs={name: "What is RAG?", "timeout": None}, outputs="Hello"))
+    assert row(given)["request"] == {"messages": [user("What is RAG?")]}
+    assert codes(given) == []
+    assert validate_eval_set([{"request": "What is RAG?", "trace": given}]).counts == {}
+
+
+@pytest.mark.parametrize("name", ["request", "q", "message", "user_input"])
+def test_of_several_arguments_the_one_with_the_name_of_a_question_is_it(name: str) -> None:
+    given = trace(span(inputs={"city": "Paris", name: "What is RAG?"}, outputs="Hello"))
+    assert row(given)["request"] == {"messages": [user("What is RAG?")]}
+    assert codes(given) == []
+
+
+@pytest.mark.parametrize("inputs", [{"n": 5}, {"q": " "}, {"a": "x", "b": "y"}, {"request": "x", "q": "y"}])
+def test_arguments_that_have_no_question_are_their_json_text(inputs: Any) -> None:
+    assert codes(trace(span(inputs=inputs, outputs="Hello"))) == ["AE607"]
+
+
 @pytest.mark.parametrize(
     "inputs", [{"city": "Paris", "now": None, "vip": True}, {"question": "a", "text": "b"}, [1, 2]]
 )
