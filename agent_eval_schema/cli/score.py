@@ -89,6 +89,11 @@ def add(commands: Commands) -> None:
         help="exit with code 1 if the mean is below this threshold; repeatable",
     )
     add_fail_on(command)
+    command.group(EXIT).add_argument(
+        "--allow-unscored",
+        action="store_true",
+        help="accept rows without a score, which otherwise fail --min and --fail-on",
+    )
     add_quiet(command)
 
 
@@ -150,6 +155,11 @@ def run(arguments: argparse.Namespace) -> int:
     for metric, mean in too_low.items():
         why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {number(mean)} is below"
         print_line(f"{metric}: {why} {number(lowest[metric])}")
-    found = any(result.count(severity) for severity in FAILING[arguments.fail_on])
-    is_empty = FAILING[arguments.fail_on] and not any(line.scored for line in result.lines)
-    return ExitCode.FOUND if too_low or found or is_empty else ExitCode.CLEAN
+    failing = FAILING[arguments.fail_on]
+    gated = [line for line in result.lines if failing or line.metric in lowest]
+    unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
+    if unscored and any(line.scored for line in gated):
+        print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
+    found = any(result.count(severity) for severity in failing)
+    is_empty = failing and not any(line.scored for line in result.lines)
+    return ExitCode.FOUND if too_low or found or unscored or is_empty else ExitCode.CLEAN

@@ -314,6 +314,25 @@ def test_score_of_nothing_fails_and_says_so_last(
     assert main(["score", str(path), "--quiet", "--fail-on", "never"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], 1),
+        (["--allow-unscored"], 0),
+        (["--fail-on", "never"], 0),
+        (["--fail-on", "never", "--min", "trajectory_recall=0.2"], 1),
+        (["--fail-on", "never", "--min", "trajectory_recall=0.2", "--allow-unscored"], 0),
+    ],
+)
+def test_silent_rows_do_not_pass_a_gate(
+    options: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = KINDS["jsonl"]([*SEED, SILENT, SILENT], tmp_path)
+    assert main(["score", str(path), "--quiet", *options]) == code
+    why = "2 of 4 rows have no score; --allow-unscored accepts them\n"
+    assert capsys.readouterr().err == (why if code else "")
+
+
 def test_a_mean_of_fewer_rows_than_given_is_reported_beside_it() -> None:
     found = result([*SEED, SILENT])
     said = "2 of 3 rows scored"
