@@ -15,7 +15,7 @@ from agent_eval_schema.formats.agentcore import AGENTCORE, STRANDS
 from agent_eval_schema.formats.azure import AZURE
 from agent_eval_schema.formats.bedrock import BEDROCK
 from agent_eval_schema.formats.bedrock_rag import BEDROCK_RAG
-from agent_eval_schema.formats.ces.formats import CES_CSV, CES_EVALUATION
+from agent_eval_schema.formats.ces.tables import CES_CSV, CES_EVALUATION
 from agent_eval_schema.formats.databricks import DATABRICKS
 from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.ces import inspection, schema
-from agent_eval_schema.formats.ces.evaluation import is_result
+from agent_eval_schema.formats.ces.evaluation import Names, display, is_result
 from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, IMAGE_TYPES, SEPARATOR, GoldenCells
-from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
