@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.unread import ORIGINALS, UnreadValues
+from agent_eval_schema.formats.format import POSITION, CanonicalRow, Written
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.formats.writer import POSITION, CanonicalRow, Written
 from agent_eval_schema.issues import Finding, Issue, Rule
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS

@@ -27,7 +27,7 @@ from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt_names, key_name
-from agent_eval_schema.text.python_text import explain_malformed, python_value
+from agent_eval_schema.text.jsontext import explain_malformed, python_value
 from agent_eval_schema.text.spelling import match_names
 
 KEYS = ("messages", "query", "history")

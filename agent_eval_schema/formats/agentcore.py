@@ -19,7 +19,7 @@ from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, CaseList, Conversations
-from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, lists_in
+from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
@@ -30,7 +30,6 @@ from agent_eval_schema.formats.shapes import (
     text_or_chat,
     write_statements,
 )
-from agent_eval_schema.formats.writer import Writer, save_json
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.describe import describe

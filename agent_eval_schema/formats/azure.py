@@ -20,8 +20,7 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
-from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, text_only
-from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_texts, text_only, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 Calls = list[dict[str, Any]]

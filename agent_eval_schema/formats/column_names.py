@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
-from agent_eval_schema.formats.text_documents import uri_of
+from agent_eval_schema.formats.shapes import uri_of
 from agent_eval_schema.io.source import Remote, Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of

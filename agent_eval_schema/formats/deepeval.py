@@ -20,10 +20,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Nested, Row, has_key
-from agent_eval_schema.formats.shapes import as_tags, calls_from, calls_to, python_lists, question
-from agent_eval_schema.formats.text_documents import read_texts, uri_of, write_texts
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer, has_key
+from agent_eval_schema.formats.shapes import (
+    as_tags,
+    calls_from,
+    calls_to,
+    python_lists,
+    question,
+    read_texts,
+    uri_of,
+    write_texts,
+)
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfolded, lists_in
+from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Written, lists_in
 from agent_eval_schema.formats.shapes import all_of
-from agent_eval_schema.formats.writer import CanonicalRow, Written
 from agent_eval_schema.text.jsontext import structured
 
 

@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
 from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question_or_messages
-from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE

@@ -24,10 +24,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question
-from agent_eval_schema.formats.text_documents import read_texts, write_texts
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_texts, write_texts
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured

@@ -13,10 +13,15 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Row
-from agent_eval_schema.formats.shapes import calls_from, calls_to, python_lists, question_or_messages
-from agent_eval_schema.formats.text_documents import read_texts, write_texts_and_ids
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.formats.format import Field, Format, Row, Writer
+from agent_eval_schema.formats.shapes import (
+    calls_from,
+    calls_to,
+    python_lists,
+    question_or_messages,
+    read_texts,
+    write_texts_and_ids,
+)
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import encode_text, structured
 

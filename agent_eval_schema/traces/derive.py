@@ -18,9 +18,8 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.traces.documents import retrieved_context
-from agent_eval_schema.traces.reading import Reading, attributes, start_of
+from agent_eval_schema.traces.reading import Reading, Tokens, attributes, start_of, token_counts
 from agent_eval_schema.traces.spans import NOTHING, Span, Status, Trace, content_text, text_of, value_of
-from agent_eval_schema.traces.tokens import Tokens, token_counts
 
 
 class Derived(Struct, gc=False):

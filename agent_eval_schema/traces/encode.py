@@ -20,11 +20,10 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.assessments import kept
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, derive, status_message
 from agent_eval_schema.traces.documents import output_of
-from agent_eval_schema.traces.mlflow_readable import are_events
+from agent_eval_schema.traces.mlflow_readable import are_events, kept
 from agent_eval_schema.traces.spans import (
     ATTRIBUTE_KEYS,
     FAILED_CODES,

@@ -21,7 +21,7 @@ from agent_eval_schema.decoding.columns import decode_column, documents_of_trace
 from agent_eval_schema.decoding.requests import decode_requests
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
 from agent_eval_schema.decoding.values import Column, ListColumn
-from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import hint_for_unknown
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import reading

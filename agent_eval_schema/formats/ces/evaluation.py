@@ -27,6 +27,11 @@ from agent_eval_schema.text.choices import path_of, require_kind
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 
+# ---------------------------------------------------------------------------------------------------------------------
+# The two naming conventions: `projects/p/locations/us/apps/a/tools/7f3e` of the API is `get_order` in an app package.
+#
+# The user provides the map from display names to resource names. A name without an entry is not changed. Where a tool
+# and an agent have the same display name, the kind distinguishes them: `{"tools/refund": …, "agents/refund": …}`.
 Names = Mapping[str, str]
 """Display name (or kind/display name) → resource name."""
 
@@ -76,6 +81,8 @@ def _renamed(message: schema.MessageType, key: str, value: Any, names: Names) ->
     return with_names(value, names, field.message) if field.message else value
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# evaluations
 Input = str | bytes | os.PathLike[str] | Mapping[str, Any]
 """The path of a file, its text, or the evaluation as a dict."""
 

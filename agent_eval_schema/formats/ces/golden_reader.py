@@ -1,4 +1,8 @@
-"""The rows of a golden CSV → evaluations, and their issues."""
+"""Golden CSV files → evaluations, and their issues.
+
+Reading never raises on invalid content: `GoldenFile.issues` reports each problem with the line of the file, and the
+evaluations contain the parts that could be read. Writing (`golden_writer.py`) reports every value that the CSV cannot
+represent as a loss."""
 
 from __future__ import annotations
 
@@ -393,6 +397,8 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# files
 class GoldenFile(Struct, frozen=True):  # numpydoc ignore=PR01
     """The content of a golden CSV file.
 

@@ -1,4 +1,4 @@
-"""Evaluations of Customer Engagement Suite, and results of them, as evaluation rows (from_rows.py is the way back).
+"""Evaluations of Customer Engagement Suite, and results of them, as evaluation rows, and the way back.
 
     golden      one row per turn that expects something of the agent: the turns before it are the chat so far (turns.py)
     scenario    one row: its task is the request, its rubrics and expectations are the ground truth (turns.py)
@@ -49,7 +49,7 @@ from agent_eval_schema.formats.ces.turns import (
     tool_call,
     turns_of,
 )
-from agent_eval_schema.formats.writer import named
+from agent_eval_schema.formats.format import named
 from agent_eval_schema.text.jsontext import without_null_keys
 
 
@@ -252,6 +252,14 @@ def seconds(duration: Any) -> float | None:
         return None
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Canonical rows → evaluations: the way back of rows.py.
+#
+#     rows ──by id──▶ of one evaluation ──by chat──▶ chains ──turn after turn──▶ evaluations
+#
+# Rows `x#1`, `x#2` become one evaluation `x` again, as long as the chat of each row goes on from the one before; any
+# other row becomes an evaluation of its own. The columns of a row take precedence: the part of the evaluation that is
+# kept with them (`EVALUATION_KEY`) is used as far as it agrees.
 class Assembled(Struct, frozen=True):
     """An evaluation made from rows, its groups (which only the CSV has), and for the place of each row the number of
     its turn (0 for a scenario, which has none)."""

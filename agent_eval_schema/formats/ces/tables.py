@@ -1,4 +1,4 @@
-"""Files of CES as tables, so that a check reads, reports and streams them like any other.
+"""The two formats of CES as tables, so that a check reads, reports and streams them like any other.
 
 ces-csv          one row per row of the golden CSV; its issues are found while it is read, in order
 ces-evaluation   one row per evaluation, its columns the top-level fields
@@ -21,8 +21,7 @@ from agent_eval_schema.formats.ces.golden_reader import GoldenReader
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.ces.rows import Assembled, evaluations_by, rows_of
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfolded
-from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written
+from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Writer, Written
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.io.source import Source, schema_of
@@ -200,6 +199,8 @@ def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: No
     return with_notes(batch, notes)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# rows → the forms of CES (which rows are one evaluation: rows.py)
 def _golden_csv(rows: Sequence[CanonicalRow]) -> Written:
     assembled = evaluations_by(rows)
     # A name refers to its first evaluation.

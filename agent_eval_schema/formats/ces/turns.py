@@ -25,6 +25,8 @@ from agent_eval_schema.text.jsontext import encode_text, without_null_keys
 Object = Mapping[str, Any]
 Row = dict[str, Any]
 
+# ---------------------------------------------------------------------------------------------------------------------
+# parts of evaluations and their results, as rows contain them: texts, calls, expectations, ID and tags
 EXPECTATIONS_KEY = "expectations"
 """The key of custom_expected for the expectations that no column represents, as the API writes them."""
 

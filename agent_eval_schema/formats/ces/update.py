@@ -42,6 +42,17 @@ if TYPE_CHECKING:
 
 Object = Mapping[str, Any]
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Which fields an update writes: paths below the Evaluation, found by comparison or checked as the caller gives them.
+#
+#     stored   displayName: A   golden: {turns: [1, 2]}
+#     new      displayName: B   golden: {turns: [1, 2, 3]}   tags: [x]
+#     mask     displayName,golden.turns,tags
+#
+# A path names a field by its JSON names and ends at the first list, map or free-form object: these are written whole.
+# A field that the mask names and the new evaluation lacks is cleared. Without a mask the server overwrites every field,
+# so a mask is never empty. Sources: the API reference of Customer Engagement Suite (`updateMask`), AIP-134
+# (google.aip.dev/134), and the wire table (schema.py).
 EVERYTHING = "*"
 """The mask of a full replacement: fields that the new evaluation does not have are cleared."""
 
@@ -244,6 +255,8 @@ def _check_inputs(paths: tuple[str, ...], inputs: set[str], old: Object | None) 
             )
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# the requests
 TOOL = "update_evaluation"
 API_VERSION = "v1beta"
 """The version of the REST API that has evaluations."""
