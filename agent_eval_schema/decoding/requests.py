@@ -20,7 +20,7 @@ from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.arrow_columns import TextColumn
-from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
+from agent_eval_schema.decoding.diagnose import diagnose, is_type
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
@@ -322,7 +322,12 @@ def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
 def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
     if not is_type(RequestObject, request):
         for problem in diagnose(RequestObject, request, "request"):
-            _log_problem(problem, row, log)
+            rule = _RULES.get((problem.field, problem.kind), requests.MESSAGE_SHAPE)
+            if problem.field in KEYS:
+                rule = requests.REQUEST_TYPE
+            elif rule is requests.MESSAGE_SHAPE and ".content" in problem.path:
+                rule = requests.MESSAGE_CONTENT
+            log.add(rule, row, "request", problem.message, path=problem.path, hint=problem.hint)
         return FAILED
     if "messages" in request:
         messages = [chat.without_nulls(m) for m in request["messages"]]
@@ -338,15 +343,6 @@ def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
         return FAILED
     history = [chat.without_nulls(m) for m in request.get("history") or []]
     return history + chat.user_message(request["query"]) if _check_contents(history, "history", row, log) else FAILED
-
-
-def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
-    rule = _RULES.get((problem.field, problem.kind), requests.MESSAGE_SHAPE)
-    if problem.field in KEYS:
-        rule = requests.REQUEST_TYPE
-    elif rule is requests.MESSAGE_SHAPE and ".content" in problem.path:
-        rule = requests.MESSAGE_CONTENT
-    log.add(rule, row, "request", problem.message, path=problem.path, hint=problem.hint)
 
 
 def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: IssueLog) -> bool:

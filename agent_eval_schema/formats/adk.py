@@ -104,7 +104,9 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     for i, case in enumerate(cases):
         given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
         of_case = {_own(OF_CASE, k): v for k, v in given.items() if k not in ("eval_id", "conversation")}
-        of_case["user_content"] = _opening(given.get("conversation_scenario"))
+        scenario = given.get("conversation_scenario")
+        prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
+        of_case["user_content"] = prompt and {"role": "user", "parts": [{"text": prompt}]}
         for turn in _turns(given.get("eval_id"), given.get("conversation"), {**beside, **of_case}):
             yield turn, [*found.get((i, turn["turn"] - 1), ()), *_cut(turn)]
 
@@ -188,12 +190,6 @@ def _cut(turn: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(adk.LONG_CONVERSATION, message, "request")
 
 
-def _opening(scenario: Any) -> Any:
-    """The first message of a user that a model plays."""
-    prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
-    return prompt and {"role": "user", "parts": [{"text": prompt}]}
-
-
 COLUMNS_OF_A_TURN = (
     *("eval_id", "turn", "turns", "history", "user_content", "final_response", "intermediate_data", "session_input"),
     *("eval_case_rubrics", "rubrics", "query", "expected_tool_use", "reference"),
@@ -217,8 +213,18 @@ def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
         made["request"] = {"messages": [*before, {"role": "user", "content": asked}]}
     made["expected_response"] = turn.answer()
     made["reference_trajectory"] = turn.calls()
-    made["request_id"] = _identity(theirs)
-    made["guidelines"] = _guidelines([*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))])
+    # no ID is made for a case without one, as the turns of several such cases would share it
+    eval_id, place = theirs.get("eval_id"), theirs.get("turn")
+    is_named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
+    is_turn = is_named and place is not None and theirs.get("turns") != 1
+    made["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
+    named: dict[str, list[Any]] = {}
+    for rubric in [*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))]:
+        given = snake_keys(rubric) if isinstance(rubric, dict) else {}
+        content = given.get("rubric_content")
+        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
+        named.setdefault(str(given.get("rubric_id")), []).extend([] if text is None else [text])
+    made["guidelines"] = named or None
     session = theirs.get("session_input")
     if isinstance(session, dict):
         session = snake_keys(session)
@@ -300,24 +306,6 @@ def _parts_of(events: Any, kind: str) -> Any:
     contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
     parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
     return [snake_keys(p[kind]) for p in parts if isinstance(p, dict) and isinstance(p.get(kind), dict)]
-
-
-def _identity(turn: Row) -> Any:
-    """The id of a turn; none is made for a case without one, as the turns of several such cases would share it."""
-    eval_id, place = turn.get("eval_id"), turn.get("turn")
-    named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
-    return f"{eval_id}#{place}" if named and place is not None and turn.get("turns") != 1 else eval_id
-
-
-def _guidelines(rubrics: Sequence[Any]) -> Any:
-    """Rubrics {rubric_id, rubric_content: {text_property}} as named guidelines."""
-    named: dict[str, list[Any]] = {}
-    for rubric in rubrics:
-        given = snake_keys(rubric) if isinstance(rubric, dict) else {}
-        content = given.get("rubric_content")
-        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
-        named.setdefault(str(given.get("rubric_id")), []).extend([] if text is None else [text])
-    return named or None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

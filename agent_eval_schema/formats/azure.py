@@ -165,11 +165,6 @@ def _is_conversation(names: Sequence[str], head: Head) -> bool:
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
 
 
-def _messages(row: Row) -> list[Any]:
-    conversation = structured(row.get("conversation"))
-    return list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
-
-
 def turns_of_conversations() -> Unfold:
     """A row per answer of a conversation, and one for a question after the last answer, which has no response. A row
     with its own question or answer is a row, too, whether there is a conversation beside them or not."""
@@ -177,7 +172,8 @@ def turns_of_conversations() -> Unfold:
 
     def turns(row: Row) -> Iterator[Unfolded]:
         nonlocal count
-        messages = _messages(row)
+        conversation = structured(row.get("conversation"))
+        messages = list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
         if "conversation" not in row or (not messages and _is_given(row)):
             yield dict(row), ()
             return

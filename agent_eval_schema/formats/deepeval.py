@@ -112,21 +112,6 @@ _OUTCOMES = ("expected_outcome", "expectedOutcome")
 CONVERSATION = ("scenario", "turns", *_OUTCOMES)
 
 
-def _read_conversation(theirs: Row, made: dict[str, Any]) -> None:
-    """The last question, after the turns before it, and the turns of the agent that follow. For a scenario without
-    turns, which a model is yet to play, the scenario is the question."""
-    given = structured(theirs.get("turns"))
-    turns = [t for t in given if isinstance(t, dict)] if isinstance(given, list) else []
-    asked = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
-    found = _answered(turns[asked:])
-    if turns[:asked]:
-        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:asked]]}
-    elif theirs.get("scenario") is not None:
-        found["request"] = theirs["scenario"]
-    found["expected_response"] = next((theirs[name] for name in _OUTCOMES if theirs.get(name) is not None), None)
-    made.update({name: value for name, value in found.items() if value is not None and made.get(name) is None})
-
-
 def _answered(turns: list[dict[str, Any]]) -> dict[str, Any]:
     """The answers, calls and documents of the agent in these turns."""
     calls = [call for t in turns for call in _read_calls(_either(t, "tools_called", "toolsCalled")) or ()]
@@ -167,8 +152,19 @@ def _camel(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
-    """What must and what must not be in the answer, for a metric of DeepEval."""
-    _read_conversation(theirs, made)
+    """A conversation: the last question, after the turns before it, and the turns of the agent that follow. For a
+    scenario without turns, which a model is yet to play, the scenario is the question. `expectations` are what must and
+    must not be in the answer, for a metric of DeepEval."""
+    given = structured(theirs.get("turns"))
+    turns = [t for t in given if isinstance(t, dict)] if isinstance(given, list) else []
+    asked = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
+    found = _answered(turns[asked:])
+    if turns[:asked]:
+        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:asked]]}
+    elif theirs.get("scenario") is not None:
+        found["request"] = theirs["scenario"]
+    found["expected_response"] = next((theirs[name] for name in _OUTCOMES if theirs.get(name) is not None), None)
+    made.update({name: value for name, value in found.items() if value is not None and made.get(name) is None})
     wanted = structured(theirs.get("expectations"))
     if wanted is not None:
         made["custom_expected"] = {"expectations": wanted}
@@ -216,11 +212,6 @@ def as_csv_cells(row: Row) -> dict[str, Any]:
     return {**row, **joined}
 
 
-def kind_of_golden(row: Row) -> str:
-    """A dataset of DeepEval holds goldens of one kind."""
-    return "golden" if row.get("scenario") is None else "conversational golden"
-
-
 DEEPEVAL = Format(
     name="deepeval",
     title="DeepEval",
@@ -265,5 +256,7 @@ DEEPEVAL = Format(
     inspected=CONVERSATION,
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(has_key(*CASES), cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
-    writer=Writer(cells=as_csv_cells, kind=kind_of_golden),
+    writer=Writer(  # a dataset holds goldens of one kind
+        cells=as_csv_cells, kind=lambda row: "golden" if row.get("scenario") is None else "conversational golden"
+    ),
 )

@@ -250,10 +250,6 @@ def _no_rest(given: Row, made: dict[str, Any]) -> None:
     """The fields are all."""
 
 
-def _no_findings(_: Row) -> Iterable[Finding]:
-    return ()
-
-
 class Format(Struct, frozen=True, kw_only=True, dict=True):
     """A format of evaluation data.
 
@@ -331,7 +327,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     more: Columns = ()
     older: Columns = ()
     places: Mapping[str, str] = {}
-    inspect_row: Callable[[Row], Iterable[Finding]] = _no_findings
+    inspect_row: Callable[[Row], Iterable[Finding]] = lambda _: ()
     inspected: Columns = ()
     keeps_originals: bool = True
     unkept: Columns = ()

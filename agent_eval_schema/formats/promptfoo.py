@@ -180,11 +180,6 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
 _EXPECTED = re.compile(r"__expected\d*")
 
 
-def _is_csv(names: Sequence[str], _: Head) -> bool:
-    """Whether the columns are those of a CSV file of tests."""
-    return any(_EXPECTED.fullmatch(name) for name in names)
-
-
 def row_of_csv(row: Row) -> Iterator[Unfolded]:
     """The variables, assertions and metadata of a row of a CSV file."""
     made: dict[str, Any] = {"vars": {}, "assert": []}
@@ -314,7 +309,7 @@ PROMPTFOO = Format(
     given=("retrieved_context",),
     nested=(
         lists_in(*LISTS, unfold=rows_of_configuration, columns=("vars", "assert"), detect=_is_configuration),
-        Nested(_is_csv, row_of_csv),
+        Nested(lambda names, _: any(_EXPECTED.fullmatch(name) for name in names), row_of_csv),
     ),
     writer=Writer(marks=("options",), texts=("vars", "assert")),  # in a CSV file every column is a variable
 )

@@ -142,11 +142,6 @@ def _as_conversation(row: Row, written: dict[str, Any]) -> None:
     written["user_input"] = messages
 
 
-def kind_of_sample(sample: Row) -> str:
-    """Ragas loads samples of one kind."""
-    return "conversation" if isinstance(sample.get("user_input"), list) else "single question"
-
-
 _OWN = frozenset(
     [
         *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
@@ -194,5 +189,7 @@ RAGAS = Format(
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),
-    writer=Writer(kind=kind_of_sample),
+    writer=Writer(  # Ragas loads samples of one kind
+        kind=lambda sample: "conversation" if isinstance(sample.get("user_input"), list) else "single question"
+    ),
 )

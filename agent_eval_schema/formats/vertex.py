@@ -21,13 +21,8 @@ from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text.jsontext import structured
 
-
-def _flag(value: Any) -> Any:
-    """The vendor's result tables write failure as 0 or 1."""
-    return _FLAGS.get(str(value), value)
-
-
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True}
+"""How the vendor's result tables write failure."""
 
 _TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
 _INPUT = "tool_input"
@@ -83,7 +78,7 @@ VERTEX = Format(
         Field("predicted_trajectory", "predicted_trajectory", *_CALLS),
         Field("reference_trajectory", "reference_trajectory", *_CALLS),
         Field("latency_in_seconds", "latency_seconds"),
-        Field("failure", "failure", _flag, int),
+        Field("failure", "failure", lambda value: _FLAGS.get(str(value), value), int),
     ),
     keeps_originals=False,
     inspect_row=_inspect_inputs,

@@ -299,21 +299,16 @@ def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
     """All fields of a span except its IDs; one without an end ends with the trace."""
     start = span.start or 0
+    value = [] if span.events is NOTHING else jsontext.parse_leniently(bytes(span.events).decode("utf-8", "replace"))
+    events = [_event(e) for e in value] if isinstance(value, list) else []
     return {
         "name": span.name or "span",
         "start_time_unix_nano": start,
         "end_time_unix_nano": span.end or start + duration * 1_000_000,
-        "events": _events(span.events),
+        "events": events if are_events(Raw(jsontext.encode(events))) else [],
         "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
         "attributes": {_TYPE: '"UNKNOWN"', **span.attributes, **own},
     }
-
-
-def _events(given: Raw) -> list[Any]:
-    """The events of a span of any generation as mlflow reads them today; none where it does not."""
-    value = [] if given is NOTHING else jsontext.parse_leniently(bytes(given).decode("utf-8", "replace"))
-    events = [_event(e) for e in value] if isinstance(value, list) else []
-    return events if are_events(Raw(jsontext.encode(events))) else []
 
 
 def _event(event: Any) -> Any:

@@ -463,18 +463,15 @@ def _listed(source: Any) -> Iterator[EvaluationText]:
     elif isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "["):
         yield from split_text(source)
     else:
-        yield from _texts_of_path(Path(source))
-
-
-def _texts_of_path(path: Path) -> Iterator[EvaluationText]:
-    if (found := evaluation_texts(os.fspath(path))) is not None:
-        yield from found
-    elif path.is_dir():
-        raise EvalSetError(f"{path}: the folder contains no evaluation: expected an exported app")
-    elif path.suffix.lower() in (".jsonl", ".ndjson"):
-        yield from (EvaluationText(line) for line in _read(path).split("\n") if line.strip())
-    else:
-        yield from split_text(_read(path))
+        path = Path(source)
+        if (found := evaluation_texts(os.fspath(path))) is not None:
+            yield from found
+        elif path.is_dir():
+            raise EvalSetError(f"{path}: the folder contains no evaluation: expected an exported app")
+        elif path.suffix.lower() in (".jsonl", ".ndjson"):
+            yield from (EvaluationText(line) for line in _read(path).split("\n") if line.strip())
+        else:
+            yield from split_text(_read(path))
 
 
 def _read(path: Path) -> str:

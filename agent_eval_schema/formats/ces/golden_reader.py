@@ -67,7 +67,22 @@ class GoldenReader:
         self._ids: dict[str, int] = {}
         self._current: _Conversation | None = None
         self._row = -1
-        self.is_readable = self._check_header()
+        unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
+        absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
+        meant = match_names(unknown, absent)
+        missing = [n for n in REQUIRED if n in absent]
+        for name in missing:
+            written = next((w for w, m in meant.items() if m == name), None)
+            hint = f"rename the column `{key_name(written)}`" if written else ""
+            self.of_header.append(Finding(golden.HEADER, f"expected a column `{name}` in the header", name, hint=hint))
+        for name in dict.fromkeys(unknown):
+            if meant.get(name) not in missing:
+                hint = f"did you mean `{meant[name]}`?" if name in meant else ""
+                message = f"the column `{name}` is unknown, it is ignored"
+                self.of_header.append(Finding(golden.COLUMN, message, name, hint=hint))
+        if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
+            self.of_header.append(Finding(golden.COLUMN, f"expected the columns {names(REQUIRED)} first", REQUIRED[0]))
+        self.is_readable = not missing
 
     def read(self, row: int, fields: Sequence[str]) -> None:
         """Take in the next row: its fields, as many as the header has."""
@@ -77,7 +92,11 @@ class GoldenReader:
             self._report(row, None, golden.BLANK_ROW, "the row is blank, it is skipped")
             return
         if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
-            self._check_characters(row, cells)
+            for column, text in cells.items():
+                if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
+                    self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
+                if "\0" in text:
+                    self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
         if name is None:
             self._conversation(row, cells)
         else:
@@ -104,26 +123,6 @@ class GoldenReader:
         """Add the findings of a row."""
         self.findings.setdefault(row, []).append(finding)
 
-    # the header
-
-    def _check_header(self) -> bool:
-        unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
-        absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
-        meant = match_names(unknown, absent)
-        missing = [n for n in REQUIRED if n in absent]
-        for name in missing:
-            written = next((w for w, m in meant.items() if m == name), None)
-            hint = f"rename the column `{key_name(written)}`" if written else ""
-            self.of_header.append(Finding(golden.HEADER, f"expected a column `{name}` in the header", name, hint=hint))
-        for name in dict.fromkeys(unknown):
-            if meant.get(name) not in missing:
-                hint = f"did you mean `{meant[name]}`?" if name in meant else ""
-                message = f"the column `{name}` is unknown, it is ignored"
-                self.of_header.append(Finding(golden.COLUMN, message, name, hint=hint))
-        if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
-            self.of_header.append(Finding(golden.COLUMN, f"expected the columns {names(REQUIRED)} first", REQUIRED[0]))
-        return not missing
-
     # evaluation rows
 
     def _named_row(self, row: int, name: str, cells: GoldenCells) -> None:
@@ -134,20 +133,6 @@ class GoldenReader:
             self._conversation(row, cells)
             return
         self._close()
-        self._open(row, name, cells)
-        if acts:
-            self._report(
-                row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well"
-            )
-            self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
-            return
-        for column in cells:
-            if column in CONVERSATION:
-                self._report(
-                    row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
-                )
-
-    def _open(self, row: int, name: str, cells: GoldenCells) -> None:
         self._current = conversation = _Conversation(row, name)
         evaluation = conversation.evaluation
         evaluation["displayName"] = name
@@ -164,6 +149,17 @@ class GoldenReader:
             evaluation["description"] = cells["description"]
         if tags := _split(cells.get("tags", "")):
             evaluation["tags"] = tags
+        if acts:
+            self._report(
+                row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well"
+            )
+            self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
+            return
+        for column in cells:
+            if column in CONVERSATION:
+                self._report(
+                    row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
+                )
 
     def _id(self, row: int, text: str) -> str:
         if text in self._ids:
@@ -196,32 +192,28 @@ class GoldenReader:
         conversation.rows += 1
         text = cells.get("turn_index", "")
         if text != conversation.turn_text or not text:
-            self._turn(row, text, conversation)
+            found = _TURN.fullmatch(text)
+            now, number = conversation.turn, int(found[1]) if found else None
+            is_astray = number is None
+            if number is None or number < max(now, 1) or (not now and number != 1):
+                expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
+                self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_describe_cell(text)}")
+                number = max(now, number or 1)
+            elif number > now + 1 or not text.strip().isdecimal():
+                expected = _turn_words(min(number, now + 1))
+                self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
+            if number != now or not conversation.turns:
+                self._end_turn(conversation)
+                conversation.start_turn(number)
+                if len(conversation.turns) == shapes.MAX_TURNS + 1:
+                    message = f"expected at most {shapes.MAX_TURNS} turns, got more"
+                    self._report(row, "turn_index", ces.LIMIT, message)
+            conversation.turn_text, conversation.astray = text, is_astray
         else:
             conversation.astray = False
         step = self._step(row, cells, conversation)
         if step is not None:
             conversation.steps.append(step)
-
-    def _turn(self, row: int, text: str, conversation: _Conversation) -> None:
-        """A row whose turn_index is not written as that of the row before."""
-        found = _TURN.fullmatch(text)
-        now, number = conversation.turn, int(found[1]) if found else None
-        is_astray = number is None
-        if number is None or number < max(now, 1) or (not now and number != 1):
-            expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
-            self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_describe_cell(text)}")
-            number = max(now, number or 1)
-        elif number > now + 1 or not text.strip().isdecimal():
-            expected = _turn_words(min(number, now + 1))
-            self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
-        if number != now or not conversation.turns:
-            self._end_turn(conversation)
-            conversation.start_turn(number)
-            if len(conversation.turns) == shapes.MAX_TURNS + 1:
-                message = f"expected at most {shapes.MAX_TURNS} turns, got more"
-                self._report(row, "turn_index", ces.LIMIT, message)
-        conversation.turn_text, conversation.astray = text, is_astray
 
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
@@ -260,13 +252,6 @@ class GoldenReader:
             elif column in CONVERSATION and column not in action.columns:
                 self._report(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
-    def _check_characters(self, row: int, cells: GoldenCells) -> None:
-        for column, text in cells.items():
-            if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
-                self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
-            if "\0" in text:
-                self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
-
     # cells that are more than text
 
     def _read_cell(self, row: int, column: str, cells: GoldenCells) -> Any:
@@ -283,9 +268,6 @@ class GoldenReader:
                 return found
         except ValueError:
             pass
-        return self._suspect_object(row, column, text)
-
-    def _suspect_object(self, row: int, column: str, text: str) -> Any:
         value = inspection.parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
             self._report(row, column, value.rule, value.message)

@@ -183,7 +183,20 @@ class _Writer:
             )
             return []
         self._written.add(name)
-        head = self._head(name, fields)
+        resource = self._text_of(fields, "name")
+        parent, _, own = resource.rpartition("/")
+        if parent:
+            self._kept[parent] = "name"
+        if own and own in self._ids:
+            self._lose(
+                conversion.FIELD, "name", f"{describe(own)} is the ID of another evaluation: the cell stays blank"
+            )
+            own = ""
+        self._ids.add(own)
+        row = {"display_name": name, "evaluation_id": own, "description": self._text_of(fields, "description")}
+        row["tags"] = self._list(self._items(fields, "tags"), "tags")
+        row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
+        head = {column: text for column, text in row.items() if text}
         self._leftover(fields)
         for shown, path in self._kept.items():
             self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
@@ -207,24 +220,6 @@ class _Writer:
                 self._lose(
                     conversion.FIELD, fields.at(name), f"`{key_name(name)}` has no column, got {describe(value)}"
                 )
-
-    # the evaluation row
-
-    def _head(self, name: str, fields: _Unwritten) -> GoldenCells:
-        resource = self._text_of(fields, "name")
-        parent, _, own = resource.rpartition("/")
-        if parent:
-            self._kept[parent] = "name"
-        if own and own in self._ids:
-            self._lose(
-                conversion.FIELD, "name", f"{describe(own)} is the ID of another evaluation: the cell stays blank"
-            )
-            own = ""
-        self._ids.add(own)
-        row = {"display_name": name, "evaluation_id": own, "description": self._text_of(fields, "description")}
-        row["tags"] = self._list(self._items(fields, "tags"), "tags")
-        row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
-        return {column: text for column, text in row.items() if text}
 
     def _text_of(self, fields: _Unwritten, name: str) -> str:
         text = fields.take(name)

@@ -165,7 +165,10 @@ class _Walk:
             if not accepts(value):
                 yield _wrong_type(expected, value, path)
             elif isinstance(value, str):
-                yield from _text(field, value, path)
+                yield from _encodable(value, path)
+                if field.resource_format and not re.search(resource_pattern(field), value):
+                    message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
+                    yield finding_at(ces.RESOURCE_NAME, path, message)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -269,23 +272,12 @@ def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
     elif isinstance(value, str):
         yield from _encodable(value, path)
     elif value is not None and not isinstance(value, bool):
-        yield from _number(value, path)
-
-
-def _number(value: Any, path: str) -> Iterator[Finding]:
-    if isinstance(value, int) and value.bit_length() < 1024:
-        if abs(value) > PRECISE and int(float(value)) != value:
-            message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
-            yield finding_at(ces.PRECISION, path, message)
-    elif not isinstance(value, float) or not math.isfinite(value):
-        yield _wrong_type("a number of the size of a double", value, path)
-
-
-def _text(field: schema.FieldType, value: str, path: str) -> Iterator[Finding]:
-    yield from _encodable(value, path)
-    if field.resource_format and not re.search(resource_pattern(field), value):
-        message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
-        yield finding_at(ces.RESOURCE_NAME, path, message)
+        if isinstance(value, int) and value.bit_length() < 1024:
+            if abs(value) > PRECISE and int(float(value)) != value:
+                message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
+                yield finding_at(ces.PRECISION, path, message)
+        elif not isinstance(value, float) or not math.isfinite(value):
+            yield _wrong_type("a number of the size of a double", value, path)
 
 
 def _encodable(value: str, path: str) -> Iterator[Finding]:

@@ -63,7 +63,12 @@ def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
     if isinstance(value.get("golden"), dict):
         return _golden_rows(value, groups)
     if isinstance(value.get("scenario"), dict):
-        return [_scenario_row(value, groups)]
+        scenario = value["scenario"]
+        columns = scenario_columns(scenario)
+        row = {"request_id": identity(value), **columns, "tags": head_tags(value, groups) or None}
+        row = _with_part(without_null_keys(row), {"scenario": scenario})
+        rest = _not_in_rows(value, evaluation_by([row]))
+        return [_with_part(row, rest) if rest else row]
     if isinstance(value.get("goldenResult"), dict):
         return list(replayed_rows(value))
     return [scenario_result_row(value)] if isinstance(value.get("scenarioResult"), dict) else []
@@ -131,17 +136,6 @@ def _with_part(row: Row, part: dict[str, Any]) -> Row:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# scenario → row
-def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
-    scenario = evaluation["scenario"]
-    columns = scenario_columns(scenario)
-    row = {"request_id": identity(evaluation), **columns, "tags": head_tags(evaluation, groups) or None}
-    row = _with_part(without_null_keys(row), {"scenario": scenario})
-    rest = _not_in_rows(evaluation, evaluation_by([row]))
-    return _with_part(row, rest) if rest else row
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # result → rows: the expected and the observed behavior, latency and scores
 SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
 
@@ -155,7 +149,17 @@ def replayed_rows(result: Object) -> Iterator[Row]:
         observed_calls = list(map(tool_call, each(outcomes, "observedToolCall")))
         reference = expected_calls(expected)
         others = [e for e in expected if not has_column(e)]
-        custom = {"scores": _scores(turn, outcomes), EXPECTATIONS_KEY: others}
+        overall = turn.get("overallToolInvocationResult")
+        scores = {name: turn[name] for name in SCORES if name in turn}  # 0 and false are scores
+        if isinstance(overall, dict) and "toolInvocationScore" in overall:
+            scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
+        scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
+        parts = each(outcomes, "toolInvocationResult")
+        right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
+        if right:
+            scores["parameterCorrectnessScore"] = right
+        verdicts = [o["outcome"] for o in outcomes if "outcome" in o]
+        custom = {"scores": {**scores, "outcomes": verdicts} if verdicts else scores, EXPECTATIONS_KEY: others}
         yield without_null_keys(
             {
                 "request_id": f"{_tested(result)}#{number}",
@@ -181,21 +185,6 @@ def _tested(result: Object) -> str:
     parts = str(result.get("name") or "").split("/")
     found = [after for before, after in pairwise(parts) if before == "evaluations"]
     return found[0] if found else str(result.get("displayName") or "result")
-
-
-def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
-    """Every score of a turn; 0 and false are scores."""
-    overall = turn.get("overallToolInvocationResult")
-    scores = {name: turn[name] for name in SCORES if name in turn}
-    if isinstance(overall, dict) and "toolInvocationScore" in overall:
-        scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
-    scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
-    parts = each(outcomes, "toolInvocationResult")
-    right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
-    if right:
-        scores["parameterCorrectnessScore"] = right
-    verdicts = [o["outcome"] for o in outcomes if "outcome" in o]
-    return {**scores, "outcomes": verdicts} if verdicts else scores
 
 
 def _scores_in(part: Object, *names: str) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> Golden
 
 def prepare_golden(source: Source) -> Source:
     """The source whose batches contain the issues of their rows."""
-    header = _header(source)
+    # of rows that are objects, each of which may bring its own columns, those of all
+    header = source.column_names() if source.kind == "csv" else list(schema_of(source).names)
     return replace(
         source,
         batches=lambda: _judged(_chunks(source, header)),
@@ -111,13 +112,6 @@ def prepare_golden(source: Source) -> Source:
 
 _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 """A batch, its columns, its rows, and the lines of the file on which they begin."""
-
-
-def _header(source: Source) -> list[str]:
-    """The columns; of rows that are objects, each of which may bring its own, those of all."""
-    if source.kind == "csv":
-        return source.column_names()
-    return list(schema_of(source).names)
 
 
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:

@@ -11,7 +11,7 @@ import base64
 import csv as csv_module
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -160,30 +160,25 @@ def check_mask(mask: object) -> tuple[str, ...]:
     if paths == (EVERYTHING,):
         return paths
     for path in paths:
-        _check_path(path)
+        if not path:
+            raise EvalSetError(
+                'the mask has an empty path; without a mask every field is overwritten: request that with mask="*"'
+            )
+        if EVERYTHING in path:
+            raise EvalSetError(f'{_quoted(path)} in a mask: use "*" alone, for a full replacement')
+        at, walked = EVALUATION, list[str]()
+        for name in path.split("."):
+            if not at:
+                is_list = field_at(".".join(walked))[-1].repeated
+                why = "a list, which is written whole" if is_list else "a field without subfields"
+                raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {why}")
+            field = message(at).fields.get(name) or _refuse_name(path, name, message(at))
+            walked.append(name)
+            if not _is_written(field):
+                why = _ELSEWHERE.get(".".join(walked), "only the server sets it")
+                raise EvalSetError(f"{_quoted(path)} in a mask: {why}")
+            at = field.message if _is_open(field) else ""
     return tuple(p for p in paths if not any(p.startswith(f"{wider}.") for wider in paths))
-
-
-def _check_path(path: str) -> None:
-    """Walk the path through the table, and reject it where it leaves the fields that a mask may name."""
-    if not path:
-        raise EvalSetError(
-            'the mask has an empty path; without a mask every field is overwritten: request that with mask="*"'
-        )
-    if EVERYTHING in path:
-        raise EvalSetError(f'{_quoted(path)} in a mask: use "*" alone, for a full replacement')
-    at, walked = EVALUATION, list[str]()
-    for name in path.split("."):
-        if not at:
-            is_list = field_at(".".join(walked))[-1].repeated
-            why = "a list, which is written whole" if is_list else "a field without subfields"
-            raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {why}")
-        field = message(at).fields.get(name) or _refuse_name(path, name, message(at))
-        walked.append(name)
-        if not _is_written(field):
-            why = _ELSEWHERE.get(".".join(walked), "only the server sets it")
-            raise EvalSetError(f"{_quoted(path)} in a mask: {why}")
-        at = field.message if _is_open(field) else ""
 
 
 def _refuse_name(path: str, name: str, table: MessageType) -> FieldType:
@@ -212,19 +207,6 @@ def _quoted(path: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # a mask against the evaluation that it is for
-def check_effect(paths: Iterable[str], new: Object, old: Object | None) -> None:
-    """Reject a mask that would result in an evaluation that the service does not accept: without a required field,
-    without inputs, or with parts of one input where the stored evaluation has the other. `new` and `old` have JSON
-    names."""
-    content = stated(new)
-    inputs = {name for name in message(EVALUATION).oneofs["inputs"] if name in content}
-    if len(inputs) > 1:
-        raise EvalSetError(f"the evaluation has {' and '.join(sorted(inputs))}: expected only one of them")
-    for path in list(message(EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
-        _check_cleared(path, content)
-    _check_inputs(tuple(paths), inputs, old)
-
-
 def _check_cleared(path: str, content: Object) -> None:
     """A field that the mask names and that is absent is cleared: a required field must not be."""
     at: Any = content
@@ -347,7 +329,15 @@ def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | 
     if is_result(wanted) or (stored is not None and is_result(stored)):
         raise EvalSetError("this is the result of an evaluation, which only the server writes: give the evaluation")
     paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
-    check_effect(paths, wanted, stored)
+    # reject an update whose result the service does not accept: without a required field, without inputs, or with
+    # parts of one input where the stored evaluation has the other
+    content = stated(wanted)
+    inputs = {name for name in message(EVALUATION).oneofs["inputs"] if name in content}
+    if len(inputs) > 1:
+        raise EvalSetError(f"the evaluation has {' and '.join(sorted(inputs))}: expected only one of them")
+    for path in list(message(EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
+        _check_cleared(path, content)
+    _check_inputs(tuple(paths), inputs, stored)
     identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
     of_server = {name for name, field in message(EVALUATION).fields.items() if field.output_only}
     written = {k: v for k, v in wanted.items() if k not in of_server | identity.keys()}

@@ -55,7 +55,20 @@ def messages_in(events: Sequence[Event]) -> tuple[Messages, Messages]:
             answered += inner_answered
         elif event.name in _ROLES or event.name == _CHOICE:
             values = {key: _value(raw) for key, raw in pairs_of(event.attributes)}
-            message = _message(values, _ROLES.get(event.name, "assistant"))
+            role = _ROLES.get(event.name, "assistant")
+            inner = jsontext.structured(values.get("message"))
+            if isinstance(inner, dict):
+                values = {**values, **inner}
+            content = values.get("content") if not isinstance(inner, list | str) else inner
+            message: dict[str, Any] = {"role": role, "content": jsontext.structured(content)}
+            if not isinstance(message["content"], list):
+                message["content"] = content if isinstance(content, str | None) else jsontext.encode(content).decode()
+            calls = jsontext.structured(values.get("tool_calls"))
+            if isinstance(calls, list):
+                message["tool_calls"] = calls
+            identity = values.get("id")
+            if role == "tool" and isinstance(identity, str):
+                message["tool_call_id"] = identity
             (answered if event.name == _CHOICE else given).append(message)
     return given, answered
 
@@ -63,24 +76,6 @@ def messages_in(events: Sequence[Event]) -> tuple[Messages, Messages]:
 def _value(raw: Raw) -> Any:
     found = jsontext.parse_leniently(bytes(content_of(raw)).decode("utf-8", "replace"))
     return jsontext.parse_leniently(found) if isinstance(found, str) and found[:1] == '"' else found
-
-
-def _message(values: dict[str, Any], role: str) -> dict[str, Any]:
-    """The message in the attributes of an event: a choice has it below `message`."""
-    inner = jsontext.structured(values.get("message"))
-    if isinstance(inner, dict):
-        values = {**values, **inner}
-    content = values.get("content") if not isinstance(inner, list | str) else inner
-    made: dict[str, Any] = {"role": role, "content": jsontext.structured(content)}
-    if not isinstance(made["content"], list):
-        made["content"] = content if isinstance(content, str | None) else jsontext.encode(content).decode()
-    calls = jsontext.structured(values.get("tool_calls"))
-    if isinstance(calls, list):
-        made["tool_calls"] = calls
-    identity = values.get("id")
-    if role == "tool" and isinstance(identity, str):
-        made["tool_call_id"] = identity
-    return made
 
 
 def _of_body(body: Any) -> tuple[Messages, Messages]:
