@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import (
     _offsets,
+    deep_cells,
     is_text,
     is_valid_text,
     plain_values,
@@ -26,9 +27,9 @@ from agent_eval_schema.cells.arrow import (
     simplified,
     text_views,
     to_values,
+    type_depth,
 )
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.depth import deep_cells, type_depth
 from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext

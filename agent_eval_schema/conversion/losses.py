@@ -17,7 +17,7 @@ from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
-from agent_eval_schema.text.paths import column_of
+from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import Plan, make_plan

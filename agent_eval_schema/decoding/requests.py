@@ -219,13 +219,11 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
             log.add_finding(row, explain_malformed(value, stripped), "request")
             return FAILED
         return text
-    if isinstance(value, dict) and _is_request(value):
-        if nests:
+    if _is_request(value):
+        if nests and isinstance(value, dict):
             log.add(
                 requests.JSON_TEXT_REQUEST, row, "request", f"expected text or an object, got {describe(value)} as text"
             )
-        return _value(value, row, nests, log)
-    if _is_request(value):
         return _value(value, row, nests, log)
     if isinstance(value, dict):
         log.add(requests.LOOKS_LIKE_JSON, row, "request", f"used as the user message: JSON of {describe(value)}")
@@ -247,9 +245,7 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
         return FAILED
     if isinstance(value, dict):
         return _object(value, row, log)
-    hint = ""
-    if isinstance(value, list):
-        hint = 'put the messages into an object: {"messages": [...]}'
+    hint = 'put the messages into an object: {"messages": [...]}' if isinstance(value, list) else ""
     message = f"expected text or an object, got {describe(value)}"
     log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
     return FAILED
@@ -275,7 +271,11 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         log.add(requests.RESPONSES_REQUEST, row, "request", f"got {describe(value)}; its messages are read")
         unknown, request = [k for k in unknown if k != "input"], {"messages": items}
     if "messages" not in request and "query" not in request:
-        _no_request_in(value, row, log)
+        meant = match_request_keys(value)
+        hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
+        path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
+        message = f"expected `messages` or `query`, got {describe(value)}"
+        log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
         return FAILED
     parameters = [k for k in unknown if chat.is_parameter(k, value[k])]
     if parameters:
@@ -309,14 +309,6 @@ def meant_of_value(name: str | None, value: Any) -> str | None:
         return name
     is_chat = isinstance(value, list) and bool(value) and all(map(_has_role, value))
     return "messages" if is_chat else "query" if isinstance(value, str) else name
-
-
-def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
-    meant = match_request_keys(value)
-    hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
-    path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
-    message = f"expected `messages` or `query`, got {describe(value)}"
-    log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
 
 
 def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:

@@ -21,14 +21,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.adk_schema import (
+    PART,
+    SESSION,
+    TURN,
     Found,
     Place,
-    inspect_evalset,
-    inspect_part,
-    inspect_session,
-    inspect_turn,
+    inspect_value,
     snake_case,
 )
 from agent_eval_schema.formats.detection import Signs
@@ -95,7 +97,7 @@ def are_sessions(names: Sequence[str], head: Head) -> bool:
 def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
     reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
-    found = _by_turn(inspect_evalset(document))
+    found = _by_turn(inspect_value(document))
     beside = {_own(OF_SET, k): v for k, v in document.items() if snake_case(k) != "eval_cases"}
     found_at = [key for key in document if snake_case(key) == "eval_cases"]
     found_at.sort(key=lambda key: key != "eval_cases")  # whose issues have the numbers of its cases
@@ -113,7 +115,7 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
 
 def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of a session of the older evalset."""
-    found = _by_turn(inspect_session(session))
+    found = _by_turn(inspect_value(session, SESSION))
     beside = {"query": None, **({"session_input": given} if (given := session.get("initial_session")) else {})}
     for turn in _turns(session.get("name"), session.get("data"), beside):
         yield turn, [*found.get((0, turn["turn"] - 1), ()), *_cut(turn)]
@@ -126,7 +128,7 @@ def turns_of_test_list() -> Unfold:
 
     def turn_of(row: Mapping[str, Any]) -> Iterator[Unfolded]:
         place = {"eval_id": None, "turn": next(number), "history": list(before)}
-        yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_turn(row)), *_cut(place)]
+        yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_value(row, TURN)), *_cut(place)]
         before.append(_told(row))
 
     return turn_of
@@ -336,20 +338,15 @@ def _evalset(rows: Sequence[Row]) -> Written:
             count += len(cases[-1].get("conversation", (row,)))  # a scenario is read as one row
         turns.append(count - 1)
     for case, of_turns in zip(cases, rubrics, strict=True):
-        _set_rubrics(case, of_turns)
+        if all(of_turn == of_turns[0] for of_turn in of_turns):  # rubrics that all turns share are those of the case
+            case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
+        else:
+            for made, of_turn in zip(case["conversation"], of_turns, strict=True):
+                made.update({"rubrics": of_turn} if of_turn else {})
     set_id = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
     of_set = _carried(rows[0], OF_A_SET, OF_SET) if rows else {}
-    made = {"eval_set_id": set_id, **of_set, "eval_cases": cases}
-    return Written(made, made, "adk", turns)
-
-
-def _set_rubrics(case: dict[str, Any], of_turns: Sequence[list[Any]]) -> None:
-    """Rubrics that all turns share are those of the case."""
-    if all(rubrics == of_turns[0] for rubrics in of_turns):
-        case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
-        return
-    for turn, rubrics in zip(case["conversation"], of_turns, strict=True):
-        turn.update({"rubrics": rubrics} if rubrics else {})
+    document = {"eval_set_id": set_id, **of_set, "eval_cases": cases}
+    return Written(document, document, "adk", turns)
 
 
 def _rubrics(row: Row) -> list[Any]:
@@ -427,7 +424,7 @@ def _to_content(content: Any, role: str) -> dict[str, Any]:
 def _to_part(part: Any) -> dict[str, Any]:
     """A part of a message as google-genai takes it: as it is, as media, else its JSON text."""
     own = {k: v for k, v in part.items() if k != "type"} if isinstance(part, dict) else {}
-    if own and not inspect_part(own):
+    if own and not inspect_value(own, PART):
         return own
     return _to_media(own.get("image_url")) or {"text": jsontext.encode_text(part)}
 
@@ -440,7 +437,7 @@ def _to_media(image: Any) -> dict[str, Any] | None:
     kind, mark, data = url.removeprefix("data:").partition(";base64,")
     if mark and url.startswith("data:"):
         inline = {"inline_data": {"mime_type": kind, "data": data}}
-        return None if inspect_part(inline) else inline
+        return None if inspect_value(inline, PART) else inline
     return {"file_data": {"file_uri": url}}
 
 
@@ -471,20 +468,13 @@ ADK = Format(
     nested=(Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),),
     writer=Writer(document=_evalset, save=save_json),
 )
-ADK_LEGACY = Format(
+ADK_LEGACY = replace(
+    ADK,
     name="adk-legacy",
     title="Google ADK (test files)",
     summary="turns of an older test list of the ADK",
-    system="vertex",
-    page=ADK_EVALUATE,
     signs=Signs(sure=(("turn", "history", "query"),), needs=("query", "expected_tool_use")),
     own=frozenset({"expected_intermediate_agent_responses"}),
-    read_rest=_read_turn,
-    more=COLUMNS_OF_A_TURN,
-    keeps_originals=False,
-    instead_of_response=(),
-    expects_no_call=True,
-    knows_columns=True,
     nested=(
         Nested(is_test_list, turns_of_test_list, parts=OF_TEST_LIST, columns=LEGACY_COLUMNS, counts=True),
         Nested(are_sessions, turns_of_session, parts=("data", "initial_session"), columns=LEGACY_COLUMNS),

@@ -27,8 +27,7 @@ from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, Conversations
 from agent_eval_schema.formats.format import Field, Format, Row, Writer, lists_in, save_lines
 from agent_eval_schema.formats.shapes import MADE_URI, of_list, question, read_texts, text_only, uri_of
-from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.paths import value_at
+from agent_eval_schema.text.jsontext import structured, value_at
 
 
 def _with_model(_: Row, made: dict[str, Any]) -> None:

@@ -22,16 +22,17 @@ from msgspec.structs import replace
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer, has_key
 from agent_eval_schema.formats.shapes import (
-    as_tags,
     calls_from,
     calls_to,
     python_lists,
     question,
+    read_labels,
     read_texts,
     uri_of,
+    write_labels,
     write_texts,
 )
-from agent_eval_schema.text.jsontext import encode_text, structured
+from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
 # documents
@@ -84,26 +85,6 @@ def _read_calls(value: Any) -> Any:
 
 
 _CALLS = (_read_calls, calls_to("name", "input_parameters"))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# tags
-_LABELS = "tags"
-"""The tag that holds the labels of a test case, which are a list there."""
-
-
-def _read_tags(metadata: Any, labels: Any) -> Any:
-    tags, labels = as_tags(metadata), structured(labels)
-    if not isinstance(labels, list):
-        return tags if labels is None else labels
-    return {**(tags if isinstance(tags, dict) else {}), _LABELS: encode_text(labels)}
-
-
-def _write_tags(tags: Any) -> tuple[Any, list[str] | None]:
-    labels = structured(tags.get(_LABELS)) if isinstance(tags, dict) else None
-    if not isinstance(labels, list):
-        return tags, None
-    return {k: v for k, v in tags.items() if k != _LABELS} or None, labels
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -243,7 +224,7 @@ DEEPEVAL = Format(
         Field("input_token_count", "input_token_count"),
         Field("output_token_count", "output_token_count"),
         Field(
-            *("additional_metadata", "tags", _read_tags, _write_tags), others=("metadata",), second="tags", kept=True
+            *("additional_metadata", "tags", read_labels, write_labels), others=("metadata",), second="tags", kept=True
         ),
     ),
     own=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),

@@ -39,8 +39,7 @@ from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.paths import column_of, put, value_at
+from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
 
 # ---------------------------------------------------------------------------------------------------------------------
 # How a format is written: row by row into columns of its own, or all rows at once as one document.
@@ -162,10 +161,6 @@ class Field(Struct, frozen=True):
     def columns(self) -> Columns:
         """The columns of the format that the value may be in, the second one apart."""
         return tuple(map(column_of, (self.path, *self.others)))
-
-    def place_in(self, columns: Collection[str]) -> str:
-        """The path that a table with these columns has."""
-        return next((path for path in (self.path, *self.others) if column_of(path) in columns), self.path)
 
     def value(self, row: Row) -> Any:
         """The canonical value for a row of the format."""
@@ -388,7 +383,10 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     def origins(self, columns: Collection[str] = ()) -> dict[str, str]:
         """The canonical columns that are elsewhere in a table with these columns, and where: for messages."""
-        places = {field.column: field.place_in(columns) for field in reversed(self.fields)} | dict(self.places)
+        places = {
+            field.column: next((p for p in (field.path, *field.others) if column_of(p) in columns), field.path)
+            for field in reversed(self.fields)
+        } | dict(self.places)
         own = columns if self.has_canonical else ()
         return {column: place for column, place in places.items() if column != place and column not in own}
 

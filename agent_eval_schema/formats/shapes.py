@@ -91,6 +91,26 @@ def as_tags(metadata: Any) -> Any:
     return {k: as_text(v) for k, v in given.items() if v is not None}
 
 
+LABELS = "tags"
+"""The tag that holds the labels of an example, which are a list beside its metadata there."""
+
+
+def read_labels(metadata: Any, labels: Any) -> Any:
+    """Metadata and labels as tags."""
+    tags, labels = as_tags(metadata), structured(labels)
+    if not isinstance(labels, list):
+        return tags if labels is None else labels
+    return {**(tags if isinstance(tags, dict) else {}), LABELS: as_text(labels)}
+
+
+def write_labels(tags: Any) -> tuple[Any, list[str] | None]:
+    """Tags as metadata and labels."""
+    labels = structured(tags.get(LABELS)) if isinstance(tags, dict) else None
+    if not isinstance(labels, list):
+        return tags, None
+    return {k: v for k, v in tags.items() if k != LABELS} or None, labels
+
+
 def python_lists(*names: str) -> Callable[[Row], Iterator[Finding]]:
     """A function that finds, in columns of lists, text that Python wrote of a list: it is not meant as a document."""
 

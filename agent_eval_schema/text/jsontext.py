@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,7 +20,6 @@ from msgspec import Struct
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.reading import MALFORMED_JSON
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import JSONText, TooDeep, is_too_deep
 from agent_eval_schema.text.privacy import error_text
 
@@ -285,7 +285,7 @@ def _with_plain_numbers(value: Any) -> Any:
 def python_value(text: Any) -> list[Any] | dict[str, Any] | None:
     """The list or object of which Python wrote exactly this text; None for any other text, and for NaN, text that was
     cut off and values that JSON does not have."""
-    if not isinstance(text, str) or not jsontext.is_structured(text) or len(text) > LONGEST:
+    if not isinstance(text, str) or not is_structured(text) or len(text) > LONGEST:
         return None
     try:
         found = ast.literal_eval(text.strip())
@@ -322,3 +322,59 @@ def written_by_python(text: str) -> Finding | None:
     noun = "a list" if isinstance(found, list) else "an object"
     message = f"expected JSON, got the text that Python writes of {noun}"
     return Finding(MALFORMED_JSON, message, hint="write the cell with json.dumps; `--fix` reads it")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Paths into values: `modelResponses[0].response`, as issues name them and as formats declare where a value is.
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+@lru_cache(maxsize=1024)
+def steps_of(path: str) -> tuple[str | int, ...]:
+    """`messages[0].role` → ("messages", 0, "role")."""
+    return tuple(int(number) if number else key for number, key in _STEP.findall(path))
+
+
+def column_of(path: str) -> str:
+    """The column that a path begins with."""
+    return str(steps_of(path)[0])
+
+
+def value_at(row: Any, path: str) -> Any:
+    """The value at a path. Where an object or a list is expected and there is something else, that: a rule reports
+    it."""
+    for step in steps_of(path):
+        row = structured(row)
+        if isinstance(step, int):
+            if not isinstance(row, list):
+                return row
+            row = row[step] if step < len(row) else None
+        else:
+            if not isinstance(row, Mapping):
+                return row
+            row = row.get(step)
+        if row is None:
+            return None
+    return row
+
+
+def put(row: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value at a path; with a value that is there already it is joined (lists, objects), else that one stays."""
+    steps: tuple[Any, ...] = steps_of(path)
+    at: Any = row
+    for step, following in zip(steps, (*steps[1:], None), strict=True):
+        if isinstance(step, int):
+            at.extend({} for _ in range(step + 1 - len(at)))
+        if following is not None:
+            new: Any = [] if isinstance(following, int) else {}
+            if isinstance(at, list) and not at[step]:
+                at[step] = new
+            at = at.setdefault(step, new) if isinstance(at, dict) else at[step]
+        elif isinstance(at, list):
+            at[step] = value
+        elif isinstance(at.get(step), list) and isinstance(value, list):
+            at[step] = [*at[step], *value]
+        elif isinstance(at.get(step), dict) and isinstance(value, dict):
+            at[step] = {**value, **at[step]}
+        else:
+            at.setdefault(step, value)

@@ -320,7 +320,11 @@ class _Chain(Struct):
         return bool(row["request"]["messages"][: len(self.messages)] == self.messages)
 
     def add(self, place: int, row: Object) -> None:
-        span, expected = _span(row, self.messages)
+        original = objects((_part(row, "golden") or {}).get("turns"))
+        if original and _view(span_columns(self.messages, original)) == _view(row):
+            span, expected = original, expectations_of(original[row_turn(original)])
+        else:
+            span, expected = turns_by(row, self.messages), list(expected_by(row))
         self.numbers[place] = len(self.turns) + row_turn(span) + 1
         self.turns += span
         self.messages = [*row["request"]["messages"], *expected_messages(expected)]
@@ -344,15 +348,6 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
         name = (numbered(members[0])[0] if whole else None) or members[0]["request_id"]
         evaluation = _with_head({"golden": {"turns": chain.turns}}, members, name, whole)
         yield Assembled(evaluation, groups_by(_tags(members[0])), chain.numbers)
-
-
-def _span(row: Object, before: chat.Messages) -> tuple[list[Turn], Iterable[Object]]:
-    """The turns of a row, and the expectations of its own turn: the original ones unless the columns differ from
-    them."""
-    original = objects((_part(row, "golden") or {}).get("turns"))
-    if original and _view(span_columns(before, original)) == _view(row):
-        return original, expectations_of(original[row_turn(original)])
-    return turns_by(row, before), list(expected_by(row))
 
 
 def _view(row: Object) -> list[Any]:

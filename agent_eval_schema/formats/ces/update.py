@@ -14,10 +14,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from agent_eval_schema.formats.ces.evaluation import Evaluation, is_result, read_evaluations, validate_evaluation
 from agent_eval_schema.formats.ces.golden import REQUIRED
 from agent_eval_schema.formats.ces.schema import (
     EVALUATION,
@@ -36,9 +37,6 @@ from agent_eval_schema.text.edits import Edit, edits
 from agent_eval_schema.text.jsontext import value_key
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.text.visible import visible
-
-if TYPE_CHECKING:
-    from agent_eval_schema.formats.ces.evaluation import Evaluation
 
 Object = Mapping[str, Any]
 
@@ -324,8 +322,6 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
 
 
 def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | None) -> Update:
-    from agent_eval_schema.formats.ces.evaluation import is_result
-
     if is_result(wanted) or (stored is not None and is_result(stored)):
         raise EvalSetError("this is the result of an evaluation, which only the server writes: give the evaluation")
     paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
@@ -351,8 +347,6 @@ def plan_updates(
 
     Raises EvalSetError as `update_request` does, and if `old` has none of that name.
     """
-    from agent_eval_schema.formats.ces.evaluation import read_evaluations
-
     for path in (new, old):
         if path is not None and os.fspath(path).lower().endswith((".csv", ".tsv")):
             hint = "`convert IN OUT --to ces-evaluation` makes it of a golden CSV"
@@ -379,8 +373,6 @@ def _same(wanted: Evaluation, stored: list[Evaluation], where: str) -> Evaluatio
 
 def faults_of(update: Update) -> list[Issue]:
     """The errors of the evaluation in the fields that the mask names: the service would reject them."""
-    from agent_eval_schema.formats.ces.evaluation import validate_evaluation
-
     found = validate_evaluation(update.evaluation)
     errors = [issue for issue in found if issue.severity is Severity.ERROR]
     if update.paths == (EVERYTHING,):
