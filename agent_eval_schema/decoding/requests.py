@@ -19,9 +19,8 @@ from agent_eval_schema.cells.arrow import text_views
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.diagnose import diagnose, is_type
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role

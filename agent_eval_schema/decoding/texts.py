@@ -6,9 +6,8 @@ from typing import Any
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.columns import whole_number
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests
 from agent_eval_schema.schema import columns_of

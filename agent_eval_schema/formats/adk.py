@@ -154,7 +154,6 @@ def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
 
 
 def _number_of(key: str, at: int, place: Place) -> int:
-    """The number that follows a key in a path."""
     number = place[at + 1] if place[at : at + 1] == (key,) and len(place) > at + 1 else 0
     return number if isinstance(number, int) else 0
 
@@ -302,7 +301,6 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _parts_of(events: Any, kind: str) -> Any:
-    """The parts of a kind in a list of invocation events."""
     if not isinstance(events, list):
         return None
     contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]

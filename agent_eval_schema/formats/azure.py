@@ -160,7 +160,6 @@ def _write_labels(documents: list[dict[str, Any]]) -> Any:
 # ---------------------------------------------------------------------------------------------------------------------
 # rows that contain others
 def _is_conversation(names: Sequence[str], head: Head) -> bool:
-    """Whether the rows are conversations of messages."""
     given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
 

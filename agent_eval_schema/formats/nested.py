@@ -183,7 +183,6 @@ LOOKED_AT = 20
 
 
 def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
-    """The rows as objects."""
     columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
     columns = {n: list(map(structured, v)) if n in parts else v for n, v in columns.items()}
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]

@@ -15,13 +15,12 @@ from agent_eval_schema.formats.agentcore import AGENTCORE, STRANDS
 from agent_eval_schema.formats.azure import AZURE
 from agent_eval_schema.formats.bedrock import BEDROCK, BEDROCK_RAG
 from agent_eval_schema.formats.ces.tables import CES_CSV, CES_EVALUATION
-from agent_eval_schema.formats.databricks import DATABRICKS
 from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
 from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX
 from agent_eval_schema.formats.format import Format as Format
 from agent_eval_schema.formats.langsmith import LANGSMITH
-from agent_eval_schema.formats.mlflow import MLFLOW, SEARCH_TRACES, TRACES
+from agent_eval_schema.formats.mlflow import DATABRICKS, MLFLOW, SEARCH_TRACES, TRACES
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.formats.names import FormatName as FormatName
 from agent_eval_schema.formats.names import InputFormat as InputFormat

@@ -271,7 +271,6 @@ def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
 
 
 def _has_agent_data(names: Sequence[str], head: Head) -> bool:
-    """Whether the rows have agent data with turns."""
     return bool({"agent_data", "agentData"} & set(names)) and any(_turns_of(_snake(row)) for row in head())
 
 
@@ -307,7 +306,6 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
 
 
 def _is_gemini(names: Sequence[str], head: Head) -> bool:
-    """Whether the rows are requests of the Gemini API."""
     return "request" in names and any(isinstance(_contents(row), list) for row in head())
 
 

@@ -169,7 +169,6 @@ class GoldenReader:
         return f"{self._parent}/evaluations/{text}" if self._parent else text
 
     def _close(self) -> None:
-        """The end of an evaluation."""
         conversation = self._current
         if conversation is None:
             return

@@ -11,7 +11,7 @@ the way back is tried: everything else is kept with the rows, as the API writes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 

@@ -185,7 +185,6 @@ def span_columns(before: chat.Messages, span: Sequence[Object]) -> Row:
 
 
 def _messages_of_input(user_input: Any) -> Iterator[dict[str, Any]]:
-    """A user input as messages."""
     if not isinstance(user_input, dict):
         return
     for kind, value in user_input.items():

@@ -363,7 +363,6 @@ def plan_updates(
 
 
 def _same(wanted: Evaluation, stored: list[Evaluation], where: str) -> Evaluation:
-    """The stored evaluation of that name."""
     name = wanted.get("name")
     match = next((e for e in stored if name and e.get("name") == name), None)
     if match is None:
