@@ -252,15 +252,11 @@ def in_utc(kind: pa.DataType) -> pa.DataType:
 def pack(batch: pa.RecordBatch, codec: str) -> bytes:
     """A batch as bytes for a cell: with its own schema, as each names the columns that it has. `codec` is "lz4" (quick)
     or "zstd" (small)."""
-    return bytes(_packed(batch, codec))
+    return bytes(packed(batch, codec))
 
 
-def packed(batch: pa.RecordBatch) -> pa.Buffer:
+def packed(batch: pa.RecordBatch, codec: str | None = None) -> pa.Buffer:
     """The same for a pipe."""
-    return _packed(batch, None)
-
-
-def _packed(batch: pa.RecordBatch, codec: str | None) -> pa.Buffer:
     sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=codec)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)

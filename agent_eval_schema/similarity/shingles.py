@@ -46,9 +46,9 @@ from agent_eval_schema.text import jsontext
 # Symbols such as + and $ do: each is a word. So is each character of a script that has no blanks between words.
 #
 # What is the same question must depend neither on the Unicode version of Python nor on that of Arrow. So
-# `characters.txt` has the kinds of the characters of Unicode 13.0, that of Python 3.10 (`python -m tests.helpers.characters` writes it).
-# Unicode guarantees that their composition and case stay what they are. A character that Unicode got later is part of a
-# word, as it is; a later emoji does not count.
+# `characters.txt` has the kinds of the characters of Unicode 13.0, that of Python 3.10 (`python -m
+# tests.helpers.characters` writes it). Unicode guarantees that their composition and case stay what they are. A
+# character that Unicode got later is part of a word, as it is; a later emoji does not count.
 SEPARATOR, WORD, ALONE, SYMBOL, IGNORED, LATER = range(6)
 """Between words; part of a word; a word by itself; a symbol by itself; without a look (U+00AD); not in Unicode 13.0."""
 
@@ -69,7 +69,7 @@ def is_symbol(word: str) -> bool:
 
 def _words(text: str) -> str:
     if _special().search(text):
-        return " ".join(text.translate(_replacements()).split())
+        return " ".join(text.translate(_REPLACEMENTS).split())
     # letters, and punctuation of ASCII: as bytes it takes a third of the time
     return b" ".join(text.encode().translate(_ascii()).split()).decode()
 
@@ -134,9 +134,7 @@ class _Replacements(dict[int, int | str | None]):
         return self[point]
 
 
-@cache
-def _replacements() -> _Replacements:
-    return _Replacements()
+_REPLACEMENTS = _Replacements()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

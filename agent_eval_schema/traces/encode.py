@@ -90,7 +90,10 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     root = _Drawn("row", "0", None, start, own, failed=failed, message=row.get("error") or "" if failed else "")
     spans = [root]
     if row.get("retrieved_context") is not None:
-        documents = [_document(d) for d in row["retrieved_context"]]
+        documents = [  # as mlflow's retriever spans have them
+            {"page_content": d.get("content") or "", "metadata": {"doc_uri": d.get("doc_uri")}}
+            for d in row["retrieved_context"]
+        ]
         own = _texts(inputs=_own(row, "inputs"), outputs=documents, type="RETRIEVER")
         spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
     for i, call in enumerate(row.get("predicted_trajectory") or ()):
@@ -153,11 +156,6 @@ def placed_nowhere(text: str, tags: dict[str, str]) -> str:
     value["info"]["tags"] = {**(value["info"].get("tags") or {}), **tags}
     value["info"]["trace_location"] = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}}
     return _text(value)
-
-
-def _document(document: dict[str, Any]) -> dict[str, Any]:
-    """As mlflow's retriever spans have it."""
-    return {"page_content": document.get("content") or "", "metadata": {"doc_uri": document.get("doc_uri")}}
 
 
 def _texts(**values: Any) -> dict[str, str]:

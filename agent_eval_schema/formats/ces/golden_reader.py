@@ -203,7 +203,9 @@ class GoldenReader:
                 self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
             if number != now or not conversation.turns:
                 self._end_turn(conversation)
-                conversation.start_turn(number)
+                conversation.steps = []
+                conversation.turns.append({"steps": conversation.steps})
+                conversation.turn, conversation.turn_has_input = number, conversation.astray
                 if len(conversation.turns) == shapes.MAX_TURNS + 1:
                     message = f"expected at most {shapes.MAX_TURNS} turns, got more"
                     self._report(row, "turn_index", ces.LIMIT, message)
@@ -338,11 +340,6 @@ class _Conversation:
         self.turn_has_input = False
         self.astray = False
         """Whether the last row may as well be one of the next turn: it could not be read, or its turn_index not."""
-
-    def start_turn(self, number: int) -> None:
-        self.steps = []
-        self.turns.append({"steps": self.steps})
-        self.turn, self.turn_has_input = number, self.astray
 
 
 class _Unreadable:

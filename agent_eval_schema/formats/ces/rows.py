@@ -316,9 +316,6 @@ class _Chain(Struct):
     numbers: dict[int, int] = {}
     messages: chat.Messages = []
 
-    def goes_on_with(self, row: Object) -> bool:
-        return bool(row["request"]["messages"][: len(self.messages)] == self.messages)
-
     def add(self, place: int, row: Object) -> None:
         original = objects((_part(row, "golden") or {}).get("turns"))
         if original and _view(span_columns(self.messages, original)) == _view(row):
@@ -339,7 +336,8 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
         return
     chains: list[_Chain] = []
     for place in places:
-        if not chains or not chains[-1].goes_on_with(rows[place]):
+        before = chains[-1].messages if chains else []
+        if not chains or rows[place]["request"]["messages"][: len(before)] != before:
             chains.append(_Chain())
         chains[-1].add(place, rows[place])
     whole = len(chains) == 1 and all(numbered(rows[p])[1] in (None, n) for p, n in chains[0].numbers.items())

@@ -18,17 +18,9 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.evaluation import Evaluation, is_result, read_evaluations, validate_evaluation
 from agent_eval_schema.formats.ces.golden import REQUIRED
-from agent_eval_schema.formats.ces.schema import (
-    EVALUATION,
-    FieldType,
-    MessageType,
-    enum_values,
-    field_at,
-    message,
-    messages,
-)
 from agent_eval_schema.issues import EvalSetError, Issue, Severity, cannot_read
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_kind
@@ -57,12 +49,12 @@ EVERYTHING = "*"
 
 # ---------------------------------------------------------------------------------------------------------------------
 # values as the server stores them
-def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
+def with_json_names(value: Any, kind: str = schema.EVALUATION) -> Any:
     """The message with the JSON names of its fields (`display_name` becomes `displayName`); unknown keys are kept.
     Raises EvalSetError if both names of a field occur."""
-    if not isinstance(value, Mapping) or kind not in messages():
+    if not isinstance(value, Mapping) or kind not in schema.messages():
         return value
-    table, found = message(kind), dict[str, Any]()
+    table, found = schema.message(kind), dict[str, Any]()
     for key, part in value.items():
         name = table.json_name(key) or key
         if name in found:
@@ -72,35 +64,37 @@ def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
     return found
 
 
-def _each(value: Any, field: FieldType, rewrite: Callable[[Any, FieldType], Any]) -> Any:
+def _each(value: Any, field: schema.FieldType, rewrite: Callable[[Any, schema.FieldType], Any]) -> Any:
     """The value of a field, or the values in its list, rewritten."""
     if field.repeated and isinstance(value, list):
         return [rewrite(v, field) for v in value]
     return rewrite(value, field)
 
 
-def stated(value: Any, kind: str = EVALUATION) -> Any:
+def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
     """The content of a message: without nulls, and without defaults (`""`, `[]`, false, 0) where the API does not
     distinguish them from absence; an enum by its name. Two messages that are the same for the server are then equal."""
-    if not isinstance(value, Mapping) or kind not in messages():
+    if not isinstance(value, Mapping) or kind not in schema.messages():
         return value
-    fields = message(kind).fields
+    fields = schema.message(kind).fields
     found = {k: _each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
     return {k: v for k, v in found.items() if k not in fields or _is_stated(v, fields[k])}
 
 
-def _stated_one(value: Any, field: FieldType) -> Any:
+def _stated_one(value: Any, field: schema.FieldType) -> Any:
     if field.enum and isinstance(value, int) and not isinstance(value, bool):
-        return next((name for name, number in enum_values(field.enum).items() if number == value), value)
+        return next((name for name, number in schema.enum_values(field.enum).items() if number == value), value)
     return stated(value, field.message)
 
 
-def _is_stated(value: Any, field: FieldType) -> bool:
+def _is_stated(value: Any, field: schema.FieldType) -> bool:
     if field.repeated:
         return bool(value != [])
     if field.explicit_presence or field.oneof:
         return True
-    default = value in ("", 0) or (isinstance(value, str) and field.enum and enum_values(field.enum).get(value) == 0)
+    default = value in ("", 0) or (
+        isinstance(value, str) and field.enum and schema.enum_values(field.enum).get(value) == 0
+    )
     return not default
 
 
@@ -112,8 +106,8 @@ def difference(old: Object, new: Object) -> tuple[str, ...]:
     What only the server sets is not compared. A switch from `golden` to `scenario` names both. Raises EvalSetError if
     an unknown field differs: whether a mask may name it is not defined.
     """
-    found = tuple(_differing(stated(old), stated(new), EVALUATION, ""))
-    unknown = [path for path in found if not field_at(path)]
+    found = tuple(_differing(stated(old), stated(new), schema.EVALUATION, ""))
+    unknown = [path for path in found if not schema.field_at(path)]
     if unknown:
         raise EvalSetError(
             f"the field {visible(unknown[0])} differs, and the known API has none of that name: take it out of the new "
@@ -123,7 +117,7 @@ def difference(old: Object, new: Object) -> tuple[str, ...]:
 
 
 def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str]:
-    table = message(kind)
+    table = schema.message(kind)
     for name in dict.fromkeys([*table.fields, *old, *new]):
         field, path = table.fields.get(name), f"{prefix}{name}"
         if value_key(old.get(name)) == value_key(new.get(name)) or (field and not _is_written(field)):
@@ -134,11 +128,11 @@ def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str
             yield path
 
 
-def _is_written(field: FieldType) -> bool:
+def _is_written(field: schema.FieldType) -> bool:
     return not field.output_only and field.behavior != "IDENTIFIER"
 
 
-def _is_open(field: FieldType) -> bool:
+def _is_open(field: schema.FieldType) -> bool:
     """Whether a path may lead through the field."""
     return bool(field.message) and not field.repeated
 
@@ -164,13 +158,13 @@ def check_mask(mask: object) -> tuple[str, ...]:
             )
         if EVERYTHING in path:
             raise EvalSetError(f'{_quoted(path)} in a mask: use "*" alone, for a full replacement')
-        at, walked = EVALUATION, list[str]()
+        at, walked = schema.EVALUATION, list[str]()
         for name in path.split("."):
             if not at:
-                is_list = field_at(".".join(walked))[-1].repeated
+                is_list = schema.field_at(".".join(walked))[-1].repeated
                 why = "a list, which is written whole" if is_list else "a field without subfields"
                 raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {why}")
-            field = message(at).fields.get(name) or _refuse_name(path, name, message(at))
+            field = schema.message(at).fields.get(name) or _refuse_name(path, name, schema.message(at))
             walked.append(name)
             if not _is_written(field):
                 why = _ELSEWHERE.get(".".join(walked), "only the server sets it")
@@ -179,7 +173,7 @@ def check_mask(mask: object) -> tuple[str, ...]:
     return tuple(p for p in paths if not any(p.startswith(f"{wider}.") for wider in paths))
 
 
-def _refuse_name(path: str, name: str, table: MessageType) -> FieldType:
+def _refuse_name(path: str, name: str, table: schema.MessageType) -> schema.FieldType:
     """Suggest the name that was probably meant by one that the message does not have."""
     plain = re.sub(r"[\W_]", "", name).lower()
     by_case = next((known for known in table.fields if known.lower() == plain), None)
@@ -208,7 +202,7 @@ def _quoted(path: str) -> str:
 def _check_cleared(path: str, content: Object) -> None:
     """A field that the mask names and that is absent is cleared: a required field must not be."""
     at: Any = content
-    for name, field in zip(path.split("."), field_at(path), strict=True):
+    for name, field in zip(path.split("."), schema.field_at(path), strict=True):
         at = at.get(name) if isinstance(at, Mapping) else None
         if at is None and field.required:
             raise EvalSetError(f"the mask would clear {name} ({path}), which the service requires: give it a value")
@@ -216,7 +210,7 @@ def _check_cleared(path: str, content: Object) -> None:
 
 def _check_inputs(paths: tuple[str, ...], inputs: set[str], old: Object | None) -> None:
     """Setting one input clears the other, by the rules of a oneof; so the new one must be written whole."""
-    kinds = message(EVALUATION).oneofs["inputs"]
+    kinds = schema.message(schema.EVALUATION).oneofs["inputs"]
     named = {path.partition(".")[0] for path in paths} & set(kinds)
     if paths == (EVERYTHING,) or named:
         if not inputs:
@@ -328,14 +322,14 @@ def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | 
     # reject an update whose result the service does not accept: without a required field, without inputs, or with
     # parts of one input where the stored evaluation has the other
     content = stated(wanted)
-    inputs = {name for name in message(EVALUATION).oneofs["inputs"] if name in content}
+    inputs = {name for name in schema.message(schema.EVALUATION).oneofs["inputs"] if name in content}
     if len(inputs) > 1:
         raise EvalSetError(f"the evaluation has {' and '.join(sorted(inputs))}: expected only one of them")
-    for path in list(message(EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
+    for path in list(schema.message(schema.EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
         _check_cleared(path, content)
     _check_inputs(tuple(paths), inputs, stored)
     identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
-    of_server = {name for name, field in message(EVALUATION).fields.items() if field.output_only}
+    of_server = {name for name, field in schema.message(schema.EVALUATION).fields.items() if field.output_only}
     written = {k: v for k, v in wanted.items() if k not in of_server | identity.keys()}
     return Update({k: v for k, v in identity.items() if v} | written, paths)
 
@@ -416,7 +410,7 @@ def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
 
 
 def _form() -> str:
-    return field_at("name")[0].resource_format[0]
+    return schema.field_at("name")[0].resource_format[0]
 
 
 def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
@@ -562,7 +556,7 @@ def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview
     stored = None if old is None else with_json_names(old)
     paths = update.paths
     if paths == (EVERYTHING,):  # a full replacement: the paths that differ, the lost ones too
-        fields_of_new = (name for name in message(EVALUATION).fields if name in update.evaluation)
+        fields_of_new = (name for name in schema.message(schema.EVALUATION).fields if name in update.evaluation)
         every = tuple(name for name in fields_of_new if name not in ("name", "etag"))
         paths = every if stored is None else difference(stored, update.evaluation)
     fields = tuple(_written(path, stored, update.evaluation) for path in paths)
