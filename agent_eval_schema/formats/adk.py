@@ -46,9 +46,9 @@ from agent_eval_schema.formats.format import (
     named,
     save_json,
 )
+from agent_eval_schema.formats.genai import CASES, cases_of
+from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
 from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, calls_from
-from agent_eval_schema.formats.vertex import CASES, cases_of
-from agent_eval_schema.formats.vertex import OF_CASE as OF_GENAI_CASE
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE

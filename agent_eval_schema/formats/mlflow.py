@@ -13,7 +13,6 @@ values there. The columns that a row holds beside these are ours, or passed thro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -25,14 +24,13 @@ from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, filled_rows, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value, value_of_cell
-from agent_eval_schema.decoding.requests import KEYS, match_request_keys
+from agent_eval_schema.decoding.requests import match_request_keys
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import POSITION, Format, Row, Writer
-from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
 from agent_eval_schema.formats.shapes import calls_to, write_statements
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, requests, tools
-from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_EVALUATE, MLFLOW_TRACES
+from agent_eval_schema.rules.pages import MLFLOW_EVALUATE, MLFLOW_TRACES
 from agent_eval_schema.schema import COLUMNS, NonBlank
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
@@ -502,49 +500,4 @@ MLFLOW = Format(
     words=WORDS,
     remarks=remarks,
     writer=Writer(write_mlflow, MLFLOW_ROW, texts=("outputs",)),
-)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The Databricks format, whose columns are canonical: how a canonical row is written in it.
-#
-# A request or response that the format can represent with all its keys is written whole: `request` is then the source's
-# own object, and there is no `inputs`.
-def write_databricks(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a canonical row that have a value."""
-    made = {name: row[name] for name in COLUMNS if row.get(name) is not None}
-    for view, name, holds in _WHOLE:
-        if name in made and view in made and holds(made[name]):
-            made[view] = made.pop(name)
-    return made
-
-
-def _is_request(inputs: Any) -> bool:
-    return isinstance(inputs, dict) and ("messages" in inputs) != ("query" in inputs) and not set(inputs) <= set(KEYS)
-
-
-_WHOLE = (("request", "inputs", _is_request), ("response", "outputs", chat.is_chat_object))
-"""A column, the original that it can hold, and which values of it the form reads as such."""
-
-_LOGS = (group for f in TABLE_FAMILIES if f.name != "search_traces" for group in product(*f.signs))
-
-DATABRICKS = Format(
-    name="databricks",
-    title="Databricks Agent Evaluation",
-    summary="the Databricks Agent Evaluation schema, which is also the canonical one",
-    system="databricks",
-    page=EVALUATION_SCHEMA,
-    signs=Signs(
-        sure=(("request",),),
-        likely=(
-            *((name,) for name in ("trace", "expected_response", "expected_facts", "guidelines", "custom_expected")),
-            *((name,) for name in ("retrieved_context", "expected_retrieved_context")),
-            *_LOGS,  # which validation recognizes by their columns, and reports
-        ),
-        columns=frozenset(COLUMNS),
-        complete=True,
-        spelt=True,
-    ),
-    instead_of_response=(),
-    writer=Writer(write_databricks, COLUMNS),
 )

@@ -15,12 +15,14 @@ from agent_eval_schema.formats.agentcore import AGENTCORE, STRANDS
 from agent_eval_schema.formats.azure import AZURE
 from agent_eval_schema.formats.bedrock import BEDROCK, BEDROCK_RAG
 from agent_eval_schema.formats.ces.tables import CES_CSV, CES_EVALUATION
+from agent_eval_schema.formats.databricks import DATABRICKS
 from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
 from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX
 from agent_eval_schema.formats.format import Format as Format
+from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.langsmith import LANGSMITH
-from agent_eval_schema.formats.mlflow import DATABRICKS, MLFLOW, SEARCH_TRACES, TRACES
+from agent_eval_schema.formats.mlflow import MLFLOW, SEARCH_TRACES, TRACES
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.formats.names import FormatName as FormatName
 from agent_eval_schema.formats.names import InputFormat as InputFormat
@@ -29,7 +31,7 @@ from agent_eval_schema.formats.otel_traces import OTEL
 from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS
 from agent_eval_schema.formats.suggestions import naming_columns
-from agent_eval_schema.formats.vertex import GENAI, VERTEX
+from agent_eval_schema.formats.vertex import VERTEX
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.schema import COLUMNS, are_canonical

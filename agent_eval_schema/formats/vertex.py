@@ -1,4 +1,4 @@
-"""Vertex AI: datasets of trajectory evaluation, and of the Gen AI evaluation service.
+"""Vertex AI: datasets of trajectory evaluation.
 
     {"prompt": …, "response": …, "reference": …}                               model-based and text metrics
     {"predicted_trajectory": [call, …], "reference_trajectory": [call, …]}     computed metrics, which need no prompt
@@ -9,20 +9,24 @@ which the input may be anything that JSON holds; without one it drops the whole 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from agent_eval_schema.formats.adk_schema import snake_case
-from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, of_list, question, read_texts, text_only, write_texts
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import Field, Format, Row
+from agent_eval_schema.formats.shapes import of_list, question
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text.jsontext import structured
 
+
+def _flag(value: Any) -> Any:
+    """The vendor's result tables write failure as 0 or 1."""
+    return _FLAGS.get(str(value), value)
+
+
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True}
-"""How the vendor's result tables write failure."""
 
 _TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
 _INPUT = "tool_input"
@@ -78,7 +82,7 @@ VERTEX = Format(
         Field("predicted_trajectory", "predicted_trajectory", *_CALLS),
         Field("reference_trajectory", "reference_trajectory", *_CALLS),
         Field("latency_in_seconds", "latency_seconds"),
-        Field("failure", "failure", lambda value: _FLAGS.get(str(value), value), int),
+        Field("failure", "failure", _flag, int),
     ),
     keeps_originals=False,
     inspect_row=_inspect_inputs,
@@ -86,294 +90,4 @@ VERTEX = Format(
     instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
     instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
     outputs=("response", "trace", "predicted_trajectory"),
-)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The Gen AI evaluation service of Vertex AI: rows and cases of an EvaluationDataset.
-#
-#     instruction, history, prompt       request: the instruction of the system, the turns before, the question
-#     response, reference                response, expected_response
-#     context                            retrieved_context, one text
-#     intermediate_events                predicted_trajectory: the function calls, in order
-#     reference_trajectory               reference_trajectory: calls, or contents with function calls
-#     rubric_groups                      guidelines
-#     {"eval_cases": [...]}              a row per case
-#     {"agent_data": {"turns": [...]}}   a row per turn, as one session
-#     {"request": {"contents": [...]}}   a request of the Gemini API and its response
-#
-# Text may be a Content: `{"role": "model", "parts": [{"text": …}]}`. Keys may be in camelCase. Source:
-# google-cloud-aiplatform 2.7.0 (`vertexai._genai.types`, `_evals_data_converters`).
-def _parts(content: Any) -> list[dict[str, Any]]:
-    given = structured(content)
-    parts = given.get("parts") if isinstance(given, dict) else None
-    return [{snake_case(k): v for k, v in p.items() if v is not None} for p in all_of(parts) if isinstance(p, dict)]
-
-
-def _text(value: Any) -> Any:
-    """The text of a Content or of a response that contains one; other values as they are."""
-    given = structured(value)
-    if not isinstance(given, dict):
-        return value
-    for name in ("content", "response"):
-        if isinstance(given.get(name), dict):
-            return _text(given[name])
-    candidates = all_of(given.get("candidates"))
-    if candidates:
-        return _text(candidates[0])
-    texts = [p["text"] for p in _parts(given) if isinstance(p.get("text"), str)]
-    if texts:
-        return "".join(texts)
-    return None if "parts" in given else value
-
-
-def _calls_in(contents: Any) -> list[dict[str, Any]]:
-    """The function calls in a list of contents, or of events that have one."""
-    calls = []
-    for item in all_of(contents):
-        content = item.get("content", item) if isinstance(item, dict) else None
-        for part in _parts(content):
-            call = part.get("function_call")
-            if isinstance(call, dict) and "name" in call:
-                calls.append({"tool_name": call["name"], "tool_input": call.get("args") or {}})
-    return calls
-
-
-def _content(text: str, role: str = "user") -> dict[str, Any]:
-    return {"role": role, "parts": [{"text": text}]}
-
-
-def _read_expected(value: Any) -> Any:
-    given = structured(value)
-    if isinstance(given, list) and any(_parts(c) for c in given):
-        return _calls_in(given)
-    return given
-
-
-def _write_events(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    parts = [{"function_call": {"name": c["tool_name"], "args": c["tool_input"] or {}}} for c in calls]
-    return [{"author": "agent", "content": {"role": "model", "parts": [part]}} for part in parts]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# the request
-_HISTORY = ("conversation_history", "history")
-_INSTRUCTION = ("instruction", "system_instruction")
-
-
-def _read_request(theirs: Row, made: dict[str, Any]) -> None:
-    asked = made.get("request")
-    before = [m for c in _first(theirs, _HISTORY, list) for m in _message(c)]
-    told = _first(theirs, _INSTRUCTION, str | dict)
-    system = [{"role": "system", "content": text}] if isinstance(text := _text(told), str) and text else []
-    if isinstance(asked, str) and (before or system):
-        made["request"] = {"messages": [*system, *before, {"role": "user", "content": asked}]}
-
-
-def _first(theirs: Row, names: Sequence[str], kind: Any) -> Any:
-    found = (structured(theirs.get(name)) for name in names)
-    return next((value for value in found if value and isinstance(value, kind)), ())
-
-
-def _message(entry: Any) -> Iterator[dict[str, Any]]:
-    """A turn of a history: a Content, or an object that has one beside its author."""
-    if not isinstance(entry, dict):
-        return
-    content = entry.get("content", entry)
-    text = _text(content) if isinstance(content, dict) else content
-    role = (content.get("role") if isinstance(content, dict) else None) or entry.get("author") or entry.get("role")
-    if isinstance(text, str):
-        yield {"role": "user" if role == "user" else "assistant", "content": text}
-
-
-def _write_request(row: Row, written: dict[str, Any]) -> None:
-    messages = list((row.get("request") or {}).get("messages", ()))
-    if messages and messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str):
-        written["instruction"] = messages.pop(0)["content"]
-    asked = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), None)
-    if asked is None:
-        return
-    roles = {"user": "user", "assistant": "model"}
-    before = [m for m in messages[:asked] if m["role"] in roles and isinstance(m.get("content"), str)]
-    written["prompt"] = _question(messages[asked].get("content"))
-    if before:
-        written["history"] = [_content(m["content"], roles[m["role"]]) for m in before]
-
-
-def _question(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(p["text"] for p in all_of(content) if isinstance(p, dict) and isinstance(p.get("text"), str))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# rubrics
-def _read_rubrics(value: Any) -> Any:
-    groups = structured(value)
-    if not isinstance(groups, dict):
-        return groups
-    made = {}
-    for name, group in groups.items():
-        rubrics = group.get("rubrics") if isinstance(group, dict) else group
-        texts = [_description(r) for r in all_of(rubrics)]
-        made[name] = [text for text in texts if text is not None]
-    return {name: texts for name, texts in made.items() if texts} or None
-
-
-def _description(rubric: Any) -> Any:
-    content = rubric.get("content") if isinstance(rubric, dict) else None
-    stated = content.get("property") if isinstance(content, dict) else None
-    return stated.get("description") if isinstance(stated, dict) else None
-
-
-def _write_rubrics(guidelines: dict[str, list[str]]) -> dict[str, Any]:
-    return {
-        name: {"rubrics": [{"content": {"property": {"description": text}}} for text in texts]}
-        for name, texts in guidelines.items()
-    }
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# rows that contain others
-def _snake(value: Any) -> dict[str, Any]:
-    return {snake_case(k): v for k, v in value.items()} if isinstance(value, dict) else {}
-
-
-def _is_dataset(names: Sequence[str], head: Head) -> bool:
-    """An EvaluationDataset: cases with a prompt or responses; those of an evalset of ADK have a conversation."""
-    if not set(CASES) & set(names):
-        return False
-    cases = [_snake(structured(c)) for row in head() for c in cases_of(row)]
-    found = next((c for c in cases if c), {})
-    return not found.keys().isdisjoint(OF_CASE) and found.keys().isdisjoint({"conversation", "eval_id"})
-
-
-CASES = ("eval_cases", "evalCases")
-"""The keys of the list of cases: a dataset may have both."""
-
-
-def cases_of(row: Mapping[str, Any]) -> list[Any]:
-    """The cases under each key."""
-    return [case for key in CASES for case in all_of(row.get(key))]
-
-
-OF_CASE = frozenset(
-    {"prompt", "responses", "agent_data", "agentData", "reference", "intermediate_events", "intermediateEvents"}
-)
-"""Keys by which a case of an EvaluationDataset is known."""
-
-
-def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
-    """A row per case, or per turn of its agent data."""
-    beside = {k: v for k, v in row.items() if k not in CASES}
-    for case in map(structured, cases_of(row)):
-        yield from rows_of_agent_data({**beside, **(_snake(case) or {"prompt": case})})
-
-
-def _has_agent_data(names: Sequence[str], head: Head) -> bool:
-    return bool({"agent_data", "agentData"} & set(names)) and any(_turns_of(_snake(row)) for row in head())
-
-
-def _turns_of(row: Mapping[str, Any]) -> Sequence[Any]:
-    return all_of(_snake(structured(row.get("agent_data"))).get("turns"))
-
-
-def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
-    """A row per turn: what the user answered, what the agent did, and the events before them as history."""
-    given = _snake(row)
-    turns = _turns_of(given)
-    if not turns:
-        yield {"intermediate_events": None, **given}, ()
-        return
-    data = _snake(structured(given.pop("agent_data")))
-    session = given.get("eval_case_id") or f"session {data.get('session_id') or ''!s}".strip()
-    told = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
-    before: list[dict[str, Any]] = []
-    for turn in turns:
-        events = [_snake(e) for e in all_of(_snake(turn).get("events"))]
-        asked = [e for e in events if e.get("author") == "user"]
-        done = [e for e in events if e.get("author") != "user"]
-        answer = next((t for e in reversed(done) if isinstance(t := _text(e.get("content")), str)), None)
-        made: dict[str, Any] = {**given, "prompt": next((e.get("content") for e in asked), None), "response": answer}
-        made |= {"session_id": session} if len(turns) > 1 else {}
-        made |= {"history": list(before)} if before else {}
-        made |= {"instruction": told[0]} if len(told) == 1 else {}
-        made["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
-        made |= {"agents": data["agents"]} if data.get("agents") else {}
-        yield made, ()
-        before += [e["content"] for e in asked if isinstance(e.get("content"), dict)]
-        before += [_content(answer, "model")] if answer is not None else []
-
-
-def _is_gemini(names: Sequence[str], head: Head) -> bool:
-    return "request" in names and any(isinstance(_contents(row), list) for row in head())
-
-
-def _contents(row: Mapping[str, Any]) -> Any:
-    return _snake(structured(row.get("request"))).get("contents")
-
-
-def row_of_gemini(row: Row) -> Iterator[Unfolded]:
-    """The last content is the question, and those before it are the history."""
-    request, contents = _snake(structured(row.get("request"))), _contents(row)
-    made = {k: v for k, v in row.items() if k not in ("request", "response")}
-    if isinstance(contents, list) and contents:
-        made["prompt"] = contents[-1]
-        made |= {"history": contents[:-1]} if len(contents) > 1 else {}
-    else:
-        made["prompt"] = row.get("request")
-    told = request.get("system_instruction")
-    made |= {"instruction": told} if told is not None else {}
-    yield {**made, "response": row.get("response"), "intermediate_events": None}, ()
-
-
-_COLUMNS = ("prompt", "intermediate_events")
-"""The columns by which rows that are made of a document are known."""
-
-GENAI = Format(
-    name="vertex-genai",
-    title="Gen AI evaluation service of Vertex AI",
-    summary=(
-        "rows and cases for the Gen AI evaluation service of Vertex AI: prompt, history, response, intermediate_events"
-    ),
-    system="vertex-genai",
-    also_read='`{"eval_cases": [...]}`, `agent_data`, requests of the Gemini API',
-    page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
-    signs=Signs(
-        sure=(
-            *each_with("prompt", *_HISTORY, "instruction", "system_instruction", "context"),
-            *each_with("prompt", "intermediate_events", "rubric_groups", "responses", "eval_case_id", "agent_data"),
-            ("response", "intermediate_events"),
-            ("starting_prompt", "conversation_plan"),
-        ),
-        never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
-    ),
-    fields=(
-        Field("prompt", "request", _text, lambda _: None, ("source",)),
-        Field("response", "response", _text, others=("responses[0].response",)),
-        Field("reference", "expected_response", _text),
-        Field(
-            "context",
-            "retrieved_context",
-            lambda v: read_texts([v]) if isinstance(structured(v), str) else v,
-            lambda documents: "\n\n".join(write_texts(documents)),
-        ),
-        Field("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),
-        Field("reference_trajectory", "reference_trajectory", _read_expected),
-        Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
-        Field("session_id", "session_id", text_only),
-        Field("eval_case_id", "request_id", text_only),
-    ),
-    own=frozenset({"agent_data", "starting_prompt", "conversation_plan", "user_scenario", "agents"}),
-    more=(*_HISTORY, *_INSTRUCTION),
-    read_rest=_read_request,
-    write_rest=_write_request,
-    instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
-    instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
-    outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
-    nested=(
-        lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),
-        Nested(_has_agent_data, rows_of_agent_data, parts=("agent_data", "agentData"), columns=_COLUMNS),
-        Nested(_is_gemini, row_of_gemini, parts=("request", "response"), columns=_COLUMNS, key="contents"),
-    ),
 )

@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of, write_databricks
+from agent_eval_schema.formats.databricks import write_databricks
+from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
 from agent_eval_schema.traces.encode import TRACED_COLUMNS, made_of, rewritten
 
 Evaluator = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
