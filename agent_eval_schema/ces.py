@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from agent_eval_schema.formats.ces.evaluation import validate_evaluation as validate_evaluation
     from agent_eval_schema.formats.ces.evaluation import write_evaluation as write_evaluation
     from agent_eval_schema.formats.ces.evaluation import write_evaluations as write_evaluations
-    from agent_eval_schema.formats.ces.golden_file import GoldenFile as GoldenFile
-    from agent_eval_schema.formats.ces.golden_file import read_golden_csv as read_golden_csv
+    from agent_eval_schema.formats.ces.golden_reader import GoldenFile as GoldenFile
+    from agent_eval_schema.formats.ces.golden_reader import read_golden_csv as read_golden_csv
     from agent_eval_schema.formats.ces.golden_writer import golden_csv_text as golden_csv_text
     from agent_eval_schema.formats.ces.golden_writer import golden_template as golden_template
     from agent_eval_schema.formats.ces.golden_writer import write_golden_csv as write_golden_csv
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.integrations.ces.client import update_evaluation as update_evaluation
 else:
     _HOMES = {
-        "read_golden_csv": "formats.ces.golden_file",
+        "read_golden_csv": "formats.ces.golden_reader",
         "write_golden_csv": "formats.ces.golden_writer",
         "golden_csv_text": "formats.ces.golden_writer",
         "golden_template": "formats.ces.golden_writer",
@@ -47,7 +47,7 @@ else:
         "update_evaluation": "integrations.ces.client",
         "import_request": "formats.ces.update",
         "Evaluation": "formats.ces.evaluation",
-        "GoldenFile": "formats.ces.golden_file",
+        "GoldenFile": "formats.ces.golden_reader",
     }
     """In the order of a reader's interest."""
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import (
     _offsets,
+    deep_cells,
     is_text,
     is_valid_text,
     plain_values,
@@ -26,9 +27,9 @@ from agent_eval_schema.cells.arrow import (
     simplified,
     text_views,
     to_values,
+    type_depth,
 )
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.depth import deep_cells, type_depth
 from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
@@ -94,7 +95,11 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         nul = pc.any(pc.match_substring(array, "\\u0000")).as_py()
         return Cells(True, array.to_pylist(), nul=bool(nul), deep=bool(deep_cells(array)))
     if is_text(array.type):
-        nul, deep = _has_nul(array), bool(deep_cells(array))
+        bounds, data = _offsets(array), array.buffers()[2]
+        start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+        # the minimum of all bytes shows whether there is a NUL, without a copy of them
+        nul = data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
+        deep = bool(deep_cells(array))
         texts, unreadable = _decoded(array)
         found = _Texts(array) if texts is None else texts
         return Cells(False, found, None if unreadable else array, nul, unreadable, deep)
@@ -120,14 +125,6 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
             byte = byte_name(error.object[error.start])
             unreadable[row] = f"expected UTF-8, got {byte} at byte {error.start}"
     return texts, unreadable
-
-
-def _has_nul(array: pa.Array) -> bool:
-    """Whether any of the strings contains a NUL character: the minimum of all bytes shows that, without a copy of
-    them."""
-    bounds, data = _offsets(array), array.buffers()[2]
-    start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
-    return data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
 
 
 def _json_text(value: Any) -> str:

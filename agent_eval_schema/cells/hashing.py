@@ -84,13 +84,10 @@ class FirstSeen:
         if not len(run.keys):
             return
         while self._runs and len(self._runs[-1].keys) <= 2 * len(run.keys):
-            run = _merged(self._runs.pop(), run)
+            one = self._runs.pop()
+            keys = np.concatenate([one.keys, run.keys])
+            order = np.argsort(keys, kind="stable")
+            keys = keys[order]  # one column after the other: no more than one is in memory twice
+            rows = np.concatenate([one.rows, run.rows])[order]
+            run = _Run(keys, rows, np.concatenate([one.payloads, run.payloads])[order])
         self._runs.append(run)
-
-
-def _merged(one: _Run, other: _Run) -> _Run:
-    keys = np.concatenate([one.keys, other.keys])
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]  # one column after the other: no more than one is in memory twice
-    rows = np.concatenate([one.rows, other.rows])[order]
-    return _Run(keys, rows, np.concatenate([one.payloads, other.payloads])[order])

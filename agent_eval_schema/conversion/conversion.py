@@ -10,10 +10,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.conversion.losses_blocks import losses_document
+from agent_eval_schema.formats.format import RowWriter, Writer
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
-from agent_eval_schema.formats.writer import RowWriter, Writer
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import batch_of_rows

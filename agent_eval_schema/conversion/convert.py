@@ -27,11 +27,11 @@ from agent_eval_schema.conversion.conversion import Conversion, cells_writer, fi
 from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart
 from agent_eval_schema.conversion.unread import unread_fields
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
-from agent_eval_schema.formats.writer import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows

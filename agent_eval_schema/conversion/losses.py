@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.unread import ORIGINALS, UnreadValues
+from agent_eval_schema.formats.format import POSITION, CanonicalRow, Written
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.formats.writer import POSITION, CanonicalRow, Written
 from agent_eval_schema.issues import Finding, Issue, Rule
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
-from agent_eval_schema.text.paths import column_of
+from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import Plan, make_plan

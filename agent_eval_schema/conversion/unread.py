@@ -22,9 +22,9 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.formats.ces.parts import objects
 from agent_eval_schema.formats.ces.rows import by_json_names
-from agent_eval_schema.formats.writer import CanonicalRow
+from agent_eval_schema.formats.ces.turns import objects
+from agent_eval_schema.formats.format import CanonicalRow
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of

@@ -40,7 +40,7 @@ from agent_eval_schema.schema import (
     columns_of,
 )
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.python_text import explain_malformed
+from agent_eval_schema.text.jsontext import explain_malformed
 
 
 class Shape(Struct, frozen=True):

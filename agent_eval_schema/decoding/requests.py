@@ -19,15 +19,14 @@ from agent_eval_schema.cells.arrow import text_views
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.arrow_columns import TextColumn
-from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.diagnose import diagnose, is_type
+from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt_names, key_name
-from agent_eval_schema.text.python_text import explain_malformed, python_value
+from agent_eval_schema.text.jsontext import explain_malformed, python_value
 from agent_eval_schema.text.spelling import match_names
 
 KEYS = ("messages", "query", "history")
@@ -219,13 +218,11 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
             log.add_finding(row, explain_malformed(value, stripped), "request")
             return FAILED
         return text
-    if isinstance(value, dict) and _is_request(value):
-        if nests:
+    if _is_request(value):
+        if nests and isinstance(value, dict):
             log.add(
                 requests.JSON_TEXT_REQUEST, row, "request", f"expected text or an object, got {describe(value)} as text"
             )
-        return _value(value, row, nests, log)
-    if _is_request(value):
         return _value(value, row, nests, log)
     if isinstance(value, dict):
         log.add(requests.LOOKS_LIKE_JSON, row, "request", f"used as the user message: JSON of {describe(value)}")
@@ -247,9 +244,7 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
         return FAILED
     if isinstance(value, dict):
         return _object(value, row, log)
-    hint = ""
-    if isinstance(value, list):
-        hint = 'put the messages into an object: {"messages": [...]}'
+    hint = 'put the messages into an object: {"messages": [...]}' if isinstance(value, list) else ""
     message = f"expected text or an object, got {describe(value)}"
     log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
     return FAILED
@@ -275,7 +270,11 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         log.add(requests.RESPONSES_REQUEST, row, "request", f"got {describe(value)}; its messages are read")
         unknown, request = [k for k in unknown if k != "input"], {"messages": items}
     if "messages" not in request and "query" not in request:
-        _no_request_in(value, row, log)
+        meant = match_request_keys(value)
+        hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
+        path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
+        message = f"expected `messages` or `query`, got {describe(value)}"
+        log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
         return FAILED
     parameters = [k for k in unknown if chat.is_parameter(k, value[k])]
     if parameters:
@@ -311,18 +310,15 @@ def meant_of_value(name: str | None, value: Any) -> str | None:
     return "messages" if is_chat else "query" if isinstance(value, str) else name
 
 
-def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
-    meant = match_request_keys(value)
-    hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
-    path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
-    message = f"expected `messages` or `query`, got {describe(value)}"
-    log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
-
-
 def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
     if not is_type(RequestObject, request):
         for problem in diagnose(RequestObject, request, "request"):
-            _log_problem(problem, row, log)
+            rule = _RULES.get((problem.field, problem.kind), requests.MESSAGE_SHAPE)
+            if problem.field in KEYS:
+                rule = requests.REQUEST_TYPE
+            elif rule is requests.MESSAGE_SHAPE and ".content" in problem.path:
+                rule = requests.MESSAGE_CONTENT
+            log.add(rule, row, "request", problem.message, path=problem.path, hint=problem.hint)
         return FAILED
     if "messages" in request:
         messages = [chat.without_nulls(m) for m in request["messages"]]
@@ -338,15 +334,6 @@ def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
         return FAILED
     history = [chat.without_nulls(m) for m in request.get("history") or []]
     return history + chat.user_message(request["query"]) if _check_contents(history, "history", row, log) else FAILED
-
-
-def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
-    rule = _RULES.get((problem.field, problem.kind), requests.MESSAGE_SHAPE)
-    if problem.field in KEYS:
-        rule = requests.REQUEST_TYPE
-    elif rule is requests.MESSAGE_SHAPE and ".content" in problem.path:
-        rule = requests.MESSAGE_CONTENT
-    log.add(rule, row, "request", problem.message, path=problem.path, hint=problem.hint)
 
 
 def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: IssueLog) -> bool:

@@ -1,14 +1,13 @@
 """Columns of plain text: request_id, response, expected_response, error, session_id."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.columns import whole_number
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests
 from agent_eval_schema.schema import columns_of
@@ -35,7 +34,12 @@ def decode_text(name: str, cells: Cells, log: IssueLog) -> Values | TextColumn:
     if cells.nul:
         note_nul(name, values, log)
     if name == "expected_response":
-        _drop_blank(values, range(len(values)) if cells.json else cells.suspects(), log)
+        for row in range(len(values)) if cells.json else cells.suspects():
+            value = values[row]
+            if isinstance(value, str) and not value.strip():  # blank ground truth counts as none
+                message = f"expected the ground truth, got {describe(value)}"
+                log.add(expectations.BLANK_EXPECTATION, row, "expected_response", message)
+                values[row] = None
     return values
 
 
@@ -51,16 +55,6 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
     rule = problem.rule if problem else TEXT_COLUMNS.get(name, columns.CELL_TYPE)
     log.add(rule, row, name, problem.message if problem else f"expected text, got {describe(value)}")
     return FAILED
-
-
-def _drop_blank(values: Values, suspects: Iterable[int], log: IssueLog) -> None:
-    """Blank ground truth counts as none."""
-    for row in suspects:
-        value = values[row]
-        if isinstance(value, str) and not value.strip():
-            message = f"expected the ground truth, got {describe(value)}"
-            log.add(expectations.BLANK_EXPECTATION, row, "expected_response", message)
-            values[row] = None
 
 
 def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:

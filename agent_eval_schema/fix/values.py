@@ -18,7 +18,7 @@ from agent_eval_schema.decoding.chat import ROLES
 from agent_eval_schema.decoding.requests import meant_of_value
 from agent_eval_schema.fix.names import meant, plain_name, with_key_renamed, with_lone_key_renamed
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.python_text import python_value
+from agent_eval_schema.text.jsontext import python_value
 from agent_eval_schema.text.spelling import ALIASES
 
 FixFunction = Callable[[Any], Any]

@@ -9,36 +9,187 @@
 
 `request_id` is the eval_id, and `<eval_id>#<turn>` where a case has several turns. Source: what
 google-adk's own classes accept (the tests read and write with them).
+
+The turns are made of the files (nested.py shows them) with what google-adk rejects of each; the values of its evalset
+and its case are repeated on each turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.adk_documents import (
-    LEGACY_COLUMNS,
-    OF_CASE,
-    OF_SET,
-    OF_TEST_LIST,
-    TURN_COLUMNS,
-    are_sessions,
-    is_evalset,
-    is_test_list,
-    snake_keys,
-    turns_of_evalset,
-    turns_of_session,
-    turns_of_test_list,
+from agent_eval_schema.formats.adk_schema import (
+    PART,
+    SESSION,
+    TURN,
+    Found,
+    Place,
+    inspect_value,
+    snake_case,
 )
-from agent_eval_schema.formats.adk_schema import inspect_part
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import Format, Nested, Row
-from agent_eval_schema.formats.genai import CASES
-from agent_eval_schema.formats.shapes import as_tags, as_text, calls_from
-from agent_eval_schema.formats.writer import Writer, Written, named, save_json
+from agent_eval_schema.formats.format import (
+    Format,
+    Head,
+    Nested,
+    Row,
+    Unfold,
+    Unfolded,
+    Writer,
+    Written,
+    named,
+    save_json,
+)
+from agent_eval_schema.formats.genai import CASES, cases_of
+from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, calls_from
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+
+_PLACE = ("eval_id", "turn", "turns", "history")
+TURN_COLUMNS, LEGACY_COLUMNS = (*_PLACE, "user_content"), (*_PLACE, "query")
+"""The columns by which turns are recognized; a file without any turn has them too."""
+
+OF_SET, OF_CASE = "eval_set_", "eval_case_"
+"""The prefix for a key of an evalset or a case that has another meaning in a row."""
+
+
+def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys in snake_case: ADK reads and writes both spellings. In a table both may be columns, one of them null."""
+    nulls = {snake_case(key): None for key in value}
+    return nulls | {snake_case(key): v for key, v in value.items() if v is not None}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the three forms
+def is_evalset(names: Sequence[str], head: Head) -> bool:
+    """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
+    if not set(CASES) & set(names):
+        return False
+    cases = [c for row in head() for c in cases_of(row)]
+    first = next((c for c in cases if isinstance(c, dict)), {})
+    return OF_GENAI_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
+
+
+def is_test_list(names: Sequence[str], _: Head) -> bool:
+    """Turns of a test list; `query` and `reference` are keys of others too."""
+    return "query" in names and (not set(OF_TEST_LIST).isdisjoint(names) or set(names) == {"query", "reference"})
+
+
+OF_TEST_LIST = ("expected_tool_use", "expected_intermediate_agent_responses")
+
+
+def are_sessions(names: Sequence[str], head: Head) -> bool:
+    """Sessions of the older evalset: the turns in `data` have a query."""
+    turns = [turn for row in head() for turn in all_of(row.get("data"))] if "data" in names else []
+    return any(isinstance(turn, dict) and "query" in turn for turn in turns)
+
+
+def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
+    """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
+    reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
+    found = _by_turn(inspect_value(document))
+    beside = {_own(OF_SET, k): v for k, v in document.items() if snake_case(k) != "eval_cases"}
+    found_at = [key for key in document if snake_case(key) == "eval_cases"]
+    found_at.sort(key=lambda key: key != "eval_cases")  # whose issues have the numbers of its cases
+    lists = [document[key] for key in found_at] or [None]
+    cases = [case for given in lists for case in (given if isinstance(given, list) else [given])]
+    for i, case in enumerate(cases):
+        given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
+        of_case = {_own(OF_CASE, k): v for k, v in given.items() if k not in ("eval_id", "conversation")}
+        scenario = given.get("conversation_scenario")
+        prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
+        of_case["user_content"] = prompt and {"role": "user", "parts": [{"text": prompt}]}
+        for turn in _turns(given.get("eval_id"), given.get("conversation"), {**beside, **of_case}):
+            yield turn, [*found.get((i, turn["turn"] - 1), ()), *_cut(turn)]
+
+
+def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
+    """The turns of a session of the older evalset."""
+    found = _by_turn(inspect_value(session, SESSION))
+    beside = {"query": None, **({"session_input": given} if (given := session.get("initial_session")) else {})}
+    for turn in _turns(session.get("name"), session.get("data"), beside):
+        yield turn, [*found.get((0, turn["turn"] - 1), ()), *_cut(turn)]
+
+
+def turns_of_test_list() -> Unfold:
+    """The rows of a test list are the turns of one session, whatever the batches are."""
+    before: deque[Any] = deque(maxlen=MOST_BEFORE)
+    number = count(1)
+
+    def turn_of(row: Mapping[str, Any]) -> Iterator[Unfolded]:
+        place = {"eval_id": None, "turn": next(number), "history": list(before)}
+        yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_value(row, TURN)), *_cut(place)]
+        before.append(_told(row))
+
+    return turn_of
+
+
+def _own(owner: str, key: str) -> str:
+    """The column for a key of a set or a case."""
+    return f"{owner}{key}" if key in _MEANS_ELSE else key
+
+
+_MEANS_ELSE = frozenset((*COLUMNS, "creation_timestamp", "rubrics"))
+"""Keys that a turn has too, and the canonical columns."""
+
+
+def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
+    """The findings of each turn, by the numbers of its case and of itself; fields that a case lacks are reported on its
+    first turn."""
+    found: dict[tuple[int, int], list[Finding]] = {}
+    for place, finding in defects:
+        turn = max(_number_of("conversation", 2, place), _number_of("data", 0, place))
+        found.setdefault((_number_of("eval_cases", 0, place), turn), []).append(finding)
+    return found
+
+
+def _number_of(key: str, at: int, place: Place) -> int:
+    number = place[at + 1] if place[at : at + 1] == (key,) and len(place) > at + 1 else 0
+    return number if isinstance(number, int) else 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# one conversation
+def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
+    turns = conversation if isinstance(conversation, list) and conversation else [{}]
+    told = list(map(_told, turns))
+    for i, turn in enumerate(turns):
+        own = turn if isinstance(turn, dict) else {"user_content": turn}
+        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": told[max(0, i - MOST_BEFORE) : i]}
+        yield {**beside, **snake_keys(own), **place}
+
+
+def _told(turn: Any) -> Any:
+    """What a later turn reads of one: the message and the answer, not what the agent did."""
+    if not isinstance(turn, Mapping):
+        return turn
+    return {key: value for key, value in turn.items() if snake_case(key) in _READ_LATER}
+
+
+_READ_LATER = frozenset({"query", "user_content", "reference", "final_response"})
+
+
+MOST_BEFORE = 100
+"""The turns before its own that a row repeats: without a limit a file grows by the square of its turns when read."""
+
+
+def _cut(turn: Mapping[str, Any]) -> Iterator[Finding]:
+    before = turn["turn"] - 1
+    if before > MOST_BEFORE:
+        message = f"expected at most {MOST_BEFORE} turns before, got {before:,}: the request has the last {MOST_BEFORE}"
+        yield Finding(adk.LONG_CONVERSATION, message, "request")
+
 
 COLUMNS_OF_A_TURN = (
     *("eval_id", "turn", "turns", "history", "user_content", "final_response", "intermediate_data", "session_input"),
@@ -63,8 +214,18 @@ def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
         made["request"] = {"messages": [*before, {"role": "user", "content": asked}]}
     made["expected_response"] = turn.answer()
     made["reference_trajectory"] = turn.calls()
-    made["request_id"] = _identity(theirs)
-    made["guidelines"] = _guidelines([*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))])
+    # no ID is made for a case without one, as the turns of several such cases would share it
+    eval_id, place = theirs.get("eval_id"), theirs.get("turn")
+    is_named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
+    is_turn = is_named and place is not None and theirs.get("turns") != 1
+    made["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
+    named: dict[str, list[Any]] = {}
+    for rubric in [*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))]:
+        given = snake_keys(rubric) if isinstance(rubric, dict) else {}
+        content = given.get("rubric_content")
+        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
+        named.setdefault(str(given.get("rubric_id")), []).extend([] if text is None else [text])
+    made["guidelines"] = named or None
     session = theirs.get("session_input")
     if isinstance(session, dict):
         session = snake_keys(session)
@@ -140,30 +301,11 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _parts_of(events: Any, kind: str) -> Any:
-    """The parts of a kind in a list of invocation events."""
     if not isinstance(events, list):
         return None
     contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
     parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
     return [snake_keys(p[kind]) for p in parts if isinstance(p, dict) and isinstance(p.get(kind), dict)]
-
-
-def _identity(turn: Row) -> Any:
-    """The id of a turn; none is made for a case without one, as the turns of several such cases would share it."""
-    eval_id, place = turn.get("eval_id"), turn.get("turn")
-    named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
-    return f"{eval_id}#{place}" if named and place is not None and turn.get("turns") != 1 else eval_id
-
-
-def _guidelines(rubrics: Sequence[Any]) -> Any:
-    """Rubrics {rubric_id, rubric_content: {text_property}} as named guidelines."""
-    named: dict[str, list[Any]] = {}
-    for rubric in rubrics:
-        given = snake_keys(rubric) if isinstance(rubric, dict) else {}
-        content = given.get("rubric_content")
-        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
-        named.setdefault(str(given.get("rubric_id")), []).extend([] if text is None else [text])
-    return named or None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -194,20 +336,15 @@ def _evalset(rows: Sequence[Row]) -> Written:
             count += len(cases[-1].get("conversation", (row,)))  # a scenario is read as one row
         turns.append(count - 1)
     for case, of_turns in zip(cases, rubrics, strict=True):
-        _set_rubrics(case, of_turns)
+        if all(of_turn == of_turns[0] for of_turn in of_turns):  # rubrics that all turns share are those of the case
+            case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
+        else:
+            for made, of_turn in zip(case["conversation"], of_turns, strict=True):
+                made.update({"rubrics": of_turn} if of_turn else {})
     set_id = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
     of_set = _carried(rows[0], OF_A_SET, OF_SET) if rows else {}
-    made = {"eval_set_id": set_id, **of_set, "eval_cases": cases}
-    return Written(made, made, "adk", turns)
-
-
-def _set_rubrics(case: dict[str, Any], of_turns: Sequence[list[Any]]) -> None:
-    """Rubrics that all turns share are those of the case."""
-    if all(rubrics == of_turns[0] for rubrics in of_turns):
-        case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
-        return
-    for turn, rubrics in zip(case["conversation"], of_turns, strict=True):
-        turn.update({"rubrics": rubrics} if rubrics else {})
+    document = {"eval_set_id": set_id, **of_set, "eval_cases": cases}
+    return Written(document, document, "adk", turns)
 
 
 def _rubrics(row: Row) -> list[Any]:
@@ -285,7 +422,7 @@ def _to_content(content: Any, role: str) -> dict[str, Any]:
 def _to_part(part: Any) -> dict[str, Any]:
     """A part of a message as google-genai takes it: as it is, as media, else its JSON text."""
     own = {k: v for k, v in part.items() if k != "type"} if isinstance(part, dict) else {}
-    if own and not inspect_part(own):
+    if own and not inspect_value(own, PART):
         return own
     return _to_media(own.get("image_url")) or {"text": jsontext.encode_text(part)}
 
@@ -298,7 +435,7 @@ def _to_media(image: Any) -> dict[str, Any] | None:
     kind, mark, data = url.removeprefix("data:").partition(";base64,")
     if mark and url.startswith("data:"):
         inline = {"inline_data": {"mime_type": kind, "data": data}}
-        return None if inspect_part(inline) else inline
+        return None if inspect_value(inline, PART) else inline
     return {"file_data": {"file_uri": url}}
 
 
@@ -329,20 +466,13 @@ ADK = Format(
     nested=(Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),),
     writer=Writer(document=_evalset, save=save_json),
 )
-ADK_LEGACY = Format(
+ADK_LEGACY = replace(
+    ADK,
     name="adk-legacy",
     title="Google ADK (test files)",
     summary="turns of an older test list of the ADK",
-    system="vertex",
-    page=ADK_EVALUATE,
     signs=Signs(sure=(("turn", "history", "query"),), needs=("query", "expected_tool_use")),
     own=frozenset({"expected_intermediate_agent_responses"}),
-    read_rest=_read_turn,
-    more=COLUMNS_OF_A_TURN,
-    keeps_originals=False,
-    instead_of_response=(),
-    expects_no_call=True,
-    knows_columns=True,
     nested=(
         Nested(is_test_list, turns_of_test_list, parts=OF_TEST_LIST, columns=LEGACY_COLUMNS, counts=True),
         Nested(are_sessions, turns_of_session, parts=("data", "initial_session"), columns=LEGACY_COLUMNS),

@@ -51,7 +51,7 @@ def _shown(key: str) -> str:
 @lru_cache(maxsize=1)
 def known_keys() -> frozenset[str]:
     """The keys of all models, in both spellings."""
-    models = (table(), *table()["$defs"].values(), _SESSION, _TURN)
+    models = (table(), *table()["$defs"].values(), SESSION, TURN)
     return frozenset(
         key for model in models for name in model.get("properties", ()) for key in (name, snake_case(name))
     )
@@ -74,24 +74,13 @@ def source() -> str:
     return str(table()["$comment"])
 
 
-def inspect_evalset(value: Any) -> list[Found]:
-    """Every reason for which google-adk rejects an evalset."""
-    return list(_value(table(), value, ()))
+def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
+    """Every reason for which google-adk rejects an evalset, google-genai a PART of a content, or for which google-adk
+    cannot convert a SESSION or a TURN of the older form."""
+    return list(_value(table() if schema is None else schema, value, ()))
 
 
-def inspect_part(value: Any) -> list[Found]:
-    """Every reason for which google-genai rejects a part of a content."""
-    return list(_value({"$ref": "Part"}, value, ()))
-
-
-def inspect_session(value: Any) -> list[Found]:
-    """Every reason for which google-adk cannot convert a session of the older form."""
-    return list(_value(_SESSION, value, ()))
-
-
-def inspect_turn(value: Any) -> list[Found]:
-    """The same of a turn of the older form."""
-    return list(_value(_TURN, value, ()))
+PART: Schema = {"$ref": "Part"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -109,7 +98,7 @@ _ANY_OBJECT: Schema = {"type": "object", "additionalProperties": True}
 _OPTIONAL_TEXT: Schema = {"anyOf": [_TEXT, {"type": "null"}]}
 _OPTIONAL_OBJECT: Schema = {"anyOf": [_ANY_OBJECT, {"type": "null"}]}
 
-_TURN = _object(
+TURN = _object(
     ["query"],
     query=_OPTIONAL_TEXT,
     reference=_OPTIONAL_TEXT,
@@ -118,10 +107,10 @@ _TURN = _object(
     ),
     expected_intermediate_agent_responses=_list(_object(["author", "text"], author=_TEXT, text=_TEXT)),
 )
-_SESSION = _object(
+SESSION = _object(
     ["name", "data"],
     name=_TEXT,
-    data=_list(_TURN),
+    data=_list(TURN),
     initial_session=_object([], app_name=_TEXT, user_id=_TEXT, state=_ANY_OBJECT),
 )
 

@@ -20,9 +20,8 @@ from typing import Any
 
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.documents import CaseList
-from agent_eval_schema.formats.format import Field, Format, Head
+from agent_eval_schema.formats.format import CanonicalRow, Field, Format, Head, Writer, Written, save_json
 from agent_eval_schema.formats.shapes import all_of, as_text, question, read_statements, write_statements
-from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
 
 
 def _is_file_of_evals(names: Sequence[str], head: Head) -> bool:

@@ -14,12 +14,12 @@ AgentCore Evaluations (`referenceInputs`), strands-agents-evals (`Case`, `Experi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, CaseList, Conversations
-from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, lists_in
+from agent_eval_schema.formats.format import Field, Format, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
@@ -30,7 +30,6 @@ from agent_eval_schema.formats.shapes import (
     text_or_chat,
     write_statements,
 )
-from agent_eval_schema.formats.writer import Writer, save_json
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.describe import describe
@@ -82,11 +81,6 @@ def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
 _TURNS = Conversations("turns", _said, _OF_A_SESSION, ("scenario_id",), _dataset)
 
 
-def _has_scenarios(names: Sequence[str], _: Head) -> bool:
-    """Whether there is a list of scenarios, or each row is one."""
-    return "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
-
-
 def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
     """The turns of all scenarios; a simulated one has the input of its first turn."""
     scenarios = all_of(row.get("scenarios")) if "scenarios" in row else [row]
@@ -134,7 +128,9 @@ AGENTCORE: Format = Format(
             *("scenarios", "turns"),
             unfold=turns_of_scenarios,
             columns=("scenario_id", "input"),
-            detect=_has_scenarios,
+            detect=lambda names, _: (
+                "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
+            ),
         ),
     ),
     writer=Writer(document=lambda rows: _TURNS.document(rows, AGENTCORE), save=save_json),

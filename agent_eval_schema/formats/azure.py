@@ -20,8 +20,7 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
-from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, text_only
-from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_texts, text_only, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 Calls = list[dict[str, Any]]
@@ -161,14 +160,8 @@ def _write_labels(documents: list[dict[str, Any]]) -> Any:
 # ---------------------------------------------------------------------------------------------------------------------
 # rows that contain others
 def _is_conversation(names: Sequence[str], head: Head) -> bool:
-    """Whether the rows are conversations of messages."""
     given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
-
-
-def _messages(row: Row) -> list[Any]:
-    conversation = structured(row.get("conversation"))
-    return list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
 
 
 def turns_of_conversations() -> Unfold:
@@ -178,7 +171,8 @@ def turns_of_conversations() -> Unfold:
 
     def turns(row: Row) -> Iterator[Unfolded]:
         nonlocal count
-        messages = _messages(row)
+        conversation = structured(row.get("conversation"))
+        messages = list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
         if "conversation" not in row or (not messages and _is_given(row)):
             yield dict(row), ()
             return

@@ -7,6 +7,16 @@
 
 The records of a result have all of this in `inputRecord`. Source: the user guide of Amazon Bedrock, and
 aws-samples/amazon-bedrock-samples.
+
+Datasets of RAG evaluation, one conversation per line.
+
+    prompt.content[0].text                     request, after the turns before it
+    referenceResponses[0].content[0].text      expected_response
+    output.text                                response
+    output.retrievedPassages.retrievalResults  retrieved_context (retrievedResults in retrieve-only jobs)
+    referenceContexts                          expected_retrieved_context
+
+Source: the user guide of Amazon Bedrock, and aws-samples/amazon-bedrock-samples.
 """
 
 from __future__ import annotations
@@ -14,8 +24,10 @@ from __future__ import annotations
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Row
-from agent_eval_schema.formats.shapes import question
+from agent_eval_schema.formats.documents import TURN, Conversations
+from agent_eval_schema.formats.format import Field, Format, Row, Writer, lists_in, save_lines
+from agent_eval_schema.formats.shapes import MADE_URI, of_list, question, read_texts, text_only, uri_of
+from agent_eval_schema.text.jsontext import structured, value_at
 
 
 def _with_model(_: Row, made: dict[str, Any]) -> None:
@@ -44,4 +56,80 @@ BEDROCK = Format(
     ),
     own=frozenset({"automatedEvaluationResult", "modelIdentifier"}),
     write_rest=_with_model,
+)
+
+
+_PROMPT, _REFERENCE = "prompt.content[0].text", "referenceResponses[0].content[0].text"
+_URIS = ("name", "metadata.x-amz-bedrock-kb-source-uri", "location.s3Location.uri", "location.webLocation.url")
+
+
+def _document(result: Any) -> Any:
+    text = value_at(result, "content.text") if isinstance(result, dict) else None
+    if not isinstance(text, str):
+        return result
+    found = (value_at(result, path) for path in _URIS)
+    return {"doc_uri": next((uri for uri in found if isinstance(uri, str)), uri_of(text)), "content": text}
+
+
+def _write_result(document: dict[str, Any]) -> dict[str, Any]:
+    uri, text = document["doc_uri"], document["content"]
+    name = {} if uri is None or uri.startswith(MADE_URI) else {"name": uri}
+    return {"content": {"text": uri if text is None else text}, **name}
+
+
+def _read_contexts(value: Any) -> Any:
+    given = structured(value)
+    if not isinstance(given, list):
+        return given
+    return read_texts([value_at(context, "content[0].text") for context in given])
+
+
+def _write_contexts(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"content": [{"text": d["doc_uri"] if d["content"] is None else d["content"]}]} for d in documents]
+
+
+def _said(turn: Row) -> tuple[Any, Any]:
+    answer = value_at(turn, _REFERENCE)
+    return value_at(turn, _PROMPT), answer if isinstance(answer, str) else value_at(turn, "output.text")
+
+
+def _with_sources(_: Row, written: dict[str, Any]) -> None:
+    """An output names its model and its knowledge base, without which Bedrock rejects the dataset."""
+    if "output" in written:
+        written["output"].setdefault("text", "")
+        written["output"].setdefault("modelIdentifier", "agent")
+        written["output"].setdefault("knowledgeBaseIdentifier", "retriever")
+
+
+_PASSAGES = "output.retrievedPassages.retrievalResults"
+_RETRIEVED_ONLY = "output.retrievedResults.retrievalResults"
+
+_TURNS = Conversations("conversationTurns", _said)
+
+BEDROCK_RAG: Format = Format(
+    name="bedrock-rag",
+    title="Amazon Bedrock (RAG evaluation)",
+    summary="conversations for RAG evaluation of Amazon Bedrock: conversationTurns",
+    system="bedrock-rag",
+    also_read="retrieve-only jobs",
+    page="https://docs.aws.amazon.com/bedrock/latest/userguide/knowledge-base-evaluation-prompt.html",
+    signs=Signs(
+        sure=(("turn", "turns", "prompt"), ("turn", "turns", "referenceResponses")), needs=("conversationTurns",)
+    ),
+    fields=(
+        Field(_PROMPT, "request", write=question),
+        Field(_REFERENCE, "expected_response"),
+        Field("output.text", "response", lambda v: v or None),
+        Field(_PASSAGES, "retrieved_context", of_list(_document), of_list(_write_result), (_RETRIEVED_ONLY,)),
+        Field("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
+        Field("session_id", "session_id", text_only, lambda _: None),
+    ),
+    more=TURN,
+    unkept=TURN,
+    read_rest=_TURNS.read_history,
+    write_rest=_with_sources,
+    own=frozenset({"automatedEvaluationResults"}),
+    outputs=("response", "trace", "retrieved_context"),
+    nested=(lists_in("conversationTurns", unfold=_TURNS.unfold, columns=("turn", "turns", "prompt")),),
+    writer=Writer(document=lambda rows: _TURNS.document(rows, BEDROCK_RAG), save=save_lines),
 )

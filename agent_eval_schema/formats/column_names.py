@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
-from agent_eval_schema.formats.text_documents import uri_of
+from agent_eval_schema.formats.shapes import uri_of
 from agent_eval_schema.io.source import Remote, Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
@@ -67,7 +67,14 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
 
 
 def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -> list[Move]:
-    targets = _targets(columns)
+    """Where each value is, and where it goes: our column, and the steps below it."""
+    if not isinstance(columns, Mapping):
+        raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
+    targets = {}
+    for path, target in columns.items():
+        name = _NAME.match(target) if isinstance(target, str) else None
+        require_choice("columns", name[0] if name else target, COLUMNS)
+        targets[path] = (name[0] if name else target, _steps(target, name.end() if name else 0))
     return [_move(path, names, *targets[path]) for path in columns if all_of_them or _is_in(path, names)]
 
 
@@ -82,18 +89,6 @@ def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
     for path in columns:
         if not any(_is_in(path, source.column_names()) for source in sources):
             raise no_choice("columns", path, dict.fromkeys(n for source in sources for n in source.column_names()))
-
-
-def _targets(columns: Mapping[str, str]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Where each value goes: our column, and the steps below it."""
-    if not isinstance(columns, Mapping):
-        raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
-    found = {}
-    for path, target in columns.items():
-        name = _NAME.match(target) if isinstance(target, str) else None
-        require_choice("columns", name[0] if name else target, COLUMNS)
-        found[path] = (name[0] if name else target, _steps(target, name.end() if name else 0))
-    return found
 
 
 _NAME = re.compile(r"[^.\[\]]+")

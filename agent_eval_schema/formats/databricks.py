@@ -13,9 +13,8 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.requests import KEYS
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import Format
+from agent_eval_schema.formats.format import Format, Writer
 from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
-from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.rules.pages import EVALUATION_SCHEMA
 from agent_eval_schema.schema import COLUMNS
 

@@ -20,11 +20,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Nested, Row, has_key
-from agent_eval_schema.formats.shapes import as_tags, calls_from, calls_to, python_lists, question
-from agent_eval_schema.formats.text_documents import read_texts, uri_of, write_texts
-from agent_eval_schema.formats.writer import Writer
-from agent_eval_schema.text.jsontext import encode_text, structured
+from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer, has_key
+from agent_eval_schema.formats.shapes import (
+    calls_from,
+    calls_to,
+    python_lists,
+    question,
+    read_labels,
+    read_texts,
+    uri_of,
+    write_labels,
+    write_texts,
+)
+from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
 # documents
@@ -80,44 +88,9 @@ _CALLS = (_read_calls, calls_to("name", "input_parameters"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# tags
-_LABELS = "tags"
-"""The tag that holds the labels of a test case, which are a list there."""
-
-
-def _read_tags(metadata: Any, labels: Any) -> Any:
-    tags, labels = as_tags(metadata), structured(labels)
-    if not isinstance(labels, list):
-        return tags if labels is None else labels
-    return {**(tags if isinstance(tags, dict) else {}), _LABELS: encode_text(labels)}
-
-
-def _write_tags(tags: Any) -> tuple[Any, list[str] | None]:
-    labels = structured(tags.get(_LABELS)) if isinstance(tags, dict) else None
-    if not isinstance(labels, list):
-        return tags, None
-    return {k: v for k, v in tags.items() if k != _LABELS} or None, labels
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # conversations
 _OUTCOMES = ("expected_outcome", "expectedOutcome")
 CONVERSATION = ("scenario", "turns", *_OUTCOMES)
-
-
-def _read_conversation(theirs: Row, made: dict[str, Any]) -> None:
-    """The last question, after the turns before it, and the turns of the agent that follow. For a scenario without
-    turns, which a model is yet to play, the scenario is the question."""
-    given = structured(theirs.get("turns"))
-    turns = [t for t in given if isinstance(t, dict)] if isinstance(given, list) else []
-    asked = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
-    found = _answered(turns[asked:])
-    if turns[:asked]:
-        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:asked]]}
-    elif theirs.get("scenario") is not None:
-        found["request"] = theirs["scenario"]
-    found["expected_response"] = next((theirs[name] for name in _OUTCOMES if theirs.get(name) is not None), None)
-    made.update({name: value for name, value in found.items() if value is not None and made.get(name) is None})
 
 
 def _answered(turns: list[dict[str, Any]]) -> dict[str, Any]:
@@ -160,8 +133,19 @@ def _camel(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
-    """What must and what must not be in the answer, for a metric of DeepEval."""
-    _read_conversation(theirs, made)
+    """A conversation: the last question, after the turns before it, and the turns of the agent that follow. For a
+    scenario without turns, which a model is yet to play, the scenario is the question. `expectations` are what must and
+    must not be in the answer, for a metric of DeepEval."""
+    given = structured(theirs.get("turns"))
+    turns = [t for t in given if isinstance(t, dict)] if isinstance(given, list) else []
+    asked = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
+    found = _answered(turns[asked:])
+    if turns[:asked]:
+        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:asked]]}
+    elif theirs.get("scenario") is not None:
+        found["request"] = theirs["scenario"]
+    found["expected_response"] = next((theirs[name] for name in _OUTCOMES if theirs.get(name) is not None), None)
+    made.update({name: value for name, value in found.items() if value is not None and made.get(name) is None})
     wanted = structured(theirs.get("expectations"))
     if wanted is not None:
         made["custom_expected"] = {"expectations": wanted}
@@ -209,11 +193,6 @@ def as_csv_cells(row: Row) -> dict[str, Any]:
     return {**row, **joined}
 
 
-def kind_of_golden(row: Row) -> str:
-    """A dataset of DeepEval holds goldens of one kind."""
-    return "golden" if row.get("scenario") is None else "conversational golden"
-
-
 DEEPEVAL = Format(
     name="deepeval",
     title="DeepEval",
@@ -245,7 +224,7 @@ DEEPEVAL = Format(
         Field("input_token_count", "input_token_count"),
         Field("output_token_count", "output_token_count"),
         Field(
-            *("additional_metadata", "tags", _read_tags, _write_tags), others=("metadata",), second="tags", kept=True
+            *("additional_metadata", "tags", read_labels, write_labels), others=("metadata",), second="tags", kept=True
         ),
     ),
     own=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
@@ -258,5 +237,7 @@ DEEPEVAL = Format(
     inspected=CONVERSATION,
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(has_key(*CASES), cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
-    writer=Writer(cells=as_csv_cells, kind=kind_of_golden),
+    writer=Writer(  # a dataset holds goldens of one kind
+        cells=as_csv_cells, kind=lambda row: "golden" if row.get("scenario") is None else "conversational golden"
+    ),
 )

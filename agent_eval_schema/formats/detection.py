@@ -165,7 +165,7 @@ ALIKE = 0.85
 """The lowest ratio of a close match: `reqest` is one, `trace_id` is not."""
 
 COMPARED = 100
-"""So many columns of a table are compared by spelling."""
+"""The columns of a table that are compared by spelling."""
 
 
 def _nearest(formats: Formats, names: Sequence[str]) -> list[str]:
@@ -183,4 +183,4 @@ def _columns(names: Sequence[str]) -> str:
 
 
 SHOWN = 4
-"""As many columns are named in a reason."""
+"""The columns that are named in a reason."""

@@ -15,9 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfolded, lists_in
+from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Written, lists_in
 from agent_eval_schema.formats.shapes import all_of
-from agent_eval_schema.formats.writer import CanonicalRow, Written
 from agent_eval_schema.text.jsontext import structured
 
 
@@ -125,7 +124,8 @@ class Conversations(Struct, frozen=True):
         before: CanonicalRow | None = None
         count = 0
         for row in rows:
-            turn = write(_without_history(row))
+            messages = (row.get("request") or {}).get("messages", ())
+            turn = write({**row, "request": {"messages": messages[-1:]}} if len(messages) > 1 else row)
             session = {k: turn.pop(k) for k in (*self.everywhere, *self.of_session) if k in turn}
             of_row = {k: value for k, value in row.items() if k in form.own and value is not None}
             history = (row.get("request") or {}).get("messages", [])[:-1]
@@ -159,9 +159,3 @@ class Conversations(Struct, frozen=True):
                 turns[-1]["expected_response"] = text
         session = {*self.everywhere, *self.of_session}
         return [{k: v for k, v in write(turn).items() if k not in session} for turn in turns]
-
-
-def _without_history(row: CanonicalRow) -> CanonicalRow:
-    """The row with its question alone."""
-    messages = (row.get("request") or {}).get("messages", ())
-    return {**row, "request": {"messages": messages[-1:]}} if len(messages) > 1 else row

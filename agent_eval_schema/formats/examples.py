@@ -15,10 +15,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question_or_messages
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.formats.shapes import (
+    LABELS,
+    all_of,
+    as_tags,
+    as_text,
+    objects_of,
+    question_or_messages,
+    read_labels,
+    write_labels,
+)
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
@@ -163,32 +171,19 @@ LANGFUSE = Format(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Braintrust
-_LABELS = "tags"
+_read_braintrust, _write_braintrust = _rest("input", "expected")
 
 
-def _write_labels(row: Row, written: dict[str, Any]) -> None:
-    """The labels of a row, which are a list beside its metadata."""
+def _write_row(row: Row, written: dict[str, Any]) -> None:
     _write_braintrust(row, written)
-    tags = written.get("metadata") or {}
-    labels = structured(tags.get(_LABELS))
-    if isinstance(labels, list):
-        written[_LABELS] = labels
-        written["metadata"] = {k: v for k, v in tags.items() if k != _LABELS}
     written.setdefault("metadata", {})  # by which it is known as a row of a dataset
 
 
-def _read_labels(theirs: Row, made: dict[str, Any]) -> None:
+def _read_row(theirs: Row, made: dict[str, Any]) -> None:
     _read_braintrust(theirs, made)
-    labels = structured(theirs.get(_LABELS))
-    if labels is not None:
-        tags = made.get("tags")
-        of_list = {**(tags if isinstance(tags, dict) else {}), _LABELS: as_text(labels)}
-        made["tags"] = of_list if isinstance(labels, list) else labels
     if made.get("tags") == {}:
         del made["tags"]
 
-
-_read_braintrust, _write_braintrust = _rest("input", "expected")
 
 BRAINTRUST = Format(
     name="braintrust",
@@ -200,16 +195,15 @@ BRAINTRUST = Format(
         sure=(*each_with("input", "_xact_id", "_pagination_key", "root_span_id"), ("input", "expected", "metadata")),
         never=_NEVER,
     ),
-    fields=_fields("input", "expected"),
+    fields=(*_fields("input", "expected")[:-1], Field("metadata", "tags", read_labels, write_labels, second=LABELS)),
     own=frozenset(
         [
             *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
             *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
         ]
     ),
-    more=(_LABELS,),
-    read_rest=_read_labels,
-    write_rest=_write_labels,
+    read_rest=_read_row,
+    write_rest=_write_row,
 )
 
 # ---------------------------------------------------------------------------------------------------------------------

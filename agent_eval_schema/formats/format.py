@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -34,12 +35,78 @@ from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes,
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Typed
 from agent_eval_schema.formats.detection import Columns, Signs
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Finding
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.paths import column_of, put, value_at
+from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How a format is written: row by row into columns of its own, or all rows at once as one document.
+CanonicalRow = Mapping[str, Any]
+
+POSITION = "__position__"
+"""The key under which a canonical row has its place in the source while it is converted."""
+
+RowWriter = Callable[[CanonicalRow], dict[str, Any]]
+
+
+class Written(Struct, frozen=True):
+    """The output of a writer.
+
+    `back` is the output as it is read back for verification, in `format`; `places` has the place of each row there
+    (None: it is missing); `losses` are those that the writer reports, where `row` is the place in the rows.
+    """
+
+    data: Any
+    back: Any
+    format: str
+    places: Sequence[int | None]
+    losses: Sequence[Issue] = ()
+
+
+class Writer(Struct, frozen=True):
+    """The writer of a format: `row` makes one row, with the `columns` that it may have; or `document` one thing of all
+    rows, which `save` puts into a file. `cells` converts a row into the cells of a CSV file, if lists are not JSON
+    there. `texts` are columns whose text is not parsed: in a file whose cells are text, any other value comes back as
+    its JSON text. `replaces` are passed-through columns whose values are in other columns now; `marks` are columns of
+    the format's own that are added where a row has none. `kind` is that of a row as it is written, if the platform
+    loads rows of one kind only."""
+
+    row: RowWriter | None = None
+    columns: tuple[str, ...] = ()
+    document: Callable[[Sequence[CanonicalRow]], Written] | None = None
+    save: Callable[[Any, str], Any] | None = None
+    cells: RowWriter | None = None
+    texts: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    kind: Callable[[Mapping[str, Any]], str] | None = None
+
+
+def save_json(made: Any, path: str) -> None:
+    """Write one JSON value."""
+    write_text(path, msgspec.json.format(jsontext.encode(made), indent=2).decode() + "\n")
+
+
+def save_lines(made: Any, path: str) -> None:
+    """Write a JSON value per line."""
+    write_text(path, "".join(jsontext.encode(value).decode() + "\n" for value in made))
+
+
+def named(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
+    """The rows with an id each: one without is called by its number, as no other row is called."""
+    taken = {row.get("request_id") for row in rows}
+    made = []
+    for place, row in enumerate(rows):
+        name, again = f"row {place}", 1
+        while name in taken:
+            again += 1
+            name = f"row {place} ({again})"
+        made.append({**row, "request_id": row.get("request_id") or name})
+        taken.add(made[-1]["request_id"])
+    return made
+
 
 Row = Mapping[str, Any]
 
@@ -94,10 +161,6 @@ class Field(Struct, frozen=True):
     def columns(self) -> Columns:
         """The columns of the format that the value may be in, the second one apart."""
         return tuple(map(column_of, (self.path, *self.others)))
-
-    def place_in(self, columns: Collection[str]) -> str:
-        """The path that a table with these columns has."""
-        return next((path for path in (self.path, *self.others) if column_of(path) in columns), self.path)
 
     def value(self, row: Row) -> Any:
         """The canonical value for a row of the format."""
@@ -182,10 +245,6 @@ def _no_rest(given: Row, made: dict[str, Any]) -> None:
     """The fields are all."""
 
 
-def _no_findings(_: Row) -> Iterable[Finding]:
-    return ()
-
-
 class Format(Struct, frozen=True, kw_only=True, dict=True):
     """A format of evaluation data.
 
@@ -263,7 +322,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     more: Columns = ()
     older: Columns = ()
     places: Mapping[str, str] = {}
-    inspect_row: Callable[[Row], Iterable[Finding]] = _no_findings
+    inspect_row: Callable[[Row], Iterable[Finding]] = lambda _: ()
     inspected: Columns = ()
     keeps_originals: bool = True
     unkept: Columns = ()
@@ -324,7 +383,10 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     def origins(self, columns: Collection[str] = ()) -> dict[str, str]:
         """The canonical columns that are elsewhere in a table with these columns, and where: for messages."""
-        places = {field.column: field.place_in(columns) for field in reversed(self.fields)} | dict(self.places)
+        places = {
+            field.column: next((p for p in (field.path, *field.others) if column_of(p) in columns), field.path)
+            for field in reversed(self.fields)
+        } | dict(self.places)
         own = columns if self.has_canonical else ()
         return {column: place for column, place in places.items() if column != place and column not in own}
 

@@ -22,8 +22,7 @@ from typing import Any
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, text_only
-from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.formats.shapes import all_of, read_texts, text_only, write_texts
 from agent_eval_schema.text.jsontext import structured
 
 

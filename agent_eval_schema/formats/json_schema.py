@@ -109,9 +109,20 @@ def _databricks() -> dict[str, Any]:
         *[(str, _TEXT), (Facts, facts), (NamedGuidelines, guidelines), (Trajectory, trajectory)],
         *[(Count, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"}), (JsonValue, {})],
     )
+    query = {"type": "string", "pattern": r"\S"}
+    input_ = {"type": ["string", "array"], "description": "a Responses API request"}
+    has_messages, has_query = {"required": ["messages"]}, {"required": ["query"]}
     columns: dict[str, Any] = {name: schema for kind, schema in by_type for name in columns_of(kind)} | {
         "request_id": _REQUEST_ID,
-        "request": _request(messages),
+        "request": {
+            "description": "text, a whole chat in messages, or the newest query with its history",
+            "anyOf": [
+                query,
+                _object({"messages": {**messages, "minItems": 1}}, has_query),
+                _object({"query": query, "history": _nullable(messages)}, has_messages),
+                _object({"input": input_}, {"anyOf": [has_messages, has_query]}),
+            ],
+        },
         "response": {**_TEXT_OR_OBJECT, "description": "the agent's response: a string or a chat object"},
         "expected_response": {**_TEXT, "description": "the facts that a correct answer must hold"},
         "trace": _TRACE,
@@ -124,21 +135,6 @@ def _databricks() -> dict[str, Any]:
         "anyOf": [_filled("request"), _filled("trace")],
         "not": _both("expected_response", "expected_facts"),
         "$defs": definitions,
-    }
-
-
-def _request(messages: dict[str, Any]) -> dict[str, Any]:
-    query = {"type": "string", "pattern": r"\S"}
-    input_ = {"type": ["string", "array"], "description": "a Responses API request"}
-    has_messages, has_query = {"required": ["messages"]}, {"required": ["query"]}
-    return {
-        "description": "text, a whole chat in messages, or the newest query with its history",
-        "anyOf": [
-            query,
-            _object({"messages": {**messages, "minItems": 1}}, has_query),
-            _object({"query": query, "history": _nullable(messages)}, has_messages),
-            _object({"input": input_}, {"anyOf": [has_messages, has_query]}),
-        ],
     }
 
 

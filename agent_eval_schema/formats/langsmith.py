@@ -17,10 +17,9 @@ from uuid import UUID
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Row, same
+from agent_eval_schema.formats.format import Field, Format, Row, Writer, same
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
 from agent_eval_schema.formats.shapes import as_tags, as_text, calls_to
-from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.text.jsontext import structured
 
 _OUTPUTS = ("outputs", "reference_outputs")

@@ -19,27 +19,157 @@ import pyarrow as pa
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
 from agent_eval_schema.cells.edit import with_columns
-from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
+from agent_eval_schema.cells.notes import Notes, filled_rows, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
+from agent_eval_schema.decoding.columns import Shape, Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.requests import match_request_keys
-from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import Format, Row
-from agent_eval_schema.formats.mlflow_form import notes_beside_inputs, remarks
-from agent_eval_schema.formats.mlflow_traces import SEARCH_TRACES_COLUMNS, read_search_traces, without_copies
+from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.format import POSITION, Format, Row, Writer
 from agent_eval_schema.formats.shapes import calls_to, write_statements
-from agent_eval_schema.formats.writer import POSITION, Writer
 from agent_eval_schema.issues import Finding, Rule, Severity
-from agent_eval_schema.rules import columns, expectations, mlflow_inputs, tools
-from agent_eval_schema.rules.pages import MLFLOW_EVALUATE
+from agent_eval_schema.rules import columns, expectations, requests, tools
+from agent_eval_schema.rules.pages import MLFLOW_EVALUATE, MLFLOW_TRACES
 from agent_eval_schema.schema import COLUMNS, NonBlank
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
+
+# ---------------------------------------------------------------------------------------------------------------------
+# traces: one per row, and DataFrames of `mlflow.search_traces`
+_ARTIFACT = frozenset({"spans", "request", "response"})
+
+
+def _are_traces(names: Sequence[str]) -> bool:
+    """Whether a table of these columns may be one of traces, or of their artifacts (traces.json)."""
+    return {"spans", "request"}.isdisjoint(names) or {"spans"} <= set(names) <= _ARTIFACT
+
+
+def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row is a trace: put its columns back together into one JSON text."""
+    return with_columns(batch, {"trace": row_texts(batch, ("info", "data", "spans"))}, batch.schema.names)
+
+
+TRACES = Format(
+    name="traces",
+    title="MLflow traces since 2.13",
+    summary="one MLflow trace a row (info, data)",
+    system="databricks",
+    page=MLFLOW_TRACES,
+    signs=Signs(sure=(("info", "data"), ("spans",)), columns=_ARTIFACT, test=_are_traces),
+    example={"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": []}},
+    read=read_trace_rows,
+    instead_of_response=(),
+    writer=None,
+)
+
+
+# search_traces of MLflow 3, then what MLflow 2 called otherwise
+_SEARCH_TRACES_SIGNS = (
+    *("trace_metadata", "spans", "state", "request_time"),
+    *("request_metadata", "status", "timestamp_ms"),
+)
+SEARCH_TRACES_COLUMNS = frozenset(_SEARCH_TRACES_SIGNS) | {
+    *("trace_id", "trace", "client_request_id", "execution_duration", "execution_time_ms", "assessments"),
+    *("experiment_id", "trace_location", "request_preview", "response_preview"),
+}
+
+_COPIES = frozenset({"request_id", "request", "response", "tags"})
+"""The columns of search_traces that repeat the traces: the root span's inputs and outputs, IDs, mlflow's own tags."""
+
+
+def _trace_signs(names: Sequence[str]) -> list[str]:
+    """The columns by which a frame of search_traces is known; none of another table."""
+    signs = [n for n in names if n in _SEARCH_TRACES_SIGNS]
+    is_frame = "trace" in names and ("trace_id" in names or "request_id" in names) and len(signs) >= 2
+    return signs if is_frame else []
+
+
+def without_copies(names: Sequence[str]) -> list[int]:
+    """The columns that are read: for a DataFrame of search_traces not the copies, but ground truth that was added."""
+    copies = _COPIES if _trace_signs(names) else ()
+    return [i for i, n in enumerate(names) if n not in copies]
+
+
+def read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(without_copies(batch.schema.names))
+
+
+SEARCH_TRACES = Format(
+    name="search_traces",
+    title="`mlflow.search_traces`",
+    summary="a DataFrame of mlflow.search_traces()",
+    system="databricks",
+    page=MLFLOW_TRACES,
+    signs=Signs(
+        sure=each_with("trace", "trace_id", "request_id"),
+        columns=SEARCH_TRACES_COLUMNS | _COPIES,
+        never=frozenset({"inputs", "outputs", "expectations"}),
+        test=lambda names: bool(_trace_signs(names)),
+    ),
+    example={"trace_id": "tr-1", "trace": "{…}", "request": "{…}", "response": "…", "state": "OK"},
+    own=SEARCH_TRACES_COLUMNS,
+    read=read_search_traces,
+    instead_of_response=(),
+    writer=None,
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The tables that mlflow.genai.evaluate rejects as a whole, and the columns that it ignores.
+#
+#     inputs of the first row are not an object   the run ends before any scoring (no other row is examined)
+#     request, response beside inputs, outputs  ignored; up to mlflow 3.6, which renamed the columns, the run ends
+#     expected_response beside inputs           ignored: ground truth is read from `expectations` only
+#
+# Measured with mlflow 3.3 to 3.17. Rows that are passed to mlflow are rewritten, so that none of this remains.
+WRITTEN_ANEW = frozenset(
+    rule.code for rule in (expectations.BESIDE_INPUTS, requests.IGNORED_BESIDE, requests.FIRST_INPUTS)
+)
+"""The rules that do not apply to rows that are passed to mlflow: what they report is not in the rows as written."""
+
+
+def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
+    """The issues of the table as a whole, of which these are the first rows."""
+    if any(filled_rows(b, "trace").any() for b in first):  # which mlflow reads: search_traces has all of these columns
+        return []
+    found = [
+        Finding(requests.IGNORED_BESIDE, f"`{ignored}` is ignored beside `{read}`", ignored)
+        for ignored, read in (("request", "inputs"), ("response", "outputs"))
+        if any((filled_rows(b, ignored) & filled_rows(b, read)).any() for b in first)
+    ]
+    cells = read_cells(first[0].slice(0, 1), "inputs") if first else None
+    text = cells.texts[0] if cells is not None else None
+    if cells is not None and text is not None:
+        value = value_of_cell(text, cells.json)
+        if value is not None and not isinstance(value, dict | jsontext.Malformed):
+            message = f"expected an object in the first row, got {describe(value)}"
+            found.append(Finding(requests.FIRST_INPUTS, message, "inputs"))
+    return found
+
+
+def notes_beside_inputs(batch: pa.RecordBatch, expected: Sequence[str]) -> Notes:
+    """The ground truth in the expected columns next to `inputs`, by row; where `expectations` have the same key, that
+    one is read."""
+    notes = Notes()
+    names = [n for n in expected if n in batch.schema.names] if "inputs" in batch.schema.names else []
+    if not names:
+        return notes
+    own = read_cells(batch, "expectations")
+    for name in names:
+        cells = read_cells(batch, name)
+        for row, text in enumerate(cells.texts if cells is not None else ()):
+            if text is None or text == "null":
+                continue
+            read = own is not None and own.texts[row] is not None and f'"{name}"' in str(own.texts[row])
+            message = f"`{name}` beside `inputs` is ignored{': expectations have their own' if read else ''}"
+            place = ("expectations", f"expectations.{name}") if read else (name, name)
+            notes.setdefault(row, []).append(Finding(expectations.BESIDE_INPUTS, message, *place))
+    return notes
+
 
 TOOL_CALLS = "expected_tool_calls"
 EXPECTATIONS = {
@@ -111,7 +241,7 @@ def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     if isinstance(value, jsontext.Malformed):
         return text if is_json else encode_text(text)
     if not isinstance(value, dict):
-        _note(notes, row, "inputs", mlflow_inputs.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
+        _note(notes, row, "inputs", requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
         found = chat.read_messages(value) if isinstance(value, list) else None
         return encode_text({"messages": found} if found else value)
     found = chat.read_inputs(value)
@@ -119,7 +249,7 @@ def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
         return encode_text(found)
     meant = "".join(f"; did you mean `{right}`?" for right in match_request_keys(value, 0.85).values())
     message = f"got {describe(value)}; its JSON text is taken{meant}"
-    _note(notes, row, "inputs", mlflow_inputs.INPUTS_AS_JSON, message)
+    _note(notes, row, "inputs", requests.INPUTS_AS_JSON, message)
     return encode_text({"messages": chat.user_message(encode_text(value))})
 
 
@@ -132,7 +262,7 @@ def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
         return text
     answer, _ = chat.read_answer(value)
     if answer is None and value is not None:
-        _note(notes, row, "outputs", mlflow_inputs.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
+        _note(notes, row, "outputs", requests.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
         return encode_text(encode_text(value))
     return None if answer is None else encode_text(answer)
 

@@ -89,7 +89,7 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             for place, row in enumerate(objects, start + 1):
                 given, others = _with_lists(row, nesting.lists)
                 turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in others]
-                turns += () if given is None else _with_findings(_turns(given, unfold, keys), noted.get(place, ()))
+                turns += () if given is None else _turns(given, unfold, keys, noted.get(place, ()))
             if turns:
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
                 if end == batch.num_rows and (last := nesting.ends(objects[-1])):
@@ -106,20 +106,15 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
         yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
 
 
-def _turns(row: Row, unfold: Unfold, keys: Set[str]) -> Iterator[Unfolded]:
-    """The turns of a row; one that has none of the lists is a row itself."""
+def _turns(row: Row, unfold: Unfold, keys: Set[str], findings: Sequence[Finding]) -> Iterator[Unfolded]:
+    """The turns of a row, the first one with the issues of the whole row; one that has none of the lists is a row
+    itself."""
     turn = None
-    for turn in unfold(row):
-        yield turn
-    if turn is None and keys.isdisjoint(row):
-        yield dict(row), ()
-
-
-def _with_findings(turns: Iterator[Unfolded], findings: Sequence[Finding]) -> Iterator[Unfolded]:
-    """The turns, with the issues of the whole row on the first one."""
-    for turn, found in turns:
+    for turn, found in unfold(row):
         yield turn, [*findings, *found]
         findings = ()
+    if turn is None and keys.isdisjoint(row):
+        yield dict(row), findings
 
 
 def _with_lists(row: dict[str, Any], paths: Sequence[str]) -> tuple[dict[str, Any] | None, list[Finding]]:
@@ -179,11 +174,10 @@ def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
 
 
 LOOKED_AT = 20
-"""So many rows are looked at where the columns do not suffice."""
+"""The rows that are inspected where the columns do not suffice."""
 
 
 def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
-    """The rows as objects."""
     columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
     columns = {n: list(map(structured, v)) if n in parts else v for n, v in columns.items()}
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
@@ -198,8 +192,7 @@ def _by_columns(table: Row) -> dict[str, list[Any]] | None:
     found = {name: cells for name, cells in columns.items() if cells is not None}
     if len(found) < len(columns) or len(set(map(len, found.values()))) != 1:
         return None
-    told = any(_tells(name, cells) for name, cells in found.items())
-    return found if told else None
+    return found if any(_is_column(name, cells) for name, cells in found.items()) else None
 
 
 def _column(cells: Any) -> list[Any] | None:
@@ -208,7 +201,7 @@ def _column(cells: Any) -> list[Any] | None:
     return cells if isinstance(cells, list) else None
 
 
-def _tells(name: str, cells: list[Any]) -> bool:
+def _is_column(name: str, cells: list[Any]) -> bool:
     if name in ("predicted_trajectory", "reference_trajectory"):
         return any(isinstance(cell, list | str) for cell in cells) and not any(isinstance(c, dict) for c in cells)
     return name in ("prompt", "request") and all(isinstance(cell, str) for cell in cells)

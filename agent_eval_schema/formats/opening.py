@@ -161,15 +161,11 @@ BIGQUERY = "bq://"
 def _fetched(url: str, folder: TemporaryFolder) -> str:
     """The path of a copy of what a URL names."""
     base, version = folder_of(url)
-    path = folder.file(_name_of_copy(base))
+    # the last part of the path: its file extension is that of the data
+    name = PurePosixPath(base.partition("://")[2].partition("?")[0]).name
+    path = folder.file("files" if is_glob(base) else name or "data")
     fetch_url(base, path)
     return path if version is None else f"{path}@v{version}"
-
-
-def _name_of_copy(url: str) -> str:
-    """The last part of the path of a URL: its file extension is that of the data."""
-    name = PurePosixPath(url.partition("://")[2].partition("?")[0]).name
-    return "files" if is_glob(url) else name or "data"
 
 
 def _fetched_table(fetch: Callable[[str, str], None], name: str, table: str, folder: TemporaryFolder) -> str:

@@ -58,7 +58,7 @@ _NEVER = frozenset(
 """Columns of rows that may have ids of spans, too."""
 
 LOOKED_AT = 4
-"""So many rows are looked at where the columns do not suffice."""
+"""The rows that are inspected where the columns do not suffice."""
 
 
 def collected(source: Source) -> Source:
@@ -120,10 +120,6 @@ class _Row:
             return are_empty_groups(jsontext.parse_leniently(self.text.decode("utf-8", "replace")))
         keys = set(self.value or ())
         return not keys or bool(keys & OTHER_SIGNALS)
-
-    def as_cell(self) -> str:
-        """The row in the list of a document, for its reader to report it."""
-        return jsontext.encode([self.value]).decode() if self.text is None else self.text.decode("utf-8", "replace")
 
 
 def _rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
@@ -197,8 +193,10 @@ def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.Rec
 def _finished(row: _Row, number: int, ends: Ends, held: dict[str, list[Part]]) -> list[str]:
     """The lists of the traces that end in a row, in the order of their first spans in it."""
     ids = row.ids()
-    if not ids:
-        return [] if row.is_other_signal() else [row.as_cell()]
+    if not ids and row.is_other_signal():
+        return []
+    if not ids:  # in the list of a document, for its reader to report it
+        return [jsontext.encode([row.value]).decode() if row.text is None else row.text.decode("utf-8", "replace")]
     if row.text is not None and len(ids) == 1 and ends[ids[0]] == (number, number):
         return [row.text.decode("utf-8", "replace")]
     found = []

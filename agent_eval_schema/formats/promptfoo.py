@@ -24,10 +24,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question
-from agent_eval_schema.formats.text_documents import read_texts, write_texts
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_texts, write_texts
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
@@ -182,11 +180,6 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
 _EXPECTED = re.compile(r"__expected\d*")
 
 
-def _is_csv(names: Sequence[str], _: Head) -> bool:
-    """Whether the columns are those of a CSV file of tests."""
-    return any(_EXPECTED.fullmatch(name) for name in names)
-
-
 def row_of_csv(row: Row) -> Iterator[Unfolded]:
     """The variables, assertions and metadata of a row of a CSV file."""
     made: dict[str, Any] = {"vars": {}, "assert": []}
@@ -316,7 +309,7 @@ PROMPTFOO = Format(
     given=("retrieved_context",),
     nested=(
         lists_in(*LISTS, unfold=rows_of_configuration, columns=("vars", "assert"), detect=_is_configuration),
-        Nested(_is_csv, row_of_csv),
+        Nested(lambda names, _: any(_EXPECTED.fullmatch(name) for name in names), row_of_csv),
     ),
     writer=Writer(marks=("options",), texts=("vars", "assert")),  # in a CSV file every column is a variable
 )

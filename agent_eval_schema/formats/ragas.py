@@ -13,10 +13,15 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Row
-from agent_eval_schema.formats.shapes import calls_from, calls_to, python_lists, question_or_messages
-from agent_eval_schema.formats.text_documents import read_texts, write_texts_and_ids
-from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.formats.format import Field, Format, Row, Writer
+from agent_eval_schema.formats.shapes import (
+    calls_from,
+    calls_to,
+    python_lists,
+    question_or_messages,
+    read_texts,
+    write_texts_and_ids,
+)
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import encode_text, structured
 
@@ -137,11 +142,6 @@ def _as_conversation(row: Row, written: dict[str, Any]) -> None:
     written["user_input"] = messages
 
 
-def kind_of_sample(sample: Row) -> str:
-    """Ragas loads samples of one kind."""
-    return "conversation" if isinstance(sample.get("user_input"), list) else "single question"
-
-
 _OWN = frozenset(
     [
         *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
@@ -189,5 +189,7 @@ RAGAS = Format(
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),
-    writer=Writer(kind=kind_of_sample),
+    writer=Writer(  # Ragas loads samples of one kind
+        kind=lambda sample: "conversation" if isinstance(sample.get("user_input"), list) else "single question"
+    ),
 )

@@ -13,9 +13,8 @@ from agent_eval_schema.formats.adk import ADK, ADK_LEGACY
 from agent_eval_schema.formats.agent_skills import AGENT_SKILLS
 from agent_eval_schema.formats.agentcore import AGENTCORE, STRANDS
 from agent_eval_schema.formats.azure import AZURE
-from agent_eval_schema.formats.bedrock import BEDROCK
-from agent_eval_schema.formats.bedrock_rag import BEDROCK_RAG
-from agent_eval_schema.formats.ces.formats import CES_CSV, CES_EVALUATION
+from agent_eval_schema.formats.bedrock import BEDROCK, BEDROCK_RAG
+from agent_eval_schema.formats.ces.tables import CES_CSV, CES_EVALUATION
 from agent_eval_schema.formats.databricks import DATABRICKS
 from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
@@ -23,8 +22,7 @@ from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PH
 from agent_eval_schema.formats.format import Format as Format
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.langsmith import LANGSMITH
-from agent_eval_schema.formats.mlflow import MLFLOW
-from agent_eval_schema.formats.mlflow_traces import SEARCH_TRACES, TRACES
+from agent_eval_schema.formats.mlflow import MLFLOW, SEARCH_TRACES, TRACES
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.formats.names import FormatName as FormatName
 from agent_eval_schema.formats.names import InputFormat as InputFormat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,8 +14,7 @@ from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.python_text import written_by_python
+from agent_eval_schema.text.jsontext import structured, written_by_python
 
 
 def question(request: Row) -> Any:
@@ -91,6 +91,26 @@ def as_tags(metadata: Any) -> Any:
     return {k: as_text(v) for k, v in given.items() if v is not None}
 
 
+LABELS = "tags"
+"""The tag that holds the labels of an example, which are a list beside its metadata there."""
+
+
+def read_labels(metadata: Any, labels: Any) -> Any:
+    """Metadata and labels as tags."""
+    tags, labels = as_tags(metadata), structured(labels)
+    if not isinstance(labels, list):
+        return tags if labels is None else labels
+    return {**(tags if isinstance(tags, dict) else {}), LABELS: as_text(labels)}
+
+
+def write_labels(tags: Any) -> tuple[Any, list[str] | None]:
+    """Tags as metadata and labels."""
+    labels = structured(tags.get(LABELS)) if isinstance(tags, dict) else None
+    if not isinstance(labels, list):
+        return tags, None
+    return {k: v for k, v in tags.items() if k != LABELS} or None, labels
+
+
 def python_lists(*names: str) -> Callable[[Row], Iterator[Finding]]:
     """A function that finds, in columns of lists, text that Python wrote of a list: it is not meant as a document."""
 
@@ -138,3 +158,53 @@ def objects_of(value: Any, path: str) -> tuple[list[Any], list[Finding]]:
 def _other(rule: Rule, path: str, expected: str, value: Any) -> Finding:
     hint = "Give the file that it names." if isinstance(value, str) else ""
     return Finding(rule, f"expected {expected}, got {describe(value)}", path=path, hint=hint)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Documents of formats that have only texts ⇄ ours, which are identified by their `doc_uri`.
+#
+# A text without an id gets one made of its content: two equal texts then are the same document, as in a comparison of
+# retrieved and expected texts. Writing omits such an ID again.
+MADE_URI = "text:sha256-"
+"""The prefix of a `doc_uri` that identifies a text."""
+
+
+def uri_of(text: str) -> str:
+    """The doc_uri of a document that is only its text."""
+    return MADE_URI + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def read_texts(texts: Any, ids: Any = None) -> Any:
+    """[text, ...] and, where there are any, [id, ...] → [{doc_uri, content}, ...]."""
+    texts, ids = structured(texts), structured(ids)
+    if texts is None and isinstance(ids, list):
+        return [{"doc_uri": _id(i)} for i in ids]
+    if not isinstance(texts, list):
+        return texts
+    named = ids if isinstance(ids, list) and len(ids) == len(texts) else [None] * len(texts)
+    return [_document(text, i) for text, i in zip(texts, named, strict=True)]
+
+
+def _document(text: Any, identity: Any) -> Any:
+    if not isinstance(text, str):
+        return text  # for the rule on documents to explain
+    return {"doc_uri": uri_of(text) if identity is None else _id(identity), "content": text}
+
+
+def _id(identity: Any) -> Any:
+    """Ids may be numbers there; `doc_uri` is text."""
+    return str(identity) if isinstance(identity, int) and not isinstance(identity, bool) else identity
+
+
+def write_texts(documents: list[dict[str, Any]]) -> list[str]:
+    """The texts alone; a document without content is its doc_uri."""
+    return [d["doc_uri"] or "" if d["content"] is None else d["content"] for d in documents]
+
+
+def write_texts_and_ids(documents: list[dict[str, Any]]) -> tuple[list[str] | None, list[str | None] | None]:
+    """The texts, and the ids unless they are made of the texts."""
+    ids = [d["doc_uri"] for d in documents]
+    if all(d["content"] is None for d in documents) and documents:
+        return None, ids
+    made = all(d["content"] is not None and d["doc_uri"] == uri_of(d["content"]) for d in documents)
+    return write_texts(documents), None if made else ids

@@ -157,10 +157,6 @@ def _as_request(place: _Place, ours: str) -> dict[str, str]:
     return _as_text(place, ours)
 
 
-def _as_facts(place: _Place, ours: str) -> dict[str, str]:
-    return {place.path: ours} if _are_texts(place.elements()) else {}
-
-
 def _as_documents(place: _Place, ours: str) -> dict[str, str]:
     if place.are(str):
         return {place.path: f"{ours}[].content"}
@@ -191,7 +187,7 @@ def _as_id(place: _Place, ours: str) -> dict[str, str]:
 
 _FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
     "request": _as_request,
-    "expected_facts": _as_facts,
+    "expected_facts": lambda place, ours: {place.path: ours} if _are_texts(place.elements()) else {},
     "retrieved_context": _as_documents,
     "expected_retrieved_context": _as_documents,
     "predicted_trajectory": _as_trajectory,
@@ -232,13 +228,9 @@ def _holds_documents(place: _Place) -> bool:
     return len(found) == 2 and not _are_messages(place.elements())
 
 
-def _holds_calls(place: _Place) -> bool:
-    return len(_keys_of(place.elements(), _OF_CALL)) == 2
-
-
 _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
     "request": _holds_questions,
     "retrieved_context": _holds_documents,
-    "predicted_trajectory": _holds_calls,
+    "predicted_trajectory": lambda place: len(_keys_of(place.elements(), _OF_CALL)) == 2,
 }
 """How the values of a column look that has any name."""

@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 from msgspec import Raw
 
+from agent_eval_schema.cells.arrow import deep_texts
 from agent_eval_schema.cells.batch import is_json_column, make_batch
-from agent_eval_schema.cells.depth import deep_texts
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.json_cells import repeated_keys, replaced_cells

@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import strings
+from agent_eval_schema.cells.arrow import deep_cells, strings
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.cells import with_infinite
-from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding

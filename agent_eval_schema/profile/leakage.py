@@ -17,9 +17,8 @@ from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts, gather
-from agent_eval_schema.similarity.characters import normalized
 from agent_eval_schema.similarity.near import near_groups
-from agent_eval_schema.similarity.shingles import Shingled, shingled
+from agent_eval_schema.similarity.shingles import Shingled, normalized, shingled
 from agent_eval_schema.validation.plan import make_plan
 
 SAME, NEAR, TRUTH = "the same question", "a near duplicate of the question", "the ground truth"

@@ -21,8 +21,7 @@ from agent_eval_schema.cells.arrow import is_text, list_array
 from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.profile.tokens import lengths
 from agent_eval_schema.profile.traced import Traced, read_trace, tool_names
-from agent_eval_schema.similarity.questions import beside_questions, messages_of, question_text
-from agent_eval_schema.similarity.shingles import contained, shingled
+from agent_eval_schema.similarity.shingles import beside_questions, contained, messages_of, question_text, shingled
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of

@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema.similarity.characters import normalized
-from agent_eval_schema.similarity.questions import content_text
-from agent_eval_schema.similarity.shingles import contained
+from agent_eval_schema.similarity.shingles import contained, content_text, normalized
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.reading import Reading, attributes

@@ -22,7 +22,6 @@ from agent_eval_schema.rules import (
     dataset,
     expectations,
     golden,
-    mlflow_inputs,
     production,
     reading,
     requests,
@@ -48,7 +47,7 @@ FAMILIES = MappingProxyType(
 
 
 def _collect() -> dict[str, Rule]:
-    rows = (reading, columns, golden, ces, adk, requests, mlflow_inputs, expectations, retrieval, tools, traces)
+    rows = (reading, columns, golden, ces, adk, requests, expectations, retrieval, tools, traces)
     modules = (*rows, production, conversion, dataset)
     found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
     by_code = {r.code: r for r in sorted(found, key=lambda r: r.code)}

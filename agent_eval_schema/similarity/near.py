@@ -39,7 +39,10 @@ def bands_for(threshold: float) -> int:
 def repeats(exact: Array, asked: Array, shingles: Array, ends: Array, threshold: float) -> tuple[Array, Array]:
     """For each question the first one with the same words (`exact` are their hashes), and the first one of its group of
     similar ones. Those that are not `asked` are alone."""
-    firsts = first_of_each(exact, asked)
+    # for each question the first one with the same hash; those that are not asked are their own
+    firsts, rows = np.arange(len(exact)), np.flatnonzero(asked)
+    _, index, inverse = np.unique(exact[rows], return_index=True, return_inverse=True)
+    firsts[rows] = rows[index[inverse]]
     alone = np.flatnonzero(asked & (firsts == np.arange(len(firsts))))
     sizes = np.diff(ends)
     kept = np.zeros(len(sizes), bool)
@@ -48,14 +51,6 @@ def repeats(exact: Array, asked: Array, shingles: Array, ends: Array, threshold:
         shingles = shingles[np.repeat(kept, sizes)]
     groups = near_groups(shingles, np.concatenate([[0], np.cumsum(sizes[alone])]), threshold)
     return firsts, joined(firsts, alone, alone[groups])
-
-
-def first_of_each(hashes: Array, among: Array) -> Array:
-    """For each row the first one among these with the same hash; the others are their own."""
-    firsts, rows = np.arange(len(hashes)), np.flatnonzero(among)
-    _, index, inverse = np.unique(hashes[rows], return_index=True, return_inverse=True)
-    firsts[rows] = rows[index[inverse]]
-    return firsts
 
 
 def near_groups(shingles: Array, ends: Array, threshold: float) -> Array:

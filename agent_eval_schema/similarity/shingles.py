@@ -2,13 +2,30 @@
 
     "Hi, how do I reset my VPN password?"  →  hi how do i reset my vpn password  →  hi how, how do, do i, i reset, …
 
-characters.py determines the words.
+When two rows ask the same: they have the same question, or the same request.
+
+    the same question   The words are the same (`normalized`) in all messages but those of the system, and so are the
+                        other parts of the messages, such as images, and the other inputs, without parameters and IDs.
+                        A profile counts it (distinct, duplicates, leaks, `--write-distinct`), and a build excludes it
+                        (`dedupe="question"`, also from the dataset that it extends).
+    the same request    Every value is the same, in all messages and all inputs; the order of keys does not count.
+                        AE902 reports it where the ground truth differs, which a profile counts as conflicts, and a diff
+                        pairs the rows that have it (validation/originals.py, diff/fingerprints.py).
+
+There is no third notion; near duplicates (near.py) are similar questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +33,112 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array, hash_texts
-from agent_eval_schema.similarity.characters import is_symbol, normalized
+from agent_eval_schema.decoding.chat import is_parameter
+from agent_eval_schema.text import jsontext
 
+# ---------------------------------------------------------------------------------------------------------------------
+# The words of a question: what of its characters counts.
+#
+#     Hi,  how do I reset MY e-mail password?   →  hi how do i reset my e mail password
+#     C++ or C#? 我的密码                       →  c + + or c # 我 的 密 码
+#
+# Width and composition (NFKC), case, punctuation, blanks and emoji do not count, nor do characters without a look.
+# Symbols such as + and $ do: each is a word. So is each character of a script that has no blanks between words.
+#
+# What is the same question must depend neither on the Unicode version of Python nor on that of Arrow. So
+# `characters.txt` has the kinds of the characters of Unicode 13.0, that of Python 3.10 (`python -m
+# tests.helpers.characters` writes it). Unicode guarantees that their composition and case stay what they are. A
+# character that Unicode got later is part of a word, as it is; a later emoji does not count.
+SEPARATOR, WORD, ALONE, SYMBOL, IGNORED, LATER = range(6)
+"""Between words; part of a word; a word by itself; a symbol by itself; without a look (U+00AD); not in Unicode 13.0."""
+
+_LATER_EMOJI = range(0x1F000, 0x1FB00)
+
+
+def normalized(texts: Sequence[str | None]) -> list[str]:
+    """The words of each text, separated by one blank."""
+    is_later = _kinds()[_points("".join(text for text in texts if text and not text.isascii()))] == LATER
+    fold = _fold_earlier if is_later.any() else _fold
+    return [_words(fold(text)) if text else "" for text in texts]
+
+
+def is_symbol(word: str) -> bool:
+    """Whether a normalized word is a symbol: it is compared, but not counted."""
+    return len(word) == 1 and bool(_kinds()[ord(word)] == SYMBOL)
+
+
+def _words(text: str) -> str:
+    if _special().search(text):
+        return " ".join(text.translate(_REPLACEMENTS).split())
+    # letters, and punctuation of ASCII: as bytes it takes a third of the time
+    return b" ".join(text.encode().translate(_ascii()).split()).decode()
+
+
+def _fold(text: str) -> str:
+    """The text without differences of case, width and composition, and with minus signs."""
+    text = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return _MINUS.sub("\u2212", text) if "-" in text else text
+
+
+_MINUS = re.compile("(?<![a-z])-(?= ?[0-9])")
+"""A hyphen before a number, unless it is in a word such as covid-19."""
+
+
+def _fold_earlier(text: str) -> str:
+    """The same for the characters of Unicode 13.0 only, the later ones stay as they are."""
+    cuts = np.flatnonzero(np.diff(_kinds()[_points(text)] == LATER)) + 1
+    edges = [0, *cuts.tolist(), len(text)]
+    parts = [text[start:end] for start, end in pairwise(edges)]
+    return "".join(part if _kinds()[ord(part[0])] == LATER else _fold(part) for part in parts if part)
+
+
+def _points(text: str) -> Array:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+@cache
+def _kinds() -> Array:
+    lines = files(__package__).joinpath("characters.txt").read_text("ascii").splitlines()
+    runs = [line.split() for line in lines if not line.startswith("#")]
+    starts = [int(start, 16) for start, _ in runs]
+    return np.repeat(np.array([int(kind) for _, kind in runs], np.uint8), np.diff([*starts, 0x110000]))
+
+
+@cache
+def _special() -> re.Pattern[str]:
+    """Finds a character that is neither a part of a word nor between words and ASCII."""
+    kinds = _kinds()[:0x10000]
+    plain = (kinds == WORD) | ((kinds == SEPARATOR) & (np.arange(len(kinds)) < 0x80))
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], plain, [False]]))).reshape(-1, 2).tolist()
+    ranges = (f"{re.escape(chr(first))}-{re.escape(chr(end - 1))}" for first, end in edges)
+    return re.compile(f"[^{''.join(ranges)}]")
+
+
+@cache
+def _ascii() -> bytes:
+    """The bytes of UTF-8, with a blank in the place of the ASCII characters that are between words."""
+    return bytes(ord(" ") if point < 0x80 and _kinds()[point] == SEPARATOR else point for point in range(0x100))
+
+
+class _Replacements(dict[int, int | str | None]):
+    """What `str.translate` puts in the place of each character; filled as the characters occur."""
+
+    def __missing__(self, point: int) -> int | str | None:
+        kind = _kinds()[point]
+        if kind == SEPARATOR or (kind == LATER and point in _LATER_EMOJI):
+            self[point] = " "
+        elif kind in (ALONE, SYMBOL):
+            self[point] = f" {chr(point)} "
+        else:
+            self[point] = None if kind == IGNORED else point
+        return self[point]
+
+
+_REPLACEMENTS = _Replacements()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# words → hashes
 MOST_SHINGLES = 256
 """Of a longer text the smallest hashes are kept, which are a sample that is drawn alike of every text."""
 
@@ -106,3 +227,71 @@ def contained(parts: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
         [i for i, text in enumerate(padded) if f" {words} " in text] if words.count(" ") >= MIN_WORDS - 1 else []
         for words in normalized(parts)
     ]
+
+
+class Message(Struct, gc=False):
+    """A message of a canonical request, as far as it is compared."""
+
+    role: str = ""
+    content: Any = None
+
+
+class _Chat(Struct, gc=False):
+    messages: list[Message] = []
+
+
+_chat = msgspec.json.Decoder(_Chat).decode
+
+
+_OF_SYSTEM = ("system", "developer")
+
+
+def messages_of(request: str | bytes | None) -> list[Message]:
+    """The messages of a canonical request."""
+    return [] if request is None else _chat(request).messages
+
+
+def question_text(messages: Iterable[Message]) -> str:
+    """What a row asks: its messages without those of the system."""
+    texts = [content_text(m.content) for m in messages if m.role not in _OF_SYSTEM]
+    return "\n".join(t for t in texts if t)
+
+
+def content_text(content: Any) -> str:
+    """The text of a message, of which the content may have parts."""
+    if isinstance(content, list):
+        return " ".join(str(p.get("text") or "") for p in content if isinstance(p, dict))
+    return content if isinstance(content, str) else ""
+
+
+def beside_questions(
+    chats: Iterable[list[Message]], questions: Iterable[str], inputs: Iterable[str | bytes | None]
+) -> list[str | None]:
+    """What belongs to each question beside its words, as JSON text: other parts of the messages, and other inputs. The
+    same words about another document are another question."""
+    return [_beside(*row) for row in zip(chats, questions, inputs, strict=True)]
+
+
+def _beside(messages: list[Message], question: str, inputs: str | bytes | None) -> str | None:
+    rest: dict[str, Any] = {}
+    value = jsontext.parse(inputs) if inputs is not None else None
+    if isinstance(value, dict) and not (question.startswith("{") and jsontext.parse(question) == value):
+        rest = {
+            k: v
+            for k, v in value.items()
+            if v is not None and v != question and k not in _NOT_ASKED and not is_parameter(k, v)
+        }
+    lists = [m.content for m in messages if isinstance(m.content, list) and m.role not in _OF_SYSTEM]
+    if parts := [part for content in lists for part in content if not (isinstance(part, dict) and part.get("text"))]:
+        rest["messages"] = parts
+    return jsontext.encode_sorted(rest).decode() if rest else None
+
+
+_NOT_ASKED = frozenset(
+    [
+        *("messages", "query", "history", "input", "tools"),
+        *("id", "request_id", "trace_id", "session", "session_id", "conversation_id", "thread_id", "user_id"),
+    ]
+)
+"""Keys of inputs that the messages contain, and those that say who asked and when: who asks the same again asks the
+same, whatever they are."""

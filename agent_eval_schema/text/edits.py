@@ -127,7 +127,13 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 # words
 def _parts(old: Any, new: Any) -> tuple[TextPart, ...]:
     if isinstance(old, str) and isinstance(new, str) and old.strip() and new.strip():
-        return tuple(_cut(_in_words(old, new)))
+        a, b = _TOKENS.findall(old), _TOKENS.findall(new)
+        start = shared_start(a, b)
+        end = shared_start(a[start:][::-1], b[start:][::-1])
+        head, tail = "".join(a[:start]), "".join(a[len(a) - end :])
+        a, b = a[start : len(a) - end], b[start : len(b) - end]
+        parts = [TextPart("both", head), *_changed(a, b), TextPart("both", tail)]
+        return tuple(_cut([part for part in parts if part.text]))
     sides: tuple[tuple[Side, Any], ...] = (("old", old), ("new", new))
     return tuple(_cut([TextPart(side, _shown(v)) for side, v in sides if v is not _NOTHING]))
 
@@ -138,16 +144,6 @@ def _shown(value: Any) -> str:
 
 
 _TOKENS = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
-
-
-def _in_words(old: str, new: str) -> list[TextPart]:
-    a, b = _TOKENS.findall(old), _TOKENS.findall(new)
-    start = shared_start(a, b)
-    end = shared_start(a[start:][::-1], b[start:][::-1])
-    head, tail = "".join(a[:start]), "".join(a[len(a) - end :])
-    a, b = a[start : len(a) - end], b[start : len(b) - end]
-    parts = [TextPart("both", head), *_changed(a, b), TextPart("both", tail)]
-    return [part for part in parts if part.text]
 
 
 def _changed(a: list[str], b: list[str]) -> Iterator[TextPart]:

@@ -6,17 +6,20 @@ NaN literals and lone surrogates have causes of their own, everything else is ma
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import reading
+from agent_eval_schema.rules.reading import MALFORMED_JSON
 from agent_eval_schema.text.depth import JSONText, TooDeep, is_too_deep
 from agent_eval_schema.text.privacy import error_text
 
@@ -273,3 +276,105 @@ def _with_plain_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_with_plain_numbers(v) for v in value]
     return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Text that Python's `str` wrote of a list or an object, as `DataFrame.to_csv` and `csv.DictWriter` do.
+#
+# "['You have 12 days.', 'Leave is paid.']"      not JSON, and not a retrieved text
+def python_value(text: Any) -> list[Any] | dict[str, Any] | None:
+    """The list or object of which Python wrote exactly this text; None for any other text, and for NaN, text that was
+    cut off and values that JSON does not have."""
+    if not isinstance(text, str) or not is_structured(text) or len(text) > LONGEST:
+        return None
+    try:
+        found = ast.literal_eval(text.strip())
+        exact = repr(found) == text.strip()
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return found if isinstance(found, list | dict) and exact and _is_json_like(found) else None
+
+
+LONGEST = 1 << 20
+"""Python's parser takes a hundred times the memory of the text."""
+
+
+def _is_json_like(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_json_like, value))
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _is_json_like(v) for k, v in value.items())
+    return value is None or isinstance(value, str | int | float)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# cells that must hold JSON and do not
+def explain_malformed(problem: Malformed, text: str) -> Finding:
+    """The finding for a text that is not JSON."""
+    return written_by_python(text) or Finding(problem.rule, problem.message)
+
+
+def written_by_python(text: str) -> Finding | None:
+    """The finding for a text that is Python's `str` of a list or an object; None for any other text."""
+    found = python_value(text)
+    if found is None:
+        return None
+    noun = "a list" if isinstance(found, list) else "an object"
+    message = f"expected JSON, got the text that Python writes of {noun}"
+    return Finding(MALFORMED_JSON, message, hint="write the cell with json.dumps; `--fix` reads it")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Paths into values: `modelResponses[0].response`, as issues name them and as formats declare where a value is.
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+@lru_cache(maxsize=1024)
+def steps_of(path: str) -> tuple[str | int, ...]:
+    """`messages[0].role` → ("messages", 0, "role")."""
+    return tuple(int(number) if number else key for number, key in _STEP.findall(path))
+
+
+def column_of(path: str) -> str:
+    """The column that a path begins with."""
+    return str(steps_of(path)[0])
+
+
+def value_at(row: Any, path: str) -> Any:
+    """The value at a path. Where an object or a list is expected and there is something else, that: a rule reports
+    it."""
+    for step in steps_of(path):
+        row = structured(row)
+        if isinstance(step, int):
+            if not isinstance(row, list):
+                return row
+            row = row[step] if step < len(row) else None
+        else:
+            if not isinstance(row, Mapping):
+                return row
+            row = row.get(step)
+        if row is None:
+            return None
+    return row
+
+
+def put(row: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value at a path; with a value that is there already it is joined (lists, objects), else that one stays."""
+    steps: tuple[Any, ...] = steps_of(path)
+    at: Any = row
+    for step, following in zip(steps, (*steps[1:], None), strict=True):
+        if isinstance(step, int):
+            at.extend({} for _ in range(step + 1 - len(at)))
+        if following is not None:
+            new: Any = [] if isinstance(following, int) else {}
+            if isinstance(at, list) and not at[step]:
+                at[step] = new
+            at = at.setdefault(step, new) if isinstance(at, dict) else at[step]
+        elif isinstance(at, list):
+            at[step] = value
+        elif isinstance(at.get(step), list) and isinstance(value, list):
+            at[step] = [*at[step], *value]
+        elif isinstance(at.get(step), dict) and isinstance(value, dict):
+            at[step] = {**value, **at[step]}
+        else:
+            at.setdefault(step, value)

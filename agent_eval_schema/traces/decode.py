@@ -209,23 +209,19 @@ def _from_steps(document: TraceDocument) -> Trace:
             message = f"expected a step (an object), got {describe(step)}"
             trace.notes.append(Finding(rules.ODD_TRACE, message, path=f"steps[{i}]"))
             continue
-        trace.spans.append(_step_span(step, i))
+        retrieval = step.get("retrieval")
+        chunks = retrieval.get("chunks") if isinstance(retrieval, dict) else None
+        span = Span(name=str(step.get("name")), span_id=str(step.get("step_id", i)), parent_span_id="root")
+        span.start_time = _instant(step.get("start_timestamp"))
+        span.end_time = _instant(step.get("end_timestamp"))
+        kind = {"RETRIEVAL": "RETRIEVER", "LLM_GENERATION": "LLM"}.get(str(step.get("type")), "UNKNOWN")
+        outputs = Raw(jsontext.encode(chunks)) if chunks is not None else NOTHING
+        span.attributes = Attributes(type=kind, outputs=outputs)
+        trace.spans.append(span)
         generation = step.get("text_generation")
         answer = generation.get("generated_text", answer) if isinstance(generation, dict) else answer
     root.attributes = Attributes(type="AGENT", outputs=Raw(jsontext.encode({"content": answer})))
     return trace
-
-
-def _step_span(step: dict[str, Any], i: int) -> Span:
-    retrieval = step.get("retrieval")
-    chunks = retrieval.get("chunks") if isinstance(retrieval, dict) else None
-    span = Span(name=str(step.get("name")), span_id=str(step.get("step_id", i)), parent_span_id="root")
-    span.start_time = _instant(step.get("start_timestamp"))
-    span.end_time = _instant(step.get("end_timestamp"))
-    kind = {"RETRIEVAL": "RETRIEVER", "LLM_GENERATION": "LLM"}.get(str(step.get("type")), "UNKNOWN")
-    outputs = Raw(jsontext.encode(chunks)) if chunks is not None else NOTHING
-    span.attributes = Attributes(type=kind, outputs=outputs)
-    return span
 
 
 def _instant(text: Any) -> int | None:

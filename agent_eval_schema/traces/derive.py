@@ -18,9 +18,8 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.traces.documents import retrieved_context
-from agent_eval_schema.traces.reading import Reading, attributes, start_of
+from agent_eval_schema.traces.reading import Reading, Tokens, attributes, start_of, token_counts
 from agent_eval_schema.traces.spans import NOTHING, Span, Status, Trace, content_text, text_of, value_of
-from agent_eval_schema.traces.tokens import Tokens, token_counts
 
 
 class Derived(Struct, gc=False):
@@ -61,7 +60,10 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
-    made = _made_of(trace.info.tags)
+    tags: Any = trace.info.tags
+    if isinstance(tags, Raw):  # else they are decoded already (traces/mlflow_readable.py)
+        tags = value_of(tags) if _MADE in bytes(tags) else None
+    made = tags.get(MADE) if isinstance(tags, dict) else None
     if isinstance(made, str) and made.startswith("of a row"):
         derived.request_id = None  # a made trace has an ID, a state and times, whether the row had them or not
         for name in ("latency_seconds", "failure"):
@@ -79,13 +81,6 @@ MADE = "agent_eval_schema.made"
 """The tag of a trace that was made of a row's columns or rewritten; its value contains which and, for a made one, the
 columns: where none of them was a latency, a state or a tool call, the trace's own have no meaning."""
 _MADE = MADE.encode()
-
-
-def _made_of(tags: Any) -> Any:
-    """The value of the tag, of tags that are decoded already (traces/mlflow_readable.py) or not."""
-    if isinstance(tags, Raw):
-        tags = value_of(tags) if _MADE in bytes(tags) else None
-    return tags.get(MADE) if isinstance(tags, dict) else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -129,7 +124,12 @@ def _response(reading: Reading) -> str | None:
     try:
         found = _completion(content_text(reading.outputs))
     except msgspec.MsgspecError:
-        return _other_response(reading)
+        value = value_of(reading.outputs)
+        text, known = chat.read_answer(value)
+        if not known and value not in ({}, []):
+            reading.note(rules.RESPONSE_AS_JSON, "response", f"got {describe(value)}; its JSON text is taken")
+            return jsontext.encode(value).decode()
+        return text
     if isinstance(found, str):
         return _opened(found)
     return _opened(found.choices[0].message.content) if found.choices else None
@@ -138,15 +138,6 @@ def _response(reading: Reading) -> str | None:
 def _opened(text: str) -> str | None:
     """The answer in a text, as it is read of the column: a chat object may stand there as text."""
     return chat.read_answer(text)[0] if text[:1] == "{" else text
-
-
-def _other_response(reading: Reading) -> str | None:
-    value = value_of(reading.outputs)
-    text, known = chat.read_answer(value)
-    if not known and value not in ({}, []):
-        reading.note(rules.RESPONSE_AS_JSON, "response", f"got {describe(value)}; its JSON text is taken")
-        return jsontext.encode(value).decode()
-    return text
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -20,11 +20,10 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.assessments import kept
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, derive, status_message
 from agent_eval_schema.traces.documents import output_of
-from agent_eval_schema.traces.mlflow_readable import are_events
+from agent_eval_schema.traces.mlflow_readable import are_events, kept
 from agent_eval_schema.traces.spans import (
     ATTRIBUTE_KEYS,
     FAILED_CODES,
@@ -91,7 +90,10 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     root = _Drawn("row", "0", None, start, own, failed=failed, message=row.get("error") or "" if failed else "")
     spans = [root]
     if row.get("retrieved_context") is not None:
-        documents = [_document(d) for d in row["retrieved_context"]]
+        documents = [  # as mlflow's retriever spans have them
+            {"page_content": d.get("content") or "", "metadata": {"doc_uri": d.get("doc_uri")}}
+            for d in row["retrieved_context"]
+        ]
         own = _texts(inputs=_own(row, "inputs"), outputs=documents, type="RETRIEVER")
         spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
     for i, call in enumerate(row.get("predicted_trajectory") or ()):
@@ -154,11 +156,6 @@ def placed_nowhere(text: str, tags: dict[str, str]) -> str:
     value["info"]["tags"] = {**(value["info"].get("tags") or {}), **tags}
     value["info"]["trace_location"] = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}}
     return _text(value)
-
-
-def _document(document: dict[str, Any]) -> dict[str, Any]:
-    """As mlflow's retriever spans have it."""
-    return {"page_content": document.get("content") or "", "metadata": {"doc_uri": document.get("doc_uri")}}
 
 
 def _texts(**values: Any) -> dict[str, str]:
@@ -300,21 +297,16 @@ def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
     """All fields of a span except its IDs; one without an end ends with the trace."""
     start = span.start or 0
+    value = [] if span.events is NOTHING else jsontext.parse_leniently(bytes(span.events).decode("utf-8", "replace"))
+    events = [_event(e) for e in value] if isinstance(value, list) else []
     return {
         "name": span.name or "span",
         "start_time_unix_nano": start,
         "end_time_unix_nano": span.end or start + duration * 1_000_000,
-        "events": _events(span.events),
+        "events": events if are_events(Raw(jsontext.encode(events))) else [],
         "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
         "attributes": {_TYPE: '"UNKNOWN"', **span.attributes, **own},
     }
-
-
-def _events(given: Raw) -> list[Any]:
-    """The events of a span of any generation as mlflow reads them today; none where it does not."""
-    value = [] if given is NOTHING else jsontext.parse_leniently(bytes(given).decode("utf-8", "replace"))
-    events = [_event(e) for e in value] if isinstance(value, list) else []
-    return events if are_events(Raw(jsontext.encode(events))) else []
 
 
 def _event(event: Any) -> Any:

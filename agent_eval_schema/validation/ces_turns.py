@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import with_line_texts, with_notes
 from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluation
-from agent_eval_schema.formats.ces.from_rows import numbered
-from agent_eval_schema.formats.ces.rows import rows_of
+from agent_eval_schema.formats.ces.rows import numbered, rows_of
 from agent_eval_schema.formats.ces.tables import evaluation_texts, read_goldens
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.source import Source

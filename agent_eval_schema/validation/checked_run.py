@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import NOTE, own_columns
-from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source, first_rows, rows_where, schema_of, size_of, worth_workers
 from agent_eval_schema.issues import EvalSetError, Issue

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from agent_eval_schema.decoding.arrow_columns import DocumentColumn
-from agent_eval_schema.decoding.values import FAILED, Column
+from agent_eval_schema.decoding.values import FAILED, Column, DocumentColumn
 from agent_eval_schema.schema import Document
 from agent_eval_schema.text.privacy import quoted
 

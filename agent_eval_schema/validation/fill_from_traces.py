@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import to_builtins
 
-from agent_eval_schema.cells.arrow import is_text, simplified, text_views
+from agent_eval_schema.cells.arrow import deep_cells, is_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.decoding import requests as requests_
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.values import FAILED, ListColumn, Values

@@ -16,12 +16,11 @@ from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import NOTES, is_unread, notes_on
-from agent_eval_schema.decoding.arrow_columns import DocumentColumn
 from agent_eval_schema.decoding.columns import decode_column, documents_of_trace, native_values
 from agent_eval_schema.decoding.requests import decode_requests
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
-from agent_eval_schema.decoding.values import Column, ListColumn
-from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.decoding.values import Column, DocumentColumn, ListColumn
+from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import hint_for_unknown
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import reading

@@ -15,7 +15,6 @@ import pytest
 from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.chat import is_parameter
 from agent_eval_schema.decoding.requests import Chat as PlainChat
 from agent_eval_schema.decoding.requests import (
@@ -26,7 +25,7 @@ from agent_eval_schema.decoding.requests import (
     meant_of_value,
     request_key,
 )
-from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.decoding.values import FAILED, TextColumn
 from agent_eval_schema.rules.requests import REQUEST_EXTRA_KEY, RESPONSES_REQUEST
 
 USER = {"role": "user", "content": "Hi"}

@@ -9,9 +9,8 @@ import pytest
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.texts import decode_response, decode_text
-from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.decoding.values import FAILED, TextColumn
 
 BOTH = pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
 AT_8 = "expected text without NUL, got one at character 8"

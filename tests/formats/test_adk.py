@@ -141,7 +141,7 @@ def test_the_walk_refuses_what_the_models_refuse(document: dict[str, Any]) -> No
         refused = ""
     except (ValidationError, NotFoundError) as error:  # the second of a persona that is not one of its own
         refused = str(error)
-    assert bool(refused) == bool(adk_schema.inspect_evalset(document)), refused
+    assert bool(refused) == bool(adk_schema.inspect_value(document)), refused
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Field, Format
 from agent_eval_schema.formats.registry import FORMATS
-from agent_eval_schema.text.paths import put, value_at
+from agent_eval_schema.text.jsontext import put, value_at
 from agent_eval_schema.validation.report import run_of
 from tests.conftest import DATA, SAMPLES
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from agent_eval_schema.formats import azure, examples, genai, nested, promptfoo
+from agent_eval_schema.formats import azure, examples, nested, promptfoo, vertex
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
@@ -83,7 +83,7 @@ SAID = [{"role": role, "content": role} for role in ("user", "assistant", "user"
         ({"data": {"examples": [{"input": t} for t in "abc"]}}, examples, "data.examples (langfuse) is no row"),
         (
             {"agent_data": {"turns": [{"events": [{"author": "user"}]}] * 3}},
-            genai,
+            vertex,
             "agent_data.turns (vertex-genai) is no row",
         ),
     ],

@@ -5,10 +5,10 @@ import unicodedata
 from itertools import groupby
 from pathlib import Path
 
-from agent_eval_schema.similarity import characters
-from agent_eval_schema.similarity.characters import ALONE, IGNORED, LATER, SEPARATOR, SYMBOL, WORD
+from agent_eval_schema.similarity import shingles
+from agent_eval_schema.similarity.shingles import ALONE, IGNORED, LATER, SEPARATOR, SYMBOL, WORD
 
-FILE = Path(characters.__file__).with_name("characters.txt")
+FILE = Path(shingles.__file__).with_name("characters.txt")
 VERSION = "13.0.0"
 
 HEAD = f"""# The first code point (hexadecimal) of each run of characters of one kind, Unicode {VERSION}.

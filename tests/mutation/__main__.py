@@ -75,7 +75,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "fix/values.py": ("tests/fix", RULES),
     "inference_tables/make_plan.py": ("tests/inference_tables/decide", "tests/inference_tables/test_build.py"),
     "inference_tables/finish/redact.py": ("tests/inference_tables/finish",),
-    "formats/ces/masks.py": ("tests/formats/ces/test_update.py",),
+    "formats/ces/update.py": ("tests/formats/ces/test_update.py",),
     "formats/ces/golden_reader.py": ("tests/formats/ces/test_golden.py", RULES),
 }
 """The modules of the kernel, each with the tests that should notice a change."""

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema.similarity import near
-from agent_eval_schema.similarity.characters import normalized
 from agent_eval_schema.similarity.near import bands_for, joined, near_groups, similarity
-from agent_eval_schema.similarity.shingles import MOST_SHINGLES, contained, shingled
+from agent_eval_schema.similarity.shingles import MOST_SHINGLES, contained, normalized, shingled
 from tests.benchmarks.near import OTHER, SAME, found, of_templates
 
 

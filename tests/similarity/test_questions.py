@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from agent_eval_schema import eval_set_from_inference_table, profile_eval_set, validate_eval_set
-from agent_eval_schema.similarity.characters import normalized
-from agent_eval_schema.similarity.shingles import question_hashes, shingled
+from agent_eval_schema.similarity.shingles import normalized, question_hashes, shingled
 from tests.conftest import SAMPLES, Row
 from tests.helpers.characters import FILE, LATER, kind_of
 from tests.helpers.logged_calls import chat, table

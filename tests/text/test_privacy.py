@@ -30,7 +30,7 @@ from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.text.spelling import ALIASES
-from agent_eval_schema.traces import decode, derive, documents, tokens
+from agent_eval_schema.traces import decode, derive, documents, reading
 from agent_eval_schema.validation import kernel, report_builder
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import make_plan
@@ -56,7 +56,7 @@ NAMES = {
     *canonical.COLUMNS,
     *ALIASES,
     *(word for words in ALIASES.values() for word in words),
-    *(name for module in (canonical, decode, derive, documents, tokens) for name in _names_in(module)),
+    *(name for module in (canonical, decode, derive, documents, reading) for name in _names_in(module)),
     *(*documents.TEXT_KEYS, *documents.GUESSED_URI_KEYS, *documents.DOCUMENT_LIST_KEYS),
     *(name for message in schema.messages().values() for name in message.fields),
     *adk_schema.known_keys(),

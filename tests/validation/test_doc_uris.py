@@ -6,8 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema.decoding.arrow_columns import DocumentColumn
-from agent_eval_schema.decoding.values import FAILED, Column, ListColumn
+from agent_eval_schema.decoding.values import FAILED, Column, DocumentColumn, ListColumn
 from agent_eval_schema.schema import DOCUMENT, Document
 from agent_eval_schema.validation.doc_uris import EXACT, FEW, NEAR, NONE, nearness
 

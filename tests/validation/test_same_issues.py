@@ -23,7 +23,7 @@ from agent_eval_schema import (
     profile_eval_set,
     validate_eval_set,
 )
-from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.integrations.mlflow.prepare import prepare
 from agent_eval_schema.rules import requests

@@ -1,18 +1,26 @@
-"""The rows of a golden CSV → evaluations, and their issues."""
+"""Golden CSV files → evaluations, and their issues.
+
+Reading never raises on invalid content: `GoldenFile.issues` reports each problem with the line of the file, and the
+evaluations contain the parts that could be read. Writing (`golden_writer.py`) reports every value that the CSV cannot
+represent as a loss."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.formats.ces import inspection, shapes
+from agent_eval_schema.formats.ces.evaluation import Evaluation, Names, with_names
 from agent_eval_schema.formats.ces.golden import (
     ACTIONS,
     CONVERSATION,
@@ -26,12 +34,16 @@ from agent_eval_schema.formats.ces.golden import (
     GoldenCells,
     GoldenStep,
 )
-from agent_eval_schema.issues import Finding, Rule
-from agent_eval_schema.rules import ces, golden, reading
+from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, Finding, Issue, Rule, Severity
+from agent_eval_schema.rules import ces, columns, golden, reading
+from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_bool, require_kind
 from agent_eval_schema.text.describe import describe, key_name, names
 from agent_eval_schema.text.privacy import may_quote, quoted
 from agent_eval_schema.text.spelling import match_names
+from agent_eval_schema.text.visible import visible
 
 
 class GoldenReader:
@@ -55,7 +67,22 @@ class GoldenReader:
         self._ids: dict[str, int] = {}
         self._current: _Conversation | None = None
         self._row = -1
-        self.is_readable = self._check_header()
+        unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
+        absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
+        meant = match_names(unknown, absent)
+        missing = [n for n in REQUIRED if n in absent]
+        for name in missing:
+            written = next((w for w, m in meant.items() if m == name), None)
+            hint = f"rename the column `{key_name(written)}`" if written else ""
+            self.of_header.append(Finding(golden.HEADER, f"expected a column `{name}` in the header", name, hint=hint))
+        for name in dict.fromkeys(unknown):
+            if meant.get(name) not in missing:
+                hint = f"did you mean `{meant[name]}`?" if name in meant else ""
+                message = f"the column `{name}` is unknown, it is ignored"
+                self.of_header.append(Finding(golden.COLUMN, message, name, hint=hint))
+        if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
+            self.of_header.append(Finding(golden.COLUMN, f"expected the columns {names(REQUIRED)} first", REQUIRED[0]))
+        self.is_readable = not missing
 
     def read(self, row: int, fields: Sequence[str]) -> None:
         """Take in the next row: its fields, as many as the header has."""
@@ -65,7 +92,11 @@ class GoldenReader:
             self._report(row, None, golden.BLANK_ROW, "the row is blank, it is skipped")
             return
         if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
-            self._check_characters(row, cells)
+            for column, text in cells.items():
+                if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
+                    self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
+                if "\0" in text:
+                    self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
         if name is None:
             self._conversation(row, cells)
         else:
@@ -92,26 +123,6 @@ class GoldenReader:
         """Add the findings of a row."""
         self.findings.setdefault(row, []).append(finding)
 
-    # the header
-
-    def _check_header(self) -> bool:
-        unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
-        absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
-        meant = match_names(unknown, absent)
-        missing = [n for n in REQUIRED if n in absent]
-        for name in missing:
-            written = next((w for w, m in meant.items() if m == name), None)
-            hint = f"rename the column `{key_name(written)}`" if written else ""
-            self.of_header.append(Finding(golden.HEADER, f"expected a column `{name}` in the header", name, hint=hint))
-        for name in dict.fromkeys(unknown):
-            if meant.get(name) not in missing:
-                hint = f"did you mean `{meant[name]}`?" if name in meant else ""
-                message = f"the column `{name}` is unknown, it is ignored"
-                self.of_header.append(Finding(golden.COLUMN, message, name, hint=hint))
-        if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
-            self.of_header.append(Finding(golden.COLUMN, f"expected the columns {names(REQUIRED)} first", REQUIRED[0]))
-        return not missing
-
     # evaluation rows
 
     def _named_row(self, row: int, name: str, cells: GoldenCells) -> None:
@@ -122,20 +133,6 @@ class GoldenReader:
             self._conversation(row, cells)
             return
         self._close()
-        self._open(row, name, cells)
-        if acts:
-            self._report(
-                row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well"
-            )
-            self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
-            return
-        for column in cells:
-            if column in CONVERSATION:
-                self._report(
-                    row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
-                )
-
-    def _open(self, row: int, name: str, cells: GoldenCells) -> None:
         self._current = conversation = _Conversation(row, name)
         evaluation = conversation.evaluation
         evaluation["displayName"] = name
@@ -152,6 +149,17 @@ class GoldenReader:
             evaluation["description"] = cells["description"]
         if tags := _split(cells.get("tags", "")):
             evaluation["tags"] = tags
+        if acts:
+            self._report(
+                row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well"
+            )
+            self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
+            return
+        for column in cells:
+            if column in CONVERSATION:
+                self._report(
+                    row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
+                )
 
     def _id(self, row: int, text: str) -> str:
         if text in self._ids:
@@ -161,7 +169,6 @@ class GoldenReader:
         return f"{self._parent}/evaluations/{text}" if self._parent else text
 
     def _close(self) -> None:
-        """The end of an evaluation."""
         conversation = self._current
         if conversation is None:
             return
@@ -184,32 +191,30 @@ class GoldenReader:
         conversation.rows += 1
         text = cells.get("turn_index", "")
         if text != conversation.turn_text or not text:
-            self._turn(row, text, conversation)
+            found = _TURN.fullmatch(text)
+            now, number = conversation.turn, int(found[1]) if found else None
+            is_astray = number is None
+            if number is None or number < max(now, 1) or (not now and number != 1):
+                expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
+                self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_describe_cell(text)}")
+                number = max(now, number or 1)
+            elif number > now + 1 or not text.strip().isdecimal():
+                expected = _turn_words(min(number, now + 1))
+                self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
+            if number != now or not conversation.turns:
+                self._end_turn(conversation)
+                conversation.steps = []
+                conversation.turns.append({"steps": conversation.steps})
+                conversation.turn, conversation.turn_has_input = number, conversation.astray
+                if len(conversation.turns) == shapes.MAX_TURNS + 1:
+                    message = f"expected at most {shapes.MAX_TURNS} turns, got more"
+                    self._report(row, "turn_index", ces.LIMIT, message)
+            conversation.turn_text, conversation.astray = text, is_astray
         else:
             conversation.astray = False
         step = self._step(row, cells, conversation)
         if step is not None:
             conversation.steps.append(step)
-
-    def _turn(self, row: int, text: str, conversation: _Conversation) -> None:
-        """A row whose turn_index is not written as that of the row before."""
-        found = _TURN.fullmatch(text)
-        now, number = conversation.turn, int(found[1]) if found else None
-        is_astray = number is None
-        if number is None or number < max(now, 1) or (not now and number != 1):
-            expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
-            self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_describe_cell(text)}")
-            number = max(now, number or 1)
-        elif number > now + 1 or not text.strip().isdecimal():
-            expected = _turn_words(min(number, now + 1))
-            self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
-        if number != now or not conversation.turns:
-            self._end_turn(conversation)
-            conversation.start_turn(number)
-            if len(conversation.turns) == shapes.MAX_TURNS + 1:
-                message = f"expected at most {shapes.MAX_TURNS} turns, got more"
-                self._report(row, "turn_index", ces.LIMIT, message)
-        conversation.turn_text, conversation.astray = text, is_astray
 
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
@@ -248,13 +253,6 @@ class GoldenReader:
             elif column in CONVERSATION and column not in action.columns:
                 self._report(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
-    def _check_characters(self, row: int, cells: GoldenCells) -> None:
-        for column, text in cells.items():
-            if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
-                self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
-            if "\0" in text:
-                self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
-
     # cells that are more than text
 
     def _read_cell(self, row: int, column: str, cells: GoldenCells) -> Any:
@@ -271,9 +269,6 @@ class GoldenReader:
                 return found
         except ValueError:
             pass
-        return self._suspect_object(row, column, text)
-
-    def _suspect_object(self, row: int, column: str, text: str) -> Any:
         value = inspection.parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
             self._report(row, column, value.rule, value.message)
@@ -346,11 +341,6 @@ class _Conversation:
         self.astray = False
         """Whether the last row may as well be one of the next turn: it could not be read, or its turn_index not."""
 
-    def start_turn(self, number: int) -> None:
-        self.steps = []
-        self.turns.append({"steps": self.steps})
-        self.turn, self.turn_has_input = number, self.astray
-
 
 class _Unreadable:
     pass
@@ -383,3 +373,166 @@ def _describe_cell(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# files
+class GoldenFile(Struct, frozen=True):  # numpydoc ignore=PR01
+    """The content of a golden CSV file.
+
+    Attributes
+    ----------
+    evaluations : list of Evaluation
+        The evaluations, in the order of the file.
+    groups : dict of str to list of str
+        The evaluation groups by the display name of the evaluation; an Evaluation has no field for them.
+    issues : list of Issue
+        The issues, with the 0-based row; the message contains the line of the file.
+    starts : list of int
+        The 0-based row on which each evaluation begins.
+
+    See Also
+    --------
+    read_golden_csv : The function that returns the content.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> file = ces.read_golden_csv("sample_data/golden.csv")
+    >>> file.starts, file.groups["Leave balance"]
+    ([0, 8, 14], ['Regression'])
+    """
+
+    evaluations: list[Evaluation]
+    groups: dict[str, list[str]]
+    issues: list[Issue]
+    starts: list[int] = []
+
+    @property
+    def ok(self) -> bool:
+        """Whether the file has no error.
+
+        Returns
+        -------
+        bool
+            True if no issue has the severity error.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import ces
+        >>> ces.read_golden_csv("sample_data/golden_broken.csv").ok
+        False
+        """
+        return not any(issue.severity is Severity.ERROR for issue in self.issues)
+
+
+def read_golden_csv(
+    source: str | bytes | os.PathLike[str], *, strict: bool = False, parent: str = "", names: Names | None = None
+) -> GoldenFile:
+    """Read the evaluations of a golden CSV file.
+
+    Parameters
+    ----------
+    source : str, bytes or os.PathLike
+        The path of the file, or its text.
+    strict : bool, default False
+        If True, raise EvalSetError for the first error of the content.
+    parent : str, default ""
+        The resource name of the app (`projects/.../apps/...`); evaluation IDs become resource names with it. The empty
+        string keeps the IDs.
+    names : mapping of str to str or None, default None
+        Resource names of tools and agents by display name. None keeps the names of the file.
+
+    Returns
+    -------
+    GoldenFile
+        The evaluations and the issues of the file.
+
+    Raises
+    ------
+    EvalSetNotFoundError
+        The file does not exist.
+    EvalSetError
+        The file has no header in UTF-8; or it has an error and `strict` is True.
+
+    See Also
+    --------
+    write_golden_csv : Write evaluations to a golden CSV file.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> file = ces.read_golden_csv("sample_data/golden.csv")
+    >>> [evaluation["displayName"] for evaluation in file.evaluations]
+    ['Leave balance', 'Desk booking', 'Badge photo']
+    """
+    require_bool("strict", strict)
+    with gc_paused():
+        found = _read(_records_of(source), parent, names)
+    if strict and not found.ok:
+        first = next(issue for issue in found.issues if issue.severity is Severity.ERROR)
+        raise EvalSetError(f"the golden CSV has errors, the first one: {first.code} {first.message}")
+    return found
+
+
+def _read(records: Iterator[Record], parent: str, names: Names | None) -> GoldenFile:
+    header = [name.strip() for name in next(records, Record(1, [], "", "")).fields]
+    reader = GoldenReader(header, parent=parent)
+    lines: list[int] = []
+    for row, record in enumerate(records):
+        lines.append(record.line)
+        problem = record_problem(header, record)
+        if problem is not None:
+            reader.note(row, problem)
+            reader.skip(row)
+        elif reader.is_readable:
+            reader.read(row, record.fields)
+    reader.finish()
+    evaluations = [Evaluation(e if names is None else with_names(e, names)) for e in reader.evaluations]
+    return GoldenFile(evaluations, reader.groups, _issues(reader, header, lines), reader.starts)
+
+
+def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:
+    """The records of a file, or of a text, which contains a line break."""
+    if isinstance(source, str) and ("\n" in source or "\r" in source):
+        source = source.encode("utf-8", "surrogatepass")
+    if isinstance(source, bytes):
+        return _with_header(text_records(source), "the text")
+    expected = "a path (str or os.PathLike), or the text of a file (str or bytes)"
+    require_kind("source", source, (str, os.PathLike), expected)
+    path = os.fspath(source)
+    if not os.path.isfile(path):
+        raise EvalSetNotFoundError(f"{visible(path)}: no such file")
+    return _with_header(csv_records(path), visible(path), path)
+
+
+def _with_header(records: Iterator[Record], where: str, path: str = "") -> Iterator[Record]:
+    """The same records; the first one must be readable, as it names the columns of the others."""
+    head = next(records, None)
+    problem = "an empty file" if head is None else head.error or wrong_byte(head.text)
+    if head is None or problem:
+        raise EvalSetError(f"{where}: line 1: expected a header row in UTF-8, got {problem}")
+    wrong = wrong_separator(head.fields, path)
+    if wrong:
+        raise EvalSetError(f"{where}: line 1: {wrong}")
+    return chain([head], records)
+
+
+def _issues(reader: GoldenReader, header: list[str], lines: list[int]) -> list[Issue]:
+    repeated = [name for i, name in enumerate(header) if name in header[:i]]
+    doubled = [
+        Finding(columns.DUPLICATE_COLUMN, f"expected one column `{name}`, got several", name)
+        for name in dict.fromkeys(repeated)
+    ]
+    empty = [] if lines else [Finding(columns.NO_ROWS, "expected at least one row, got none")]
+    of_rows = sorted(reader.findings.items())
+    return [
+        *(_on_line(finding, 1).issue() for finding in (*doubled, *reader.of_header)),
+        *(_on_line(finding, lines[row]).issue(row) for row, findings in of_rows for finding in findings),
+        *(_on_line(finding, 1).issue() for finding in empty),
+    ]
+
+
+def _on_line(finding: Finding, line: int) -> Finding:
+    message = finding.message
+    return finding if message.startswith("line ") else replace(finding, message=f"line {line}: {message}")

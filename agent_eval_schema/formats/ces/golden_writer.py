@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.ces import inspection, schema
-from agent_eval_schema.formats.ces.evaluation import is_result
+from agent_eval_schema.formats.ces.evaluation import Names, display, is_result
 from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, IMAGE_TYPES, SEPARATOR, GoldenCells
-from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
@@ -173,7 +172,13 @@ class _Writer:
             self._lose(conversion.SCENARIO, "scenario", "a golden CSV cannot represent a scenario")
             return []
         golden = _fields("Evaluation.Golden", fields.take("golden"), "golden")
-        reason = self._why_not(name, golden)
+        turns = golden.fields.get("turns")
+        if not isinstance(name, str) or not name.strip() or not _is_whole(name):
+            reason = "it has no display name"
+        elif name in self._written:
+            reason = "duplicate display name"
+        else:
+            reason = "" if isinstance(turns, list) and turns else "it has no turns"
         if reason:
             self._lose(conversion.NO_EVALUATION, "displayName", f"the evaluation is excluded: {reason}")
             return []
@@ -184,34 +189,6 @@ class _Writer:
             )
             return []
         self._written.add(name)
-        head = self._head(name, fields)
-        self._leftover(fields)
-        for shown, path in self._kept.items():
-            self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
-        return [head, *rows]
-
-    def _why_not(self, name: Any, golden: _Unwritten) -> str:
-        if not isinstance(name, str) or not name.strip() or not _is_whole(name):
-            return "it has no display name"
-        if name in self._written:
-            return "duplicate display name"
-        turns = golden.fields.get("turns")
-        return "" if isinstance(turns, list) and turns else "it has no turns"
-
-    def _lose(self, rule: Rule, path: str, message: str) -> None:
-        self.losses.append(inspection.finding_at(rule, path, message).issue(self._number, self._name))
-
-    def _leftover(self, fields: _Unwritten) -> None:
-        """Report the fields that were not written."""
-        for name, value in fields.fields.items():
-            if value not in ([], ""):
-                self._lose(
-                    conversion.FIELD, fields.at(name), f"`{key_name(name)}` has no column, got {describe(value)}"
-                )
-
-    # the evaluation row
-
-    def _head(self, name: str, fields: _Unwritten) -> GoldenCells:
         resource = self._text_of(fields, "name")
         parent, _, own = resource.rpartition("/")
         if parent:
@@ -225,7 +202,22 @@ class _Writer:
         row = {"display_name": name, "evaluation_id": own, "description": self._text_of(fields, "description")}
         row["tags"] = self._list(self._items(fields, "tags"), "tags")
         row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
-        return {column: text for column, text in row.items() if text}
+        head = {column: text for column, text in row.items() if text}
+        self._leftover(fields)
+        for shown, path in self._kept.items():
+            self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
+        return [head, *rows]
+
+    def _lose(self, rule: Rule, path: str, message: str) -> None:
+        self.losses.append(inspection.finding_at(rule, path, message).issue(self._number, self._name))
+
+    def _leftover(self, fields: _Unwritten) -> None:
+        """Report the fields that were not written."""
+        for name, value in fields.fields.items():
+            if value not in ([], ""):
+                self._lose(
+                    conversion.FIELD, fields.at(name), f"`{key_name(name)}` has no column, got {describe(value)}"
+                )
 
     def _text_of(self, fields: _Unwritten, name: str) -> str:
         text = fields.take(name)
@@ -291,14 +283,17 @@ class _Writer:
             return self._one_of(fields, _EXPECTATIONS)
         raise _NotRepresentable(f"no action for {', '.join(step.fields) or 'nothing'}")
 
-    def _one_of(
-        self, fields: _Unwritten, makers: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]]
-    ) -> list[GoldenCells]:
+    def _one_of(self, fields: _Unwritten, makers: _Makers) -> list[GoldenCells]:
         (group,) = schema.message(fields.message).oneofs.values()
         found = [name for name in group if name in fields.fields]
         if len(found) != 1 or found[0] not in makers:
             raise _NotRepresentable(f"no action for {', '.join(found) or 'nothing'}")
-        rows = makers[found[0]](self, fields.take(found[0]), fields.at(found[0]))
+        kind, make = makers[found[0]]
+        value, path = fields.take(found[0]), fields.at(found[0])
+        inner = _fields(kind, value, path) if kind else value
+        rows = make(self, inner)
+        if kind:
+            self._leftover(inner)
         if makers is _EXPECTATIONS:
             note = self._text_of(fields, "note")
             rows = [{**row, "expectation_note": note} if note else row for row in rows]
@@ -333,25 +328,23 @@ class _Writer:
 
     # inputs
 
-    def _input_image(self, value: Any, path: str) -> list[GoldenCells]:
-        fields = _fields("Image", value, path)
+    def _input_image(self, fields: _Unwritten) -> list[GoldenCells]:
         kind, data = fields.take("mimeType"), fields.take("data")
         plain = inspection.decode_base64(data) if isinstance(data, str) else None
         if kind not in IMAGE_TYPES or not plain or not IMAGE_TYPES[kind](plain):
             raise _NotRepresentable(f"an image of {describe(kind)} with {describe(data, 20)}")
-        self._leftover(fields)
         content = base64.b64encode(plain).decode()
         return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
 
-    def _input_responses(self, value: Any, path: str) -> list[GoldenCells]:
-        outer = _fields("ToolResponses", value, path)
+    def _input_responses(self, outer: _Unwritten) -> list[GoldenCells]:
         responses = self._items(outer, "toolResponses")
         if not responses:
             raise _NotRepresentable("no tool response in it")
         if len(responses) > 1:
             message = f"{len(responses)} tool responses of one step become a step each"
             self._lose(conversion.FIELD, outer.at("toolResponses"), message)
-        self._leftover(outer)
+        self._leftover(outer)  # before those of the responses
+        outer.fields.clear()
         return [self._input_response(r, f"{outer.at('toolResponses')}[{i}]") for i, r in enumerate(responses)]
 
     def _input_response(self, value: Any, path: str) -> GoldenCells:
@@ -364,14 +357,9 @@ class _Writer:
         self._leftover(fields)
         return row
 
-    def _input_variables(self, value: Any, _: str) -> list[GoldenCells]:
-        variables = self._json(value, "`variables`")
-        return [{"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": variables}]
-
     # expectations
 
-    def _expected_text(self, value: Any, path: str) -> list[GoldenCells]:
-        fields = _fields("Message", value, path)
+    def _expected_text(self, fields: _Unwritten) -> list[GoldenCells]:
         role = self._agent(fields)
         chunks = [
             _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
@@ -383,7 +371,6 @@ class _Writer:
             self._lose(conversion.FIELD, fields.at("chunks"), message)
         texts = [chunk.take("text") for chunk in chunks]
         text = self._text("".join(t for t in texts if isinstance(t, str)), "the text")
-        self._leftover(fields)
         return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
 
     def _agent(self, fields: _Unwritten) -> str:
@@ -395,16 +382,13 @@ class _Writer:
         self._lose(conversion.FIELD, fields.at("role"), message)
         return UNNAMED
 
-    def _expected_call(self, value: Any, path: str) -> list[GoldenCells]:
-        fields = _fields("ToolCall", value, path)
+    def _expected_call(self, fields: _Unwritten) -> list[GoldenCells]:
         row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._tool(fields)}
         if "args" in fields.fields:
             row["tool_call_args_json"] = self._json(fields.take("args"), "`args`")
-        self._leftover(fields)
         return [row]
 
-    def _expected_response(self, value: Any, path: str) -> list[GoldenCells]:
-        fields = _fields("ToolResponse", value, path)
+    def _expected_response(self, fields: _Unwritten) -> list[GoldenCells]:
         row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
         response = fields.take("response")
         if not isinstance(response, dict) or response:
@@ -412,27 +396,32 @@ class _Writer:
                 "no response comes back as an empty object" if response is None else "no column for the expectation"
             )
             self._lose(conversion.FIELD, fields.at("response"), message)
-        self._leftover(fields)
         return [row]
 
-    def _expected_transfer(self, value: Any, path: str) -> list[GoldenCells]:
-        fields = _fields("AgentTransfer", value, path)
+    def _expected_transfer(self, fields: _Unwritten) -> list[GoldenCells]:
         target = self._named(fields, "targetAgent", "agents")
-        self._leftover(fields)
         return [{"action_type": "EXPECTATION_AGENT_TRANSFER", "agent_transfer_target": target}]
 
 
-_INPUTS: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]] = {
-    "text": lambda writer, value, _: [{"action_type": "INPUT_TEXT", "text_content": writer._text(value, "the text")}],
-    "image": _Writer._input_image,
-    "toolResponses": _Writer._input_responses,
-    "variables": _Writer._input_variables,
+_Makers = dict[str, tuple[str, Callable[[_Writer, Any], list[GoldenCells]]]]
+"""By the field, the message in it (empty: another value), and the function that makes its rows."""
+
+_INPUTS: _Makers = {
+    "text": ("", lambda writer, v: [{"action_type": "INPUT_TEXT", "text_content": writer._text(v, "the text")}]),
+    "image": ("Image", _Writer._input_image),
+    "toolResponses": ("ToolResponses", _Writer._input_responses),
+    "variables": (
+        "",
+        lambda writer, v: [
+            {"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": writer._json(v, "`variables`")}
+        ],
+    ),
 }
-_EXPECTATIONS: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]] = {
-    "agentResponse": _Writer._expected_text,
-    "toolCall": _Writer._expected_call,
-    "toolResponse": _Writer._expected_response,
-    "agentTransfer": _Writer._expected_transfer,
+_EXPECTATIONS: _Makers = {
+    "agentResponse": ("Message", _Writer._expected_text),
+    "toolCall": ("ToolCall", _Writer._expected_call),
+    "toolResponse": ("ToolResponse", _Writer._expected_response),
+    "agentTransfer": ("AgentTransfer", _Writer._expected_transfer),
 }
 """The conditions and inputs that have an action; the others are losses."""
 

@@ -25,7 +25,7 @@ from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, first_names, key_name, names
-from agent_eval_schema.text.paths import column_of
+from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.text.spelling import ALIASES, match_names
 
@@ -116,8 +116,20 @@ class _Walk:
                 yield _unknown(name, str(key), meant.get(str(key)), path)
             elif item is not None:
                 yield from self._field(name, json_name, message.fields[json_name], item, _join(path, str(key)))
-        yield from _missing(name, message, value, set(meant.values()), path)
-        yield from _oneofs(message, value, set(meant.values()), path)
+        named = set(meant.values())
+        for json_name, field in message.fields.items():
+            if not field.required or json_name in named:
+                continue
+            found = value.get(json_name) if value.get(json_name) is not None else value.get(field.proto_name)
+            if found is None or (isinstance(found, str | list) and not found):  # to the API, empty is missing
+                rule = ces.MISSING_FIELD if json_name in REFUSED.get(name, ()) else ces.MISSING_DETAIL
+                yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
+        for group in message.oneofs.values():
+            given = [n for n in group if _is_set(value, n, message.fields[n])]
+            if len(given) > 1:
+                yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got {len(given)}: {names(given)}")
+            elif not given and group in message.choices and not named & set(group):
+                yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
 
     def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.output_only and not self._stored:
@@ -126,9 +138,20 @@ class _Walk:
             )
             return
         if field.type == "map":
-            yield from self._map(field, value, path)
+            if not isinstance(value, dict):
+                yield _wrong_type("an object", value, path)
+                return
+            of_value = schema.FieldType(proto_name="", type=field.map_value)
+            for key, item in value.items():
+                yield from self._single(of_value, item, _join(path, key_name(str(key))))
         elif field.repeated:
-            yield from self._list(message, name, field, value, path)
+            if not isinstance(value, list):
+                yield _wrong_type("a list", value, path)
+                return
+            for i, item in enumerate(value):
+                yield from self._single(field, item, f"{path}[{i}]")
+            if (message, name) == ("Evaluation.Golden", "turns") and len(value) > MAX_TURNS:
+                yield finding_at(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
         else:
             yield from self._single(field, value, path)
             most = _as_int(value) if name == "maxTurns" and _is_int32(value) else None
@@ -136,28 +159,14 @@ class _Walk:
                 hint = f"give {MAX_TURNS} or less"
                 yield finding_at(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
 
-    def _list(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
-        if not isinstance(value, list):
-            yield _wrong_type("a list", value, path)
-            return
-        for i, item in enumerate(value):
-            yield from self._single(field, item, f"{path}[{i}]")
-        if (message, name) == ("Evaluation.Golden", "turns") and len(value) > MAX_TURNS:
-            yield finding_at(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
-
-    def _map(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
-        if not isinstance(value, dict):
-            yield _wrong_type("an object", value, path)
-            return
-        of = schema.FieldType(proto_name="", type=field.map_value)
-        for key, item in value.items():
-            yield from self._single(of, item, _join(path, key_name(str(key))))
-
     def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.message:
             yield from self.message(field.message, value, path)
         elif field.enum:
-            yield from _enum(field.enum, value, path)
+            values = schema.enum_values(field.enum)
+            if _as_int(value) not in values.values() and not (isinstance(value, str) and value in values):
+                message = f"expected one of {names(values)}, got {describe(value)}"
+                yield finding_at(ces.ENUM, path, message, hint_for_name(value, values))
         elif field.type == schema.STRUCT:
             yield from _free_object(value, path, 1)
         else:
@@ -165,7 +174,10 @@ class _Walk:
             if not accepts(value):
                 yield _wrong_type(expected, value, path)
             elif isinstance(value, str):
-                yield from _text(field, value, path)
+                yield from _encodable(value, path)
+                if field.resource_format and not re.search(resource_pattern(field), value):
+                    message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
+                    yield finding_at(ces.RESOURCE_NAME, path, message)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -206,38 +218,8 @@ def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: st
             yield finding_at(ces.REPEATED_KEY, _join(path, name), both)
 
 
-def _missing(
-    name: str, message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str
-) -> Iterator[Finding]:
-    for json_name, field in message.fields.items():
-        if not field.required or json_name in meant:
-            continue
-        found = value.get(json_name) if value.get(json_name) is not None else value.get(field.proto_name)
-        if found is None or (isinstance(found, str | list) and not found):  # to the API, empty is missing
-            rule = ces.MISSING_FIELD if json_name in REFUSED.get(name, ()) else ces.MISSING_DETAIL
-            yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
-
-
-def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Finding]:
-    for group in message.oneofs.values():
-        found = [n for n in group if _is_set(value, n, message.fields[n])]
-        if len(found) > 1:
-            yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got {len(found)}: {names(found)}")
-        elif not found and group in message.choices and not meant & set(group):
-            yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # single values
-def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
-    values = schema.enum_values(name)
-    number = _as_int(value)
-    if number in values.values() or (isinstance(value, str) and value in values):
-        return
-    message = f"expected one of {names(values)}, got {describe(value)}"
-    yield finding_at(ces.ENUM, path, message, hint_for_name(value, values))
-
-
 def hint_for_name(value: Any, known: Collection[str]) -> str:
     """The hint for a value that is none of the known names, which are in capitals. A guess would quote the value."""
     is_guessed = isinstance(value, str) and may_quote()
@@ -269,23 +251,12 @@ def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
     elif isinstance(value, str):
         yield from _encodable(value, path)
     elif value is not None and not isinstance(value, bool):
-        yield from _number(value, path)
-
-
-def _number(value: Any, path: str) -> Iterator[Finding]:
-    if isinstance(value, int) and value.bit_length() < 1024:
-        if abs(value) > PRECISE and int(float(value)) != value:
-            message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
-            yield finding_at(ces.PRECISION, path, message)
-    elif not isinstance(value, float) or not math.isfinite(value):
-        yield _wrong_type("a number of the size of a double", value, path)
-
-
-def _text(field: schema.FieldType, value: str, path: str) -> Iterator[Finding]:
-    yield from _encodable(value, path)
-    if field.resource_format and not re.search(resource_pattern(field), value):
-        message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
-        yield finding_at(ces.RESOURCE_NAME, path, message)
+        if isinstance(value, int) and value.bit_length() < 1024:
+            if abs(value) > PRECISE and int(float(value)) != value:
+                message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
+                yield finding_at(ces.PRECISION, path, message)
+        elif not isinstance(value, float) or not math.isfinite(value):
+            yield _wrong_type("a number of the size of a double", value, path)
 
 
 def _encodable(value: str, path: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Evaluations of Customer Engagement Suite, and results of them, as evaluation rows (from_rows.py is the way back).
+"""Evaluations of Customer Engagement Suite, and results of them, as evaluation rows, and the way back.
 
     golden      one row per turn that expects something of the agent: the turns before it are the chat so far (turns.py)
     scenario    one row: its task is the request, its rubrics and expectations are the ground truth (turns.py)
@@ -11,36 +11,45 @@ the way back is tried: everything else is kept with the rows, as the API writes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from msgspec import Struct
+
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.from_rows import evaluation_by, turns_by
-from agent_eval_schema.formats.ces.parts import (
+from agent_eval_schema.formats.ces.turns import (
     EVALUATION_KEY,
     EXPECTATIONS_KEY,
+    HEAD,
+    HEAD_TAGS,
     Object,
     Row,
+    Turn,
     each,
+    expectations_of,
+    expected_by,
     expected_calls,
+    expected_messages,
     expected_text,
+    groups_by,
     has_column,
+    head_by,
     head_tags,
+    history_of,
     identity,
+    input_messages,
     joined_text,
     objects,
-    tool_call,
-)
-from agent_eval_schema.formats.ces.turns import (
-    expectations_of,
-    history_of,
-    input_messages,
     row_turn,
+    scenario_by,
     scenario_columns,
     span_columns,
+    tool_call,
+    turns_of,
 )
+from agent_eval_schema.formats.format import named
 from agent_eval_schema.text.jsontext import without_null_keys
 
 
@@ -54,7 +63,12 @@ def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
     if isinstance(value.get("golden"), dict):
         return _golden_rows(value, groups)
     if isinstance(value.get("scenario"), dict):
-        return [_scenario_row(value, groups)]
+        scenario = value["scenario"]
+        columns = scenario_columns(scenario)
+        row = {"request_id": identity(value), **columns, "tags": head_tags(value, groups) or None}
+        row = _with_part(without_null_keys(row), {"scenario": scenario})
+        rest = _not_in_rows(value, evaluation_by([row]))
+        return [_with_part(row, rest) if rest else row]
     if isinstance(value.get("goldenResult"), dict):
         return list(replayed_rows(value))
     return [scenario_result_row(value)] if isinstance(value.get("scenarioResult"), dict) else []
@@ -122,17 +136,6 @@ def _with_part(row: Row, part: dict[str, Any]) -> Row:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# scenario → row
-def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
-    scenario = evaluation["scenario"]
-    columns = scenario_columns(scenario)
-    row = {"request_id": identity(evaluation), **columns, "tags": head_tags(evaluation, groups) or None}
-    row = _with_part(without_null_keys(row), {"scenario": scenario})
-    rest = _not_in_rows(evaluation, evaluation_by([row]))
-    return _with_part(row, rest) if rest else row
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # result → rows: the expected and the observed behavior, latency and scores
 SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
 
@@ -146,7 +149,17 @@ def replayed_rows(result: Object) -> Iterator[Row]:
         observed_calls = list(map(tool_call, each(outcomes, "observedToolCall")))
         reference = expected_calls(expected)
         others = [e for e in expected if not has_column(e)]
-        custom = {"scores": _scores(turn, outcomes), EXPECTATIONS_KEY: others}
+        overall = turn.get("overallToolInvocationResult")
+        scores = {name: turn[name] for name in SCORES if name in turn}  # 0 and false are scores
+        if isinstance(overall, dict) and "toolInvocationScore" in overall:
+            scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
+        scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
+        parts = each(outcomes, "toolInvocationResult")
+        right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
+        if right:
+            scores["parameterCorrectnessScore"] = right
+        verdicts = [o["outcome"] for o in outcomes if "outcome" in o]
+        custom = {"scores": {**scores, "outcomes": verdicts} if verdicts else scores, EXPECTATIONS_KEY: others}
         yield without_null_keys(
             {
                 "request_id": f"{_tested(result)}#{number}",
@@ -172,21 +185,6 @@ def _tested(result: Object) -> str:
     parts = str(result.get("name") or "").split("/")
     found = [after for before, after in pairwise(parts) if before == "evaluations"]
     return found[0] if found else str(result.get("displayName") or "result")
-
-
-def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
-    """Every score of a turn; 0 and false are scores."""
-    overall = turn.get("overallToolInvocationResult")
-    scores = {name: turn[name] for name in SCORES if name in turn}
-    if isinstance(overall, dict) and "toolInvocationScore" in overall:
-        scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
-    scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
-    parts = each(outcomes, "toolInvocationResult")
-    right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
-    if right:
-        scores["parameterCorrectnessScore"] = right
-    verdicts = [o["outcome"] for o in outcomes if "outcome" in o]
-    return {**scores, "outcomes": verdicts} if verdicts else scores
 
 
 def _scores_in(part: Object, *names: str) -> dict[str, Any]:
@@ -241,3 +239,146 @@ def seconds(duration: Any) -> float | None:
         return float(duration[:-1])
     except ValueError:
         return None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Canonical rows → evaluations: the way back of rows.py.
+#
+#     rows ──by id──▶ of one evaluation ──by chat──▶ chains ──turn after turn──▶ evaluations
+#
+# Rows `x#1`, `x#2` become one evaluation `x` again, as long as the chat of each row goes on from the one before; any
+# other row becomes an evaluation of its own. The columns of a row take precedence: the part of the evaluation that is
+# kept with them (`EVALUATION_KEY`) is used as far as it agrees.
+class Assembled(Struct, frozen=True):
+    """An evaluation made from rows, its groups (which only the CSV has), and for the place of each row the number of
+    its turn (0 for a scenario, which has none)."""
+
+    evaluation: dict[str, Any]
+    groups: list[str]
+    turns: dict[int, int]
+
+
+def evaluations_by(rows: Sequence[Object]) -> list[Assembled]:
+    """The evaluations of canonical rows, in the order of their first rows. An evaluation that its rows do not give
+    whole is called as its row."""
+    rows = named(rows)
+    return [one for places in _together(rows) for one in _assembled(rows, places)]
+
+
+def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
+    """The one evaluation of rows that are all of it."""
+    return next(_assembled(rows, range(len(rows)))).evaluation
+
+
+def turns_by(row: Object, before: chat.Messages) -> list[Turn]:
+    """The turns of the columns of a row, after the messages of the rows before it."""
+    return turns_of(row["request"]["messages"][len(before) :], row)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# which rows are of one evaluation
+def _together(rows: Sequence[Object]) -> list[list[int]]:
+    """The places of rows whose IDs are those of the turns of one evaluation, in the order of the turns."""
+    found: dict[Any, list[int]] = {}
+    for place, row in enumerate(rows):
+        base, number = numbered(row)
+        alone = number is None or _part(row, "scenario") is not None
+        key = place if alone else (base, (row.get("tags") or {}).get("display_name"))
+        found.setdefault(key, []).append(place)
+    return [run for places in found.values() for run in _runs(rows, places)]
+
+
+def _runs(rows: Sequence[Object], places: list[int]) -> Iterator[list[int]]:
+    """The places by the numbers of their turns; where a number comes twice, each run of rising numbers by itself."""
+    numbers = [numbered(rows[place])[1] or 0 for place in places]
+    if len(set(numbers)) == len(numbers):
+        yield [place for _, place in sorted(zip(numbers, places, strict=True))]
+        return
+    starts = [0, *(i for i, (a, b) in enumerate(pairwise(numbers), start=1) if b <= a), len(places)]
+    for start, end in pairwise(starts):
+        yield places[start:end]
+
+
+def numbered(row: Object) -> tuple[str | None, int | None]:
+    """The id of a row's evaluation, and the number of its turn."""
+    request_id = row.get("request_id")
+    base, mark, number = str(request_id or "").rpartition("#")
+    is_numbered = bool(mark and base) and number.isdecimal() and number.isascii()
+    return (base, int(number)) if is_numbered else (None if request_id is None else str(request_id), None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# evaluations of them
+class _Chain(Struct):
+    """Rows whose chats continue each other: their turns so far, the number of each row's turn, and the chat."""
+
+    turns: list[Turn] = []
+    numbers: dict[int, int] = {}
+    messages: chat.Messages = []
+
+    def add(self, place: int, row: Object) -> None:
+        original = objects((_part(row, "golden") or {}).get("turns"))
+        if original and _view(span_columns(self.messages, original)) == _view(row):
+            span, expected = original, expectations_of(original[row_turn(original)])
+        else:
+            span, expected = turns_by(row, self.messages), list(expected_by(row))
+        self.numbers[place] = len(self.turns) + row_turn(span) + 1
+        self.turns += span
+        self.messages = [*row["request"]["messages"], *expected_messages(expected)]
+
+
+def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assembled]:
+    first = rows[places[0]]
+    scenario = _part(first, "scenario")
+    if scenario is not None:
+        fields = {"scenario": scenario_by(first, scenario)}
+        yield Assembled(_with_head(fields, [first], first["request_id"]), groups_by(_tags(first)), {places[0]: 0})
+        return
+    chains: list[_Chain] = []
+    for place in places:
+        before = chains[-1].messages if chains else []
+        if not chains or rows[place]["request"]["messages"][: len(before)] != before:
+            chains.append(_Chain())
+        chains[-1].add(place, rows[place])
+    whole = len(chains) == 1 and all(numbered(rows[p])[1] in (None, n) for p, n in chains[0].numbers.items())
+    for chain in chains:
+        members = [rows[place] for place in chain.numbers]
+        name = (numbered(members[0])[0] if whole else None) or members[0]["request_id"]
+        evaluation = _with_head({"golden": {"turns": chain.turns}}, members, name, whole)
+        yield Assembled(evaluation, groups_by(_tags(members[0])), chain.numbers)
+
+
+def _view(row: Object) -> list[Any]:
+    """The turns that follow from the columns of a row."""
+    custom = row.get("custom_expected")
+    others = custom.get(EXPECTATIONS_KEY) if isinstance(custom, Mapping) else None
+    columns = (row.get(name) for name in ("request", "expected_response", "reference_trajectory"))
+    return [*columns, others, _tags(row).get("response_agent")]
+
+
+def _with_head(fields: dict[str, Any], rows: Sequence[Object], name: str, whole: bool = True) -> dict[str, Any]:
+    """The evaluation of that name; with the part that was kept with its rows, unless ID and tags differ from it. An
+    incomplete one gets a name of its own."""
+    tags = {k: v for k, v in _tags(rows[0]).items() if k in HEAD_TAGS and (whole or k != "display_name")}
+    evaluation = {**head_by(name, tags), **fields}
+    for row in rows:
+        kept = {k: v for k, v in (_part(row) or {}).items() if k not in ("golden", "scenario")}
+        candidate = {**evaluation, **kept}
+        if not whole or (identity(candidate), head_tags(candidate)) != (name, tags):
+            kept = {k: v for k, v in kept.items() if k not in HEAD}
+        golden = {k: v for k, v in (_part(row, "golden") or {}).items() if k != "turns"}
+        evaluation = {**evaluation, **kept, **({"golden": {**evaluation["golden"], **golden}} if golden else {})}
+    return evaluation
+
+
+def _part(row: Object, field: str | None = None) -> dict[str, Any] | None:
+    """The part of an evaluation that was kept with a row, or a field of it that is an object."""
+    custom = row.get("custom_expected")
+    part = custom.get(EVALUATION_KEY) if isinstance(custom, Mapping) else None
+    if isinstance(part, dict) and field is not None:
+        part = part.get(field)
+    return part if isinstance(part, dict) else None
+
+
+def _tags(row: Object) -> dict[str, str]:
+    return dict(row.get("tags") or {})

@@ -121,7 +121,10 @@ def _free() -> Any:
 
 @lru_cache(maxsize=256)
 def _struct(name: str, stored: bool) -> type[Struct]:
-    fields: list[Any] = [_field(name, n, f, stored) for n, f in _kept(name, stored).items()]
+    fields: list[Any] = []
+    for json_name, field in _kept(name, stored).items():
+        kind: Any = _type(name, json_name, field, stored)
+        fields.append((field.proto_name, kind) if field.required else (field.proto_name, kind and kind | None, None))
     return defstruct(
         name.replace(".", ""),
         fields,
@@ -222,11 +225,6 @@ def _keeper(field: schema.FieldType, good: set[str | None]) -> Callable[[str], N
 _NAMES_KEPT = 10_000
 
 
-def _field(message: str, name: str, field: schema.FieldType, stored: bool) -> Any:
-    kind: Any = _type(message, name, field, stored)
-    return (field.proto_name, kind) if field.required else (field.proto_name, kind and kind | None, None)
-
-
 def _is_left_out(message: str, field: schema.FieldType) -> bool:
     """A Span in a Span; an error: rare, so it is left to the inspection."""
     return field.message == message or field.type == schema.STATUS
@@ -259,12 +257,8 @@ def _single(field: schema.FieldType, stored: bool) -> Any:
     return _struct(name, stored) if name in schema.messages() else _SCALARS[name]
 
 
+@lru_cache(maxsize=64)
 def resource_pattern(field: schema.FieldType) -> str:
     """The pattern of a name: bare (as app packages write it), or in full."""
-    return _resource_pattern(field.resource_format)
-
-
-@lru_cache(maxsize=64)
-def _resource_pattern(forms: tuple[str, ...]) -> str:
-    full = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(form)) for form in forms]
+    full = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(form)) for form in field.resource_format]
     return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: its first letters identify it

@@ -1,4 +1,4 @@
-"""Files of CES as tables, so that a check reads, reports and streams them like any other.
+"""The two formats of CES as tables, so that a check reads, reports and streams them like any other.
 
 ces-csv          one row per row of the golden CSV; its issues are found while it is read, in order
 ces-evaluation   one row per evaluation, its columns the top-level fields
@@ -16,13 +16,17 @@ from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
 from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, with_notes, with_rules_of_notes
 from agent_eval_schema.formats.ces import golden, schema
-from agent_eval_schema.formats.ces.evaluation import findings_of, name_of
+from agent_eval_schema.formats.ces.evaluation import MORE_PAGES, findings_of, name_of, write_evaluations
 from agent_eval_schema.formats.ces.golden_reader import GoldenReader
+from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+from agent_eval_schema.formats.ces.rows import Assembled, evaluations_by, rows_of
 from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Writer, Written
+from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules import ces, columns
+from agent_eval_schema.rules import ces, columns, pages
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 
@@ -93,7 +97,8 @@ def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> Golden
 
 def prepare_golden(source: Source) -> Source:
     """The source whose batches contain the issues of their rows."""
-    header = _header(source)
+    # of rows that are objects, each of which may bring its own columns, those of all
+    header = source.column_names() if source.kind == "csv" else list(schema_of(source).names)
     return replace(
         source,
         batches=lambda: _judged(_chunks(source, header)),
@@ -107,13 +112,6 @@ def prepare_golden(source: Source) -> Source:
 
 _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 """A batch, its columns, its rows, and the lines of the file on which they begin."""
-
-
-def _header(source: Source) -> list[str]:
-    """The columns; of rows that are objects, each of which may bring its own, those of all."""
-    if source.kind == "csv":
-        return source.column_names()
-    return list(schema_of(source).names)
 
 
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
@@ -193,3 +191,88 @@ def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: No
         where = f"line {lines[row - start]}"
         notes[row - start] = [replace(f, message=f"{where}: {f.message}") for f in findings]
     return with_notes(batch, notes)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows → the forms of CES (which rows are one evaluation: rows.py)
+def _golden_csv(rows: Sequence[CanonicalRow]) -> Written:
+    assembled = evaluations_by(rows)
+    # A name refers to its first evaluation.
+    groups = {str(one.evaluation["displayName"]): one.groups for one in reversed(assembled)}
+    text, losses = golden_csv_text([one.evaluation for one in assembled], groups=groups)
+    of_rows = [replace(loss, row=min(assembled[loss.row or 0].turns)) for loss in losses]
+    return replace(_written(rows, assembled, with_groups=True), data=text, losses=of_rows)
+
+
+def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, with_groups: bool) -> Written:
+    """The evaluations, and the rows that are read back from them: for each row the one of its turn."""
+    back: list[CanonicalRow] = []
+    places: list[int | None] = [None] * len(rows)
+    for one in assembled:
+        found = rows_of(one.evaluation, one.groups if with_groups else ())
+        numbers = [str(row["request_id"]).rpartition("#")[2] for row in found]
+        at = {int(n) if n.isdecimal() else 0: i for i, n in enumerate(numbers, start=len(back))}
+        for place, turn in one.turns.items():  # a scenario has one row
+            places[place] = at.get(turn) if turn else len(back)
+        back += found
+    return Written([one.evaluation for one in assembled], back, "databricks", places)
+
+
+EVALUATION_WRITER = Writer(
+    document=lambda rows: _written(rows, evaluations_by(rows), with_groups=False), save=write_evaluations
+)
+GOLDEN_WRITER = Writer(document=_golden_csv, save=lambda text, path: write_text(path, text))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a page of a list of the API
+def _page(row: Row) -> Iterator[Unfolded]:
+    for found in [row[key] for key in _LIST_FIELDS if key in row] or [None]:
+        for item in found if isinstance(found, list) else [found]:
+            yield (item if isinstance(item, dict) else {"golden": item}), ()
+
+
+def _more_pages(page: Row) -> Sequence[Finding]:
+    return (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else ()
+
+
+_LIST_FIELDS = ("evaluations", "evaluationResults", "evaluation_results")
+"""The fields of ListEvaluationsResponse and ListEvaluationResultsResponse that hold the list."""
+
+_TOKENS = ("nextPageToken", "next_page_token")
+_PAGE = frozenset({*_LIST_FIELDS, *_TOKENS})
+
+
+def _is_page(names: Sequence[str], _: Head) -> bool:
+    return any(key in names for key in _LIST_FIELDS) and set(names) <= _PAGE
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+CES_CSV = Format(
+    name="ces-csv",
+    title="Google CES (golden CSV)",
+    summary="a golden CSV of Google CES: evaluations and their conversations",
+    system="ces",
+    page=pages.GOLDEN_CSV,
+    signs=GOLDEN_SIGNS,
+    prepare=prepare_golden,
+    instead_of_response=(),
+    is_rows=False,
+    knows_columns=True,
+    writer=GOLDEN_WRITER,
+)
+CES_EVALUATION = Format(
+    name="ces-evaluation",
+    title="Google CES (Evaluation JSON)",
+    summary="Evaluation JSON of Google CES: golden or scenario",
+    system="ces",
+    page=pages.CES_EVALUATION,
+    signs=EVALUATION_SIGNS,
+    read=read_evaluation_batch,
+    instead_of_response=(),
+    is_rows=False,
+    knows_columns=True,
+    inspect=inspect_evaluations,
+    nested=(Nested(_is_page, _page, parts=_LIST_FIELDS, columns=("displayName", "golden"), ends=_more_pages),),
+    writer=EVALUATION_WRITER,
+)

@@ -13,7 +13,7 @@ from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import excerpt
-from agent_eval_schema.traces.tokens import Tokens
+from agent_eval_schema.traces.reading import Tokens
 
 OVERSIZE = (b"MAX_REQUEST_SIZE_EXCEEDED", b"MAX_RESPONSE_SIZE_EXCEEDED")
 

@@ -25,8 +25,13 @@ from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
-from agent_eval_schema.similarity.questions import beside_questions, messages_of, question_text
-from agent_eval_schema.similarity.shingles import question_hashes, shingled
+from agent_eval_schema.similarity.shingles import (
+    beside_questions,
+    messages_of,
+    question_hashes,
+    question_text,
+    shingled,
+)
 from agent_eval_schema.text.privacy import quoting
 
 FEEDBACK_TYPE = pa.struct(

@@ -20,7 +20,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.tokens import Tokens
+from agent_eval_schema.traces.reading import Tokens
 
 
 class Broken(Struct, frozen=True):

@@ -13,7 +13,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt
-from agent_eval_schema.traces.tokens import Tokens, Usage, counts_of, usage_of
+from agent_eval_schema.traces.reading import Tokens, Usage, counts_of, usage_of
 
 _NONE = Raw()
 

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import bounds, is_text, simplified
+from agent_eval_schema.cells.arrow import bounds, deep_cells, is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.depth import deep_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.decoding.columns import decode_column

@@ -26,10 +26,6 @@ class Key(Struct, frozen=True):
     read: Read | None = None
     marks: tuple[bytes, ...] = ()
 
-    @property
-    def is_flattened(self) -> bool:
-        return self.name.endswith(".N")
-
 
 class Convention(Struct, frozen=True):
     """A naming convention of span attributes. `kinds` has the attributes that hold the kind of a span, with the type of
@@ -292,7 +288,7 @@ def _entries() -> dict[str, list[Entry]]:
         for field in FIELDS:
             for offset, key in enumerate(getattr(convention, field)):
                 name = key.name.removesuffix(".N")
-                prefix = name if key.is_flattened else None
+                prefix = name if key.name.endswith(".N") else None
                 found.setdefault(name, []).append(Entry(field, place * 100 + offset, key, prefix))
     return found
 

@@ -287,7 +287,12 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
     for key, entry in value.items():
         if key not in OtelSpan.__struct_fields__ or entry is None:
             continue
-        fitting = _fitting(key, entry)
+        if _read({key: entry}) is not None:
+            fitting = entry
+        elif isinstance(entry, list):
+            fitting = [item for item in entry if _read({key: [item]}) is not None]
+        else:
+            fitting = None
         if fitting is not entry:
             notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
         if fitting is not None:
@@ -298,15 +303,6 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
 
 
 _span = msgspec.json.Decoder(OtelSpan).decode
-
-
-def _fitting(key: str, entry: Any) -> Any:
-    """The entry if it fits its type; of a list the items that do; None if nothing does."""
-    if _read({key: entry}) is not None:
-        return entry
-    if isinstance(entry, list):
-        return [item for item in entry if _read({key: [item]}) is not None]
-    return None
 
 
 def _read(value: Any) -> OtelSpan | None:

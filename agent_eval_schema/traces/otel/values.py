@@ -76,7 +76,10 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if key in _MAPS and isinstance(items, list):
         return _map(items, depth + 1)
     if key in _BYTES and isinstance(inner, str):
-        return _text_of_bytes(inner)
+        try:
+            return base64.b64decode(inner, validate=True).decode()
+        except (binascii.Error, ValueError):
+            return inner
     return value
 
 
@@ -94,13 +97,6 @@ def _map(items: list[Any], depth: int) -> dict[str, Any]:
 def _whole(value: Any) -> Any:
     """Protobuf's JSON writes 64-bit integers as text."""
     return int(value) if isinstance(value, str) and len(value) < 20 and value.lstrip("-").isdecimal() else value
-
-
-def _text_of_bytes(value: str) -> str:
-    try:
-        return base64.b64decode(value, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return value
 
 
 def decoded(raw: Raw) -> Any:

@@ -16,9 +16,18 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
-from agent_eval_schema.formats.ces.masks import check_mask, difference, stated, with_json_names
 from agent_eval_schema.formats.ces.schema import message, messages
-from agent_eval_schema.formats.ces.update import faults_of, import_request, plan_update, rest_request, update_request
+from agent_eval_schema.formats.ces.update import (
+    check_mask,
+    difference,
+    faults_of,
+    import_request,
+    plan_update,
+    rest_request,
+    stated,
+    update_request,
+    with_json_names,
+)
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from tests.helpers.mutations import damage, samples
 

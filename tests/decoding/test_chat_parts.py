@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.parts import of_parts
+from agent_eval_schema.decoding.chat import of_parts
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"q":1}'}}
 
