@@ -18,7 +18,6 @@ from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, fingerprints, mixed, name_hash
-from agent_eval_schema.diff.matching import row_keys
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import Source
@@ -87,14 +86,22 @@ class Snapshot:
         return np.zeros(self.row_count, np.uint64) if found is None else found
 
     def keys(self) -> list[Array]:
-        """What each row may be recognized by, the surest first."""
+        """The keys of each row, the surest first; 0 where a row lacks the parts of the key."""
         contents = np.zeros(self.row_count, np.uint64)
         for name, hashes in self.hashes.items():
             if name != "request_id":
                 contents += np.where(hashes, mixed(hashes ^ name_hash(name)), 0)
         own, request = self.hash("inputs"), self.hash("request")
         question = np.where(own, mixed(own ^ mixed(request)), request)
-        return row_keys(self.hash("request_id"), question, request, mixed(contents + np.uint64(1)))
+        contents, ids = mixed(contents + np.uint64(1)), self.hash("request_id")
+        return [
+            np.where(ids != 0, mixed(mixed(ids) + contents), 0),
+            np.where((ids != 0) & (question != 0), mixed(mixed(ids) + question), 0),
+            ids,
+            contents,
+            question,
+            request,
+        ]
 
     def errors(self, row: int) -> tuple[str, ...]:
         """The codes for which a row is invalid."""

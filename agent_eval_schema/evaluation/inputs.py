@@ -21,11 +21,8 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.findings import issues_of
-from agent_eval_schema.evaluation.judges import PointwiseMetric
-from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
-from agent_eval_schema.evaluation.task_metrics import TaskMetric
+from agent_eval_schema.evaluation.task_metrics import ROW_METRICS, CustomMetric, PointwiseMetric, TaskMetric
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.pandas import frame_of

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.evaluation.scores_blocks import scored_rows, scores_document, scores_json
+from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.standard_errors import numbers_of
 from agent_eval_schema.render.blocks import Document

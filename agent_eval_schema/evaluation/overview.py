@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.evaluation.result_summary import GroupMean, GroupOfRows, ScoreSteps
+from agent_eval_schema.evaluation.result_blocks import GroupMean, GroupOfRows, ScoreSteps
 from agent_eval_schema.evaluation.score_stats import Groups, ScoreStats, add_by_group, scores_in
+from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.figures import CELLS

@@ -22,20 +22,18 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID, score_column
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
-from agent_eval_schema.evaluation.findings import FailedCalls, Findings
+from agent_eval_schema.evaluation.findings import NAMED, FailedCalls, Findings, headline
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
-from agent_eval_schema.evaluation.result_blocks import result_document, result_json
-from agent_eval_schema.evaluation.result_summary import ResultSummary, Scored, ScorePlot
+from agent_eval_schema.evaluation.result_blocks import ResultSummary, Scored, ScorePlot, result_document, result_json
 from agent_eval_schema.evaluation.score_stats import RESAMPLES, Groups, ScoreStats, add_by_group, scores_in
+from agent_eval_schema.evaluation.table import REQUEST_ID, score_column
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import Document
-from agent_eval_schema.render.coverage import NAMED, headline
 from agent_eval_schema.render.printable import Savable, as_inline, as_page, as_text
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown

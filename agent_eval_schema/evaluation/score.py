@@ -18,16 +18,21 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.evaluation.custom import CustomMetric, measure_custom
 from agent_eval_schema.evaluation.findings import FailedCalls, Findings
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
-from agent_eval_schema.evaluation.judges import PointwiseMetric, measure_pointwise
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_metric
 from agent_eval_schema.evaluation.score_stats import ScoreStats
-from agent_eval_schema.evaluation.table import Measured, RowTable
-from agent_eval_schema.evaluation.task_metrics import TaskMetric, metric_name
+from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, Measured, RowTable, score_column
+from agent_eval_schema.evaluation.task_metrics import (
+    ROW_METRICS,
+    CustomMetric,
+    PointwiseMetric,
+    TaskMetric,
+    measure_custom,
+    measure_pointwise,
+    measure_row_metric,
+    metric_name,
+)
 from agent_eval_schema.evaluation.trajectories import (
     ScoredPart,
     ToolUseMetric,

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.evaluation.columns import score_column
+from agent_eval_schema.evaluation.table import score_column
 from agent_eval_schema.render.figures import Bar, Distribution
 
 Numbers = np.ndarray[Any, Any]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.decoding.requests import last_question
-from agent_eval_schema.evaluation.columns import REQUEST_ID
+from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.alignment import CallPair, aligned
 from agent_eval_schema.metrics.standard_errors import WORDS

@@ -1,4 +1,4 @@
-"""The rows that metrics are computed on, and the outcome of one metric on them."""
+"""The columns of a result's table, the rows that metrics are computed on, and the outcome of one metric on them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,23 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+
+RUN_COLUMNS = ("response", LATENCY, FAILURE, "predicted_trajectory", "error")
+"""The columns that running an agent adds; `error` is ours, the documented run loses it."""
 
 
+REQUEST_ID = "request_id"
+"""The first column, if any row has an id and the data has no column of that name."""
+
+
+def score_column(metric: str) -> str:
+    """The column that holds the scores of a metric."""
+    return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the rows
 class RowTable(Struct):
     """The input of the metrics: the rows as they will be in the result, and the columns that metrics read, as plain
     values (None where absent). Rows on which the agent `failed` have no outputs."""

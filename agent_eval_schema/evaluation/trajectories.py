@@ -20,9 +20,8 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
 from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.texts import decode_text
-from agent_eval_schema.evaluation.columns import REQUEST_ID, score_column
 from agent_eval_schema.evaluation.findings import issues_of
-from agent_eval_schema.evaluation.table import FAILED_CALL
+from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, score_column
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity

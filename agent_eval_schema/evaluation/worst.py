@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.decoding.requests import last_question
-from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.outputs import read_calls
-from agent_eval_schema.evaluation.result_summary import Worst
+from agent_eval_schema.evaluation.result_blocks import Worst
 from agent_eval_schema.evaluation.score_stats import ScoreStats
+from agent_eval_schema.evaluation.table import score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.alignment import aligned
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agent_eval_schema.metrics.support import Support
-from agent_eval_schema.profile.leakage import TRUTH
+from agent_eval_schema.profile.duplicates import TRUTH
 from agent_eval_schema.profile.profile_summary import NextStep, ProfileSummary, short_name
 from agent_eval_schema.render.phrases import plural
 

@@ -14,8 +14,15 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.profile.row_facts import NAMES, TEXTS, column_of, fact, fact_batch
-from agent_eval_schema.profile.traced import EARLIER_MESSAGE, SYSTEM_PROMPT
+from agent_eval_schema.profile.row_facts import (
+    EARLIER_MESSAGE,
+    NAMES,
+    SYSTEM_PROMPT,
+    TEXTS,
+    column_of,
+    fact,
+    fact_batch,
+)
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.checked_run import CheckedRun

@@ -24,13 +24,12 @@ from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import System
+from agent_eval_schema.profile.duplicates import open_others
 from agent_eval_schema.profile.facts import Facts, gather
-from agent_eval_schema.profile.leakage import open_others
-from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options
+from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options, tokenizer_at_hand
 from agent_eval_schema.profile.profile_blocks import profile_document
 from agent_eval_schema.profile.profile_summary import ProfileSummary
 from agent_eval_schema.profile.summarize import ProfileFindings, find, summarize
-from agent_eval_schema.profile.tokens import tokenizer_at_hand
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import plural

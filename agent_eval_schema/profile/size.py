@@ -1,28 +1,43 @@
-"""Per metric: the rows that support it, what they are worth, and what can be seen on them."""
+"""Per metric: the rows that support it, what they are worth, and which difference between two versions they show.
+
+Standard formulas on the normal distribution, with a two-sided level of 5 % and a power of 80 %:
+
+    half-width of the 95 % interval     z · s / √n                      z = 1.96
+    smallest difference, unpaired       (z + 0.84) · s · √(2 / n)
+    smallest difference, paired         (z + 0.84) · s · √(2 (1 − r) / n)
+
+s is the standard deviation of the scores (of a rate p: √(p (1 − p))), r the correlation of both versions' scores on the
+same rows, n the effective number of rows: distinct questions divided by the design effect of their clusters, Kish's
+1 + (m − 1) · ρ with m the mean size of the cluster in which a row is. See Miller, "Adding Error Bars to Evals" (2024).
+By the scores of earlier evaluations, spread and correlation are measured rather than assumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.places import ending_of
+from agent_eval_schema.io.texts import read_bytes
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import METRICS, Metric
+from agent_eval_schema.metrics.standard_errors import Z_INTERVAL, numbers_of
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.past import PastScores
-from agent_eval_schema.profile.power import (
-    Numbers,
-    correlation_within,
-    design_effect,
-    deviation_of_rate,
-    half_width,
-    rows_needed,
-    smallest_difference,
-)
 from agent_eval_schema.profile.profile_summary import Assumptions, MetricPower
+from agent_eval_schema.text.choices import shown
 
 POINTS = (0.05, 0.03, 0.01)
 """The differences for which the rows are given."""
@@ -141,3 +156,134 @@ def _note(rows: int, effective: float, deviation: float | None) -> str:
     if deviation is None:
         return "no interval without past results: the spread of the values is unknown"
     return "" if deviation else "no interval: all past scores are the same"
+
+
+Numbers = np.ndarray[Any, Any]
+
+Z_POWER = NormalDist().inv_cdf(0.8)
+
+
+def half_width(deviation: float, rows: float) -> float:
+    """Half the width of the 95 % interval of a mean."""
+    return Z_INTERVAL * deviation / math.sqrt(rows)
+
+
+def smallest_difference(deviation: float, rows: float, correlation: float = 0.0) -> float:
+    """The smallest difference between two means of so many rows each that a run detects at 80 % power. The rows are
+    the same ones if there is a correlation."""
+    return (Z_INTERVAL + Z_POWER) * deviation * math.sqrt(2 * (1 - correlation) / rows)
+
+
+def rows_needed(difference: float, deviation: float, correlation: float = 0.0, design_effect: float = 1.0) -> int:
+    """The rows at which that difference is the smallest that a run detects."""
+    rows = 2 * (1 - correlation) * ((Z_INTERVAL + Z_POWER) * deviation / difference) ** 2
+    return math.ceil(rows * design_effect - 1e-9)
+
+
+def deviation_of_rate(rate: float) -> float:
+    """The standard deviation of scores that are 0 or 1."""
+    return math.sqrt(rate * (1 - rate))
+
+
+def design_effect(sizes: Numbers, correlation: float) -> float:
+    """By how much clusters of these sizes widen the variance of a mean, at this correlation within a cluster."""
+    total = sizes.sum()
+    return 1.0 if not total else float(1 + ((sizes.astype(float) ** 2).sum() / total - 1) * correlation)
+
+
+def correlation_within(scores: Numbers, clusters: Numbers) -> float | None:
+    """The correlation within clusters, by analysis of variance; None if no cluster has two scores, or all have the
+    same score. Below 0 counts as 0."""
+    _, codes, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    count, groups = len(scores), len(sizes)
+    if count == groups or groups < 2 or np.ptp(scores) == 0:
+        return None
+    means = np.bincount(codes, weights=scores) / sizes
+    between = float((sizes * (means - scores.mean()) ** 2).sum()) / (groups - 1)
+    within = float(((scores - means[codes]) ** 2).sum()) / (count - groups)
+    size = (count - float((sizes.astype(float) ** 2).sum()) / count) / (groups - 1)
+    return max(0.0, (between - within) / (between + (size - 1) * within))
+
+
+SUFFIXES = ("/score", "/value")
+"""How columns of scores end, in the tables of this package; those of Databricks are named like the metric."""
+
+
+class PastScores(Struct, frozen=True):
+    """The scores of one result by column, and the row of the dataset to which each belongs (None: unknown)."""
+
+    scores: Mapping[str, Array]
+    rows: Array | None
+
+    def of(self, metric: Metric) -> Array | None:
+        """The scores of a metric of the catalog, NaN where there is none."""
+        for name, values in self.scores.items():
+            if name == metric.name or name in metric.name.split("/"):
+                return values
+        return None
+
+
+def read_past(past: Any, facts: Facts) -> list[PastScores]:
+    """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
+    given = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
+    return [_scores(_table(result), facts) for result in given]
+
+
+def _table(result: Any) -> pd.DataFrame:
+    for name in ("metrics_table", "table"):
+        if isinstance(table := getattr(result, name, None), pd.DataFrame):
+            return table
+    if isinstance(result, pd.DataFrame):
+        return result
+    if isinstance(result, str | os.PathLike):
+        if (saved := _saved(result)) is not None:
+            return saved
+        return frame_of(open_source(result, "past").batches())
+    raise EvalSetError(f"past: expected a result of an evaluation, a DataFrame or the path of one; got {shown(result)}")
+
+
+def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
+    """The rows in the JSON report of a result; None if the file is none."""
+    try:
+        name = os.fspath(path)
+        text = read_bytes(name) if ending_of(name) == ".json" else b""
+        report = json.loads(text) if text[:1] == b"{" else None
+    except (EvalSetError, ValueError):  # also of several lines
+        return None
+    if not isinstance(report, dict) or "scored" not in report or not isinstance(report.get("rows"), list):
+        return None
+    return pd.DataFrame([_flat(row) for row in report["rows"]])
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a report, each score in a column of its own."""
+    scores = row.get("scores")
+    return {**row, **{f"{name}/value": score for name, score in scores.items()}} if isinstance(scores, dict) else row
+
+
+def _scores(table: pd.DataFrame, facts: Facts) -> PastScores:
+    found = dict(_columns(table))
+    if not found:
+        raise EvalSetError("past: expected a table with columns of scores, such as document_recall/value; got none")
+    return PastScores(found, _rows(table, facts))
+
+
+def _columns(table: pd.DataFrame) -> Iterator[tuple[str, Array]]:
+    named = {m.name for m in METRICS}
+    for column in map(str, table.columns):
+        name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)
+        if name != column or name in named:
+            values = numbers_of(table[column].tolist())
+            if not np.isnan(values).all():
+                yield name, values
+
+
+def _rows(table: pd.DataFrame, facts: Facts) -> Array | None:
+    """The row of the dataset of each row of a table: by request_id, else by position if there are as many."""
+    ids = facts.array("id")
+    if "request_id" in table.columns and ids.any():
+        hashes, _ = hash_texts([v if isinstance(v, str) else None for v in table["request_id"].tolist()])
+        order = np.argsort(ids, kind="stable")
+        at = np.minimum(np.searchsorted(ids[order], hashes), len(order) - 1)
+        return np.where(ids[order][at] == hashes, order[at], -1)
+    return np.arange(len(table)) if len(table) == facts.row_count else None

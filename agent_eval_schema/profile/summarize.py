@@ -1,35 +1,37 @@
-"""Facts → findings → the numbers and examples of a profile."""
+"""Facts → findings → the numbers and examples of a profile, and what one evaluation costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.metrics.support import metrics_of, support_of
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import metrics_of, support_of, supports
 from agent_eval_schema.profile.advice import next_steps
-from agent_eval_schema.profile.cost import estimate
 from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
-from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_repeats
-from agent_eval_schema.profile.examples import EXAMPLES, read_examples
+from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, FoundLeak, Other, Repeats, find_leaks, find_repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
-from agent_eval_schema.profile.options import Options
-from agent_eval_schema.profile.past import PastScores, read_past
+from agent_eval_schema.profile.options import BYTES_PER_TOKEN, USUAL, Options, tokens_of
 from agent_eval_schema.profile.profile_summary import (
     Assumptions,
+    Cost,
     DuplicateGroup,
     Duplicates,
     Leak,
+    MetricCost,
     ProfileSummary,
     RowExample,
 )
-from agent_eval_schema.profile.size import Sizing
+from agent_eval_schema.profile.row_facts import question_of, shown_truths
+from agent_eval_schema.profile.size import PastScores, Sizing, read_past
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
+from agent_eval_schema.text.describe import cut
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
 
 
 class ProfileFindings(Struct, frozen=True):
@@ -148,3 +150,94 @@ def _duplicates(
 
 def _leak(leak: FoundLeak, examples: Mapping[int, RowExample]) -> Leak:
     return Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))
+
+
+EXAMPLES = 20
+"""Examples of a kind, at most."""
+
+LONGEST = 160
+"""Characters of a text that is shown."""
+
+
+def read_examples(facts: Facts, rows: Iterable[int]) -> dict[int, RowExample]:
+    """The examples of these rows; without values, only their positions."""
+    wanted = np.unique(np.fromiter(rows, np.int64))
+    if not facts.plan.values:
+        return {row: RowExample(row) for row in wanted.tolist()}
+    mask = np.zeros(facts.row_count, bool)
+    mask[wanted] = True
+    found, left = dict[int, RowExample](), wanted.tolist()
+    for _, checked in facts.run.reread(mask):
+        ids, cells = verdict(checked, "id").to_pylist(), rows_of(checked)
+        for i, (question, truth) in enumerate(zip(question_of(cells), shown_truths(cells), strict=True)):
+            row = left.pop(0)
+            texts = (cut(" ".join(text.split()), LONGEST) if text else None for text in (question, truth))
+            found[row] = RowExample(row, ids[i], *texts)
+    return found
+
+
+READ_BY = {
+    "request": "request",
+    "response": "response",
+    "retrieved_content": "context",
+    "retriever_span": "context",
+    "expected_response": "truth",
+    "expected_facts": "truth",
+    "guidelines": "guidelines",
+    "trace": "response",
+}
+"""The text that a judge reads of a field."""
+
+PER_CHUNK = ("retrieval/llm_judged/chunk_relevance_precision", "RetrievalRelevance")
+"""Metrics whose judge is called for each retrieved chunk."""
+
+
+def estimate(facts: Facts, metrics: Sequence[Metric], options: Options) -> Cost:
+    """What the judged metrics cost on the rows that support them."""
+    lines = tuple(_lines(facts, metrics, options))
+    calls = sum(line.calls for line in lines)
+    agent = int(np.count_nonzero(facts.valid)) if facts.plan.outputs == "generated" else 0
+    return Cost(
+        lines,
+        calls,
+        agent,
+        sum(line.input_tokens for line in lines),
+        sum(line.output_tokens for line in lines),
+        None if options.price is None else round(sum(line.money or 0.0 for line in lines), 6),
+        None if options.calls_per_minute is None else (calls + agent) / options.calls_per_minute,
+        _note(options, facts.plan.outputs),
+    )
+
+
+def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterator[MetricCost]:
+    price = options.price
+    for metric in metrics:
+        rows = supports(metric, facts.masks, facts.valid, facts.plan.outputs)
+        if not metric.judged or not rows.any():
+            continue
+        fields = [field for need in metric.needs for field in ((need,) if isinstance(need, str) else need)]
+        read = dict.fromkeys(READ_BY[field] for field in fields if field in READ_BY)
+        size = {name: facts.array(f"{name}_length")[rows] for name in read}
+        calls = np.ones(int(rows.sum()), np.int64)
+        if metric.name in PER_CHUNK:  # each call has one chunk, and all that is read besides
+            calls = facts.array("chunks")[rows]
+            size = {name: n if name == "context" else n * calls for name, n in size.items()}
+        tokens = tokens_of(sum(int(n.sum()) for n in size.values()), options.tokenizer)
+        total = int(calls.sum())
+        given, answered = tokens + total * options.instruction_tokens, total * options.answer_tokens
+        money = None if price is None else (given * price["input"] + answered * price["output"]) / 1e6
+        yield MetricCost(metric.system, metric.name, total, given, answered, money)
+
+
+def _note(options: Options, outputs: str) -> str:
+    """How the numbers came about."""
+    by = f"tokens of the rows by {options.tokenizer}"
+    if options.tokenizer is None:
+        by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
+    missing = "tokens of the agent are"
+    if outputs == "generated":
+        missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
+    return (
+        f"Estimates: {by}, {options.instruction_tokens:,} tokens of instructions and {options.answer_tokens:,} tokens "
+        f"of answer per call of a judge; {missing} not included."
+    )

@@ -7,6 +7,7 @@ through `visible` and is escaped, and the page's own policy forbids loading anyt
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,12 +17,10 @@ from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.console import TITLES
-from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
+from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Kind, Presence
 from agent_eval_schema.render.numbers import share
-from agent_eval_schema.render.occurrences import Kind
-from agent_eval_schema.render.page import csv_link, drawn, inline, json_block, page, percent, plot, runs
+from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.report.pictures import together
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     enabled,
@@ -261,3 +260,35 @@ _OUTPUTS = {
     "provided": "a response or a trace is expected in every row",
     "generated": "the agent will be run on the requests",
 }
+
+
+CODES = 12
+"""Codes of the table of issues that occur together, at most."""
+
+
+def together(report: ReportSummary) -> dict[str, Any] | None:
+    """A line and a column per code; None if no row has issues of two codes."""
+    rows = Counter[str]()
+    for (one, other), count in report.together.items():
+        rows[one] += count
+        rows[other] += count
+    if not rows:
+        return None
+    codes = sorted(code for code, _ in rows.most_common(CODES))
+    return {"codes": codes, "lines": [_line(report, code, codes) for code in codes], "more": len(rows) - len(codes)}
+
+
+def _line(report: ReportSummary, code: str, codes: list[str]) -> dict[str, Any]:
+    """The rows of a code, then of those the rows that have each of the codes."""
+    own = report.occurrences[code].rows
+    counts = [report.together.get((min(code, c), max(code, c)), 0) if c != code else None for c in codes]
+    return {
+        "code": code,
+        "name": RULES[code].name,
+        "rows": own,
+        "cells": [
+            {"text": "·" if count is None else f"{count:,}" if count else "", "mood": heat((count or 0) / max(own, 1))}
+            | {"title": f"{code} and {other}: {plural(count, 'row')}, {share(count, own)} of {code}" if count else ""}
+            for other, count in zip(codes, counts, strict=True)
+        ],
+    }
