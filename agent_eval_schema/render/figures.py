@@ -1,4 +1,4 @@
-"""What a report draws: how numbers are distributed, where which field is there, where issues occur and what they report.
+"""What a report draws: how numbers are distributed, where which field is there, where which issues occur.
 
 All take in a batch at a time and stay small whatever the number of rows.
 """

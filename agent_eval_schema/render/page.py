@@ -1,9 +1,9 @@
 """HTML pages: one shell and one environment for all reports, escaped by construction; and the form for notebooks.
 
-In the latter, colors, bars and alignment stand in each tag: JupyterLab aligns the cells of every table right and stripes
-its rows; untrusted notebooks and GitHub's viewer strip `<style>`. What a reader must see is therefore written as `style`
-attributes, in colors that can be read on white and on black; where the style sheet is kept, it replaces them by those
-of the theme.
+In the latter, colors, bars and alignment stand in each tag: JupyterLab aligns the cells of every table right and
+stripes its rows; untrusted notebooks and GitHub's viewer strip `<style>`. What a reader must see is therefore written
+as `style` attributes, in colors that can be read on white and on black; where the style sheet is kept, it replaces them
+by those of the theme.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ Line = tuple[Part, ...]
 
 
 def drawn_lines(lines: Iterable[Line], color: bool) -> str:
-    """Lines as text; they stay as long as they are. Without color nothing is drawn, so rich is loaded for a terminal only:
-    a command in a script starts in half the time."""
+    """Lines as text; they stay as long as they are. Without color nothing is drawn, so rich is loaded for a terminal
+    only: a command in a script starts in half the time."""
     if not color:
         text = "\n".join("".join(part if isinstance(part, str) else part[0] for part in line) for line in lines)
         return escape_ci_commands("\n".join(line.rstrip() for line in text.splitlines())) + "\n"

@@ -158,8 +158,8 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
-    """The report as JSON, with the issues to list: those in memory (all of data in memory, the first 100,000 of a file);
-    `counts` is always exact."""
+    """The report as JSON, with the issues to list: all of data in memory, the first 100,000 of a file; `counts` is
+    always exact."""
     document = {
         "source": visible(report.name) if report.name else None,
         "format": report.format,
