@@ -10,7 +10,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from string import ascii_lowercase
 from typing import Any
@@ -21,6 +21,7 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.decoding.requests import last_question
+from agent_eval_schema.evaluation.overview import cell_text
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.alignment import CallPair, aligned
@@ -209,7 +210,7 @@ class MlflowEvaluation(Struct, frozen=True):
         rows = []
         for row in chosen:
             own = {**cells.get(row, {}), **({"response": answers[row]} if row in answers else {})}
-            shown = [(name, _text(own[name])) for name in CELLS_SHOWN if name in own and not is_absent(own[name])]
+            shown = [(name, cell_text(own[name])) for name in CELLS_SHOWN if name in own and not is_absent(own[name])]
             error = dict(shown).get("error") if row in self.failed else None
             label = str(scores.index[row])
             rows.append(
@@ -219,7 +220,13 @@ class MlflowEvaluation(Struct, frozen=True):
                     scores=list(map(_cell, values[row])),
                     values=[(name, cut(text, LONGEST_CELL)) for name, text in shown],
                     calls=_calls(own),
-                    table=_reasons(zip(names, values[row], whys[row], strict=True)),
+                    table=Table(
+                        ["Scorer", "Score", "Reason"],
+                        [
+                            [name, _score(score), Cell(str(why or ""), "muted")]
+                            for name, score, why in zip(names, values[row], whys[row], strict=True)
+                        ],
+                    ),
                     request_id=ids[row] or "",
                     failed=row in self.failed,
                 )
@@ -251,13 +258,6 @@ def _cell(score: Any) -> Cell:
     return Cell(cut(_score(score), LONGEST_SCORE), heat(1 - score) if is_share else "")
 
 
-def _reasons(scores: Iterable[tuple[str, Any, Any]]) -> Table:
-    rows: list[list[Words | Cell]] = [
-        [name, _score(score), Cell(str(why or ""), "muted")] for name, score, why in scores
-    ]
-    return Table(["Scorer", "Score", "Reason"], rows)
-
-
 def _rank(scores: Sequence[Any]) -> float:
     points = [point for score in scores for point in _points(score)]
     mean = sum(points) / len(points) if points else math.nan
@@ -273,10 +273,6 @@ def _points(score: Any) -> Iterator[float]:
         yield from [WORDS[score.lower()]] if score.lower() in WORDS else []
     elif isinstance(score, bool | int | float) and 0 <= score <= 1:
         yield float(score)
-
-
-def _text(cell: Any) -> str:
-    return cell if isinstance(cell, str) else msgspec.json.encode(cell, enc_hook=str).decode("utf-8", "replace")
 
 
 def _calls(cells: dict[str, Any]) -> list[CallPair] | None:

@@ -18,11 +18,8 @@ from msgspec import Struct
 
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Severity
-from agent_eval_schema.metrics.alignment import CallPair
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.render.blocks import (
-    LONGEST_CELL,
-    LONGEST_TITLE,
     Block,
     Cell,
     Column,
@@ -32,7 +29,6 @@ from agent_eval_schema.render.blocks import (
     Line,
     Meter,
     Only,
-    OpenRow,
     OpenRows,
     Part,
     Section,
@@ -41,12 +37,11 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.figures import CELLS, Bar, Distribution
+from agent_eval_schema.render.figures import CELLS
 from agent_eval_schema.render.numbers import MISSING, aligned, number, seconds, share
-from agent_eval_schema.render.page import heat, percent, plot, runs
+from agent_eval_schema.render.page import percent, runs
 from agent_eval_schema.render.phrases import NextCommand, command_on, plural
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
 
 UNREADABLE = "cannot be read"
@@ -56,6 +51,88 @@ ISSUES_AT_ONCE = 5
 """First issues that a notebook does not fold."""
 
 
+class Scored(Struct, frozen=True):
+    """One line of a result's table of metrics."""
+
+    metric: str
+    mean: float
+    std: float
+    rows: int
+    scored: int
+
+
+class ScoreSteps(Struct, frozen=True):
+    """Over the rows in order, in equal steps: the mean of what a score lacks to 1, and the share of unscored rows."""
+
+    metric: str
+    lost: list[float]
+    unscored: list[float]
+
+
+class GroupMean(Struct, frozen=True):
+    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN for fewer than two scores)."""
+
+    metric: str
+    mean: float
+    low: float
+    high: float
+    scored: int
+
+
+class GroupOfRows(Struct, frozen=True):
+    """The rows with one value of a column."""
+
+    value: str
+    rows: int
+    means: list[GroupMean]
+
+
+class ResultSummary(Struct, frozen=True, kw_only=True):
+    """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
+    first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score.
+    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column,
+    `errors` the most frequent errors of failed calls, with their rows."""
+
+    name: str | None
+    row_count: int
+    metrics: tuple[str, ...]
+    options: dict[str, str]
+    numbers: dict[str, float]
+    lines: list[Scored]
+    reasons: dict[tuple[str, str], int]
+    reason_groups: list[tuple[str, int, list[str]]]
+    issue_counts: dict[str, int]
+    headline: str
+    latency: dict[str, float]
+    findings: list[tuple[Any, Any, str]] = []
+    plots: list[dict[str, Any]] = []
+    worst: OpenRows | None = None
+    intervals: dict[str, tuple[float, float]] = {}
+    steps: list[ScoreSteps] = []
+    groups: dict[str, list[GroupOfRows]] = {}
+    errors: list[tuple[str, int]] = []
+
+
+class MetricComparison(Struct, frozen=True):
+    """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
+    rows have a higher and a lower score in the new result, the p value of the test, the standard error of the mean
+    difference and its 95 % confidence interval (NaN for fewer than two clusters)."""
+
+    metric: str
+    rows: int
+    old: float
+    new: float
+    difference: float
+    higher: int
+    lower: int
+    p_value: float
+    std_error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the blocks
 def result_document(result: ResultSummary) -> Document:
     """A line per metric, why rows have no score, then what the means cover and the next command."""
     where = os.path.basename(result.name) if result.name else ""
@@ -77,7 +154,7 @@ def result_document(result: ResultSummary) -> Document:
             Only("text", [means]),
             Only("html", [Section("metrics", "Metrics", [means])]),
             *_unscored(result),
-            *_rows(result),
+            *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
             *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
         ],
         footer=f" ({options}). Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
@@ -208,44 +285,6 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
         yield Only("html", [Section("reasons", "Unscored rows", blocks)])
 
 
-def _rows(result: ResultSummary) -> Iterator[Block]:
-    """The rows, each with its scores, cells and calls."""
-    if not result.worst:
-        return
-    columns = [_scores(*column) for column in zip(*(row.scores for row in result.worst), strict=True)]
-    scores = list(zip(*columns, strict=True)) if columns else [()] * len(result.worst)
-    rows = [_row(row, cells, is_open=i == 0) for i, (row, cells) in enumerate(zip(result.worst, scores, strict=True))]
-    names = [name for name, _ in result.worst[0].scores]
-    yield Only("html", [Section("rows", "Rows", [OpenRows(names, rows, result.row_count)])])
-
-
-def _row(row: Worst, scores: Sequence[Cell], *, is_open: bool) -> OpenRow:
-    cells = dict(row.cells)
-    title = cells.get("error", "") if row.failed else row.asked
-    return OpenRow(
-        row=f"{row.row:,}",
-        title=cut(title, LONGEST_TITLE) or f"Row {row.row:,}",
-        scores=scores,
-        values=[(name, cut(text, LONGEST_CELL)) for name, text in row.cells],
-        calls=row.lines,
-        request_id=cells.get("request_id", ""),
-        failed=row.failed,
-        is_open=is_open,
-    )
-
-
-def _scores(*column: tuple[str, float | None]) -> list[Cell]:
-    """The scores of a metric, aligned; the darker the more they lack to 1."""
-    metric = column[0][0]
-    scores = [math.nan if score is None else score for _, score in column]
-    lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
-    moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
-    return [
-        Cell(text, mood, None if math.isnan(score) else score)
-        for text, mood, score in zip(written_alike(metric, scores), moods, scores, strict=True)
-    ]
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # pictures
 def _pictures(result: ResultSummary) -> Iterator[Block]:
@@ -264,7 +303,7 @@ def _pictures(result: ResultSummary) -> Iterator[Block]:
         tables = [_grouping(column, groups) for column, groups in result.groups.items()]
         yield Section("groups", "Scores by group", [Line(explained, "muted"), *tables])
     if result.plots:
-        yield Section("numbers", "Distributions", [Histograms(list(map(_plot, result.plots)))])
+        yield Section("numbers", "Distributions", [Histograms(result.plots)])
 
 
 def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
@@ -279,119 +318,10 @@ def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
 def _grouping(column: str, groups: Sequence[GroupOfRows]) -> Table:
     by_metric = zip(*(group.means for group in groups), strict=True)
     numbers = zip(*(aligned(mean.mean for mean in means) for means in by_metric), strict=True)
-    rows = [
-        [Cell(group.value), Cell(f"{group.rows:,}"), *map(_group_mean, texts, group.means)]
-        for group, texts in zip(groups, numbers, strict=True)
-    ]
+    rows = []
+    for group, texts in zip(groups, numbers, strict=True):
+        means = zip(texts, group.means, strict=True)
+        cells = [Cell(text, picture=_bar(mean.metric, mean.mean, mean.low, mean.high)) for text, mean in means]
+        rows.append([Cell(group.value), Cell(f"{group.rows:,}"), *cells])
     names = [Column(column), Column("rows", is_number=True), *(Column(mean.metric) for mean in groups[0].means)]
     return Table(names, rows, title=column, kind="groups")
-
-
-def _group_mean(text: str, mean: GroupMean) -> Cell:
-    return Cell(text, picture=_bar(mean.metric, mean.mean, mean.low, mean.high))
-
-
-def _plot(scores: ScorePlot) -> dict[str, Any]:
-    unit, show = ("", seconds) if scores.metric == LATENCY else ("score", None)
-    return plot(scores.metric, unit, scores.distribution, scores.bars, show, scores.quantiles.__getitem__)
-
-
-class Worst(Struct, frozen=True):
-    """A row with its scores (None: none), what the user asked, the cells to identify it, and its trajectories side by
-    side (None: it does not have both)."""
-
-    row: int
-    failed: bool
-    scores: list[tuple[str, float | None]]
-    asked: str
-    cells: list[tuple[str, str]]
-    lines: list[CallPair] | None
-
-
-class Scored(Struct, frozen=True):
-    """One line of a result's table of metrics."""
-
-    metric: str
-    mean: float
-    std: float
-    rows: int
-    scored: int
-
-
-class ScorePlot(Struct, frozen=True):
-    """How the scores of a metric are distributed; `bars` if they have bars of their own, and `quantiles` by share."""
-
-    metric: str
-    distribution: Distribution
-    bars: list[Bar] | None
-    quantiles: dict[float, float]
-
-
-class ScoreSteps(Struct, frozen=True):
-    """Over the rows in order, in equal steps: the mean of what a score lacks to 1, and the share of unscored rows."""
-
-    metric: str
-    lost: list[float]
-    unscored: list[float]
-
-
-class GroupMean(Struct, frozen=True):
-    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN for fewer than two scores)."""
-
-    metric: str
-    mean: float
-    low: float
-    high: float
-    scored: int
-
-
-class GroupOfRows(Struct, frozen=True):
-    """The rows with one value of a column."""
-
-    value: str
-    rows: int
-    means: list[GroupMean]
-
-
-class ResultSummary(Struct, frozen=True, kw_only=True):
-    """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
-    first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score.
-    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column,
-    `errors` the most frequent errors of failed calls, with their rows."""
-
-    name: str | None
-    row_count: int
-    metrics: tuple[str, ...]
-    options: dict[str, str]
-    numbers: dict[str, float]
-    lines: list[Scored]
-    reasons: dict[tuple[str, str], int]
-    reason_groups: list[tuple[str, int, list[str]]]
-    issue_counts: dict[str, int]
-    headline: str
-    latency: dict[str, float]
-    findings: list[tuple[Any, Any, str]] = []
-    plots: list[ScorePlot] = []
-    worst: list[Worst] = []
-    intervals: dict[str, tuple[float, float]] = {}
-    steps: list[ScoreSteps] = []
-    groups: dict[str, list[GroupOfRows]] = {}
-    errors: list[tuple[str, int]] = []
-
-
-class MetricComparison(Struct, frozen=True):
-    """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
-    rows have a higher and a lower score in the new result, the p value of the test, the standard error of the mean
-    difference and its 95 % confidence interval (NaN for fewer than two clusters)."""
-
-    metric: str
-    rows: int
-    old: float
-    new: float
-    difference: float
-    higher: int
-    lower: int
-    p_value: float
-    std_error: float = math.nan
-    low: float = math.nan
-    high: float = math.nan

@@ -1,4 +1,4 @@
-"""The scores of an evaluation with MLflow as a report shows them, without an evaluation."""
+"""Results of evaluations in tests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from typing import Any
 
 import pandas as pd
 
+from agent_eval_schema import EvalResult
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.render.blocks import Document
+
+
+def reasons_of(result: EvalResult) -> dict[tuple[str, str], int]:
+    """The number of rows without a score, by metric and reason."""
+    return {(metric, reason): rows for metric, reason, rows in result.unscored.itertuples(index=False)}
 
 
 def scores_document(scores: pd.DataFrame, reasons: pd.DataFrame) -> Document:
