@@ -67,6 +67,11 @@ class Metric(NamedTuple):
     needs: tuple[Need, ...]
     judged: bool = False
 
+    @property
+    def fields(self) -> list[str]:
+        """The fields of all needs."""
+        return [field for need in self.needs for field in ((need,) if isinstance(need, str) else need)]
+
 
 TRUTH = ("expected_response", "expected_facts")
 

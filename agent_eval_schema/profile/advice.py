@@ -27,51 +27,29 @@ def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextSte
     if summary.logged_calls:
         text = "The rows are logged calls: failed, repeated and feedback requests count as questions."
         return (NextStep(1.0, text, f"agent-eval-schema from-inference-table {file} OUT"),)
-    if not summary.valid:
-        return tuple(_invalid(summary, file))
-    grow = _grow(summary, file)
-    steps = [
-        *_invalid(summary, file),
-        *_duplicates(summary, file),
-        *_leaks(summary, file),
-        *_power(summary, grow),
-        *_unlocked(summary, support, file),
-        *_tools(summary, grow),
-        *_truths(summary, file),
-        *_documents(summary, file),
-        *_thin(summary, grow),
-    ]
+    # Logged calls are added to this dataset if it has the columns of one that is built of them.
+    extends = summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid
+    grow = "agent-eval-schema from-inference-table TABLE OUT" + (f" --extend {file}" if extends else "")
+    steps = []
+    if summary.invalid:
+        text = f"{_share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
+        steps.append(NextStep(summary.invalid / summary.rows, text, f"agent-eval-schema validate {file}"))
+    if summary.valid:
+        steps += [*_from_rows(summary, file), *_power(summary, grow), *_from_coverage(summary, support, file, grow)]
     return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
 
 
-def _grow(summary: ProfileSummary, file: str) -> str:
-    """The command that adds logged calls: to this dataset, if it has the columns of one that is built of them."""
-    extends = summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid
-    return "agent-eval-schema from-inference-table TABLE OUT" + (f" --extend {file}" if extends else "")
-
-
-def _invalid(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
-    if summary.invalid:
-        text = f"{_share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
-        yield NextStep(summary.invalid / summary.rows, text, f"agent-eval-schema validate {file}")
-
-
-def _duplicates(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+def _from_rows(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    """Repeated and conflicting questions, and leaks."""
     found = summary.duplicates
-    repeated = found.exact + found.near
-    if repeated:
+    if repeated := found.exact + found.near:
         kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
         text = f"{_share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
         yield NextStep(repeated / found.rows, text, f"agent-eval-schema profile {file} --write-distinct OUT")
     if count := found.conflict_count:
-        text = (
-            f"{plural(count, 'row')} {_verb(count, 'has', 'have')} the request of an earlier one and "
-            f"{_verb(count, 'expects', 'expect')} another answer."
-        )
+        verbs = ("has", "expects") if count == 1 else ("have", "expect")
+        text = f"{plural(count, 'row')} {verbs[0]} the request of an earlier one and {verbs[1]} another answer."
         yield NextStep(count / summary.rows, text, f"agent-eval-schema validate {file} --select AE902")
-
-
-def _leaks(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
     for leak in summary.leaks:
         what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
         text = f"{_share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."
@@ -95,7 +73,9 @@ def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
     yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, grow)
 
 
-def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Iterator[NextStep]:
+def _from_coverage(summary: ProfileSummary, support: list[Support], file: str, grow: str) -> Iterator[NextStep]:
+    """Fields that would enable metrics; tools, ground truth, documents and values that the rows do not cover."""
+    covered = summary.coverage
     open_ = [s for s in support if s.unlock and s.unlock_rows]
     if open_:
         alike = Counter((s.unlock_rows, s.unlock) for s in open_)
@@ -105,53 +85,33 @@ def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Ite
         text = f"{unlock} in {plural(rows, 'more row')} would enable {what} there."
         command = f"agent-eval-schema metrics {file} --system {summary.system}"
         yield NextStep(0.2 * rows / summary.rows, text, command)
-
-
-def _tools(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
-    unused = [t.tool for t in summary.coverage.tools if not t.expected and not t.called]
-    if unused:
+    if unused := [t.tool for t in covered.tools if not t.expected and not t.called]:
         names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
-        text = f"No row exercises {names}: {len(unused)} of {plural(len(summary.coverage.tools), 'tool')}."
-        gain = 0.5 * len(unused) / len(summary.coverage.tools)
-        yield NextStep(gain, text, grow)
-
-
-def _truths(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+        text = f"No row exercises {names}: {len(unused)} of {plural(len(covered.tools), 'tool')}."
+        yield NextStep(0.5 * len(unused) / len(covered.tools), text, grow)
     found = summary.balance
     if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
         share = _share(found.top_truth_rows, found.truths)
         text = f"{share} of the rows with ground truth have the same one: an agent that always gives it scores as much."
         gain = found.top_truth_rows / summary.rows
         yield NextStep(0.8 * gain, text, f"agent-eval-schema profile {file} --output json")
-
-
-def _documents(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
-    found = summary.coverage.documents
-    if found.unknown_rows:
-        text = f"{_share(found.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
+    documents = covered.documents
+    if documents.unknown_rows:
+        text = f"{_share(documents.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
         command = f"agent-eval-schema profile {file} --documents LIST --output json"
-        yield NextStep(found.unknown_rows / summary.valid, text, command)
-    if found.retrieved and found.never_retrieved:
-        count = f"{found.never_retrieved:,} of {plural(found.expected, 'expected document')}"
-        text = f"{count} {_verb(found.never_retrieved, 'is', 'are')} never retrieved."
-        gain = 0.3 * found.never_retrieved / found.expected
-        yield NextStep(gain, text, f"agent-eval-schema validate {file} --select AE903")
-
-
-def _thin(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
+        yield NextStep(documents.unknown_rows / summary.valid, text, command)
+    if documents.retrieved and (lost := documents.never_retrieved):
+        count = f"{lost:,} of {plural(documents.expected, 'expected document')}"
+        text = f"{count} {'is' if lost == 1 else 'are'} never retrieved."
+        yield NextStep(0.3 * lost / documents.expected, text, f"agent-eval-schema validate {file} --select AE903")
     # values that are as many as the rows are no groups
-    groups = [b for b in summary.coverage.breakdowns if 2 * b.values <= summary.valid]
-    thin = [(b.name, c.value) for b in groups for c in b.thin]
-    if thin:
+    groups = [b for b in covered.breakdowns if 2 * b.values <= summary.valid]
+    if thin := [(b.name, c.value) for b in groups for c in b.thin]:
         name, value = thin[0]
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
-        text = f"Fewer than {summary.coverage.min_rows} rows have {name} `{value}`{more}: too few for their own score."
+        text = f"Fewer than {covered.min_rows} rows have {name} `{value}`{more}: too few for their own score."
         yield NextStep(0.1, text, f"{grow} --sample N --balance-by COLUMN")
 
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if part * 200 >= whole else "Less than 1 %"
-
-
-def _verb(count: int, one: str, several: str) -> str:
-    return one if count == 1 else several

@@ -71,7 +71,8 @@ class Facts:
         kept = pa.array(valid)
         for name in NAMES:
             self.names[name].update(_counts(fact(facts, name).filter(kept).flatten()))
-        self.guideline_rows += _filled(fact(facts, "guidelines").filter(kept))
+        guidelines = pc.list_value_length(fact(facts, "guidelines").filter(kept)).fill_null(0)
+        self.guideline_rows += int(np.count_nonzero(np.asarray(guidelines)))
         if self._documents is not None:
             self.unknown_documents += _outside(fact(facts, "uris_expected").filter(kept), self._documents)
         self.scripts.update(_counts(fact(facts, "script").filter(kept)))
@@ -128,8 +129,8 @@ class Facts:
     def cluster_words(self) -> str:
         """What the clusters are, "" if there are none."""
         kinds = {"session": self.array("session"), "expected document": self.array("document")}
-        shared = [name for name, hashes in kinds.items() if _repeats(hashes[self.valid])]
-        return " or ".join(shared)
+        present = {name: hashes[self.valid & (hashes != 0)] for name, hashes in kinds.items()}
+        return " or ".join(name for name, hashes in present.items() if len(np.unique(hashes)) < len(hashes))
 
 
 def gather(
@@ -156,15 +157,6 @@ def _taken(parts: list[Array]) -> Iterator[Array]:
     parts.reverse()
     while parts:
         yield parts.pop()
-
-
-def _repeats(hashes: Array) -> bool:
-    present = hashes[hashes != 0]
-    return len(np.unique(present)) < len(present)
-
-
-def _filled(lists: pa.Array) -> int:
-    return int(np.count_nonzero(np.asarray(pc.list_value_length(lists).fill_null(0))))
 
 
 def _outside(lists: pa.Array, known: pa.Array) -> int:

@@ -59,7 +59,11 @@ class Options(Struct, frozen=True):
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise EvalSetError(f"{name}: expected a whole number from 0 on; got {shown(number)}")
         price = self.price
-        if price is not None and (set(price) != {"input", "output"} or not all(map(_is_amount, price.values()))):
+        is_right = price is None or (
+            set(price) == {"input", "output"}
+            and all(_is_number(amount) and 0 <= amount < float("inf") for amount in price.values())
+        )
+        if price is not None and not is_right:
             expected = 'amounts per million tokens, such as {"input": 2.5, "output": 10}'
             raise EvalSetError(f"price: expected {expected}; got {dict(price)!r}")
         if self.tokenizer is not None:
@@ -72,10 +76,6 @@ class Options(Struct, frozen=True):
 
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_amount(value: object) -> bool:
-    return _is_number(value) and 0 <= value < float("inf")
 
 
 BYTES_PER_TOKEN = 4

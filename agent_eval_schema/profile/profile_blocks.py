@@ -259,7 +259,12 @@ def _leaks(summary: ProfileSummary) -> Iterator[Block]:
 # ---------------------------------------------------------------------------------------------------------------------
 # coverage, balance and cost
 def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
-    yield from map(Line, (*_about_rows(found), *_about_documents(found.documents)))
+    if found.median_words is not None and found.longest_words is not None:
+        words = "word" if found.median_words == 1 else "words"
+        yield Line(f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}.")
+    if found.sessions:
+        yield Line(f"{plural(found.sessions, 'session')}.")
+    yield from map(Line, _about_documents(found.documents))
     if found.tools:
         names = ["Tool", "%Share", "#Offered", "#Expected", "#Called"]
         lines = [_tool(tool, valid) for tool in found.tools]
@@ -300,15 +305,6 @@ def _values(breakdown: Breakdown, thin: str) -> str:
     values = ", ".join(f"{c.value} {c.rows:,}" for c in breakdown.top[:LISTED])
     more = f", and {breakdown.values - LISTED:,} more" if breakdown.values > LISTED else ""
     return f"{breakdown.name}: {values}{more}" + (f"; {thin}" if thin else "")
-
-
-def _about_rows(found: Coverage) -> Iterator[str]:
-    """The numbers on length and time."""
-    if found.median_words is not None and found.longest_words is not None:
-        words = "word" if found.median_words == 1 else "words"
-        yield f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}."
-    if found.sessions:
-        yield f"{plural(found.sessions, 'session')}."
 
 
 def _about_documents(found: Documents) -> Iterator[str]:

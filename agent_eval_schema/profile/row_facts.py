@@ -115,7 +115,8 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
     pairs = zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True)
     truths = [[t for t in (answer, *(facts or ())) if t] for answer, facts in pairs]
     traced = _traced(rows, truths)
-    guidelines = [_guidelines(g) for g in rows.texts("guidelines")]
+    named: list[Any] = rows.texts("guidelines")
+    guidelines = [list(dict.fromkeys(text for _, texts in cell or () for text in texts or ())) for cell in named]
     expected = rows.parts("expected_retrieved_context", "doc_uri")
     of = shingled(questions, beside_questions(chats, questions, inputs))
     strings = partial(pa.array, type=STRINGS)
@@ -190,10 +191,6 @@ def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # what else is counted
-def _guidelines(cell: Any) -> list[str]:
-    return list(dict.fromkeys(text for _, texts in cell or () for text in texts or ()))
-
-
 def _offered(inputs: str | None) -> list[str]:
     if inputs is None or '"tools"' not in inputs:
         return []
@@ -221,12 +218,11 @@ def _moments(rows: _Cells, traced: list[Traced]) -> list[int | None]:
     return moments
 
 
-def _times(column: pa.Array) -> Iterator[int | None]:
+def _times(column: pa.Array) -> list[int | None]:
     if pa.types.is_temporal(column.type) and not pa.types.is_time(column.type):
-        yield from column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
-        return
-    for value in column.to_pylist() if is_text(column.type) or pa.types.is_integer(column.type) else ():
-        yield _moment(value)
+        times: list[int | None] = column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+        return times
+    return [_moment(v) for v in column.to_pylist()] if is_text(column.type) or pa.types.is_integer(column.type) else []
 
 
 def _moment(value: Any) -> int | None:
@@ -285,22 +281,18 @@ def read_trace(text: str, truths: Sequence[str], retrieved: Sequence[str]) -> Tr
 def _place(prompts: list[dict[str, Any]], truths: Sequence[str], retrieved: Sequence[str]) -> str | None:
     documents = normalized(retrieved)
     hidden = [t for t, at in zip(truths, contained(truths, documents), strict=True) if not at]
-    for place, texts in ((SYSTEM_PROMPT, _system(prompts)), (EARLIER_MESSAGE, _earlier(prompts))):
-        if hidden and any(contained(hidden, normalized(list(texts)))):
+    if not hidden:
+        return None
+    system, earlier = list[str](), list[str]()
+    for messages in map(_messages, prompts):
+        system += [content_text(m.get("content")) for m in messages if m.get("role") in ("system", "developer")]
+        last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=0)
+        before = [m for m in messages[:last] if m.get("role") in ("user", "assistant")]
+        earlier += [content_text(m.get("content")) for m in before]
+    for place, texts in ((SYSTEM_PROMPT, system), (EARLIER_MESSAGE, earlier)):
+        if any(contained(hidden, normalized(texts))):
             return place
     return None
-
-
-def _system(prompts: list[dict[str, Any]]) -> Iterator[str]:
-    for messages in map(_messages, prompts):
-        yield from (content_text(m.get("content")) for m in messages if m.get("role") in ("system", "developer"))
-
-
-def _earlier(prompts: list[dict[str, Any]]) -> Iterator[str]:
-    """The messages before the last one of the user."""
-    for messages in map(_messages, prompts):
-        last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=0)
-        yield from (content_text(m.get("content")) for m in messages[:last] if m.get("role") in ("user", "assistant"))
 
 
 def _messages(prompt: dict[str, Any]) -> list[dict[str, Any]]:

@@ -49,40 +49,32 @@ LEAST = 2
 """Effective rows below which no interval is given."""
 
 
-class Sample(Struct, frozen=True):
-    """The rows of a metric: how many, with how many distinct questions, in clusters of which sizes."""
-
-    rows: Array
-    distinct: int
-    sizes: Array
-
-
 class Sizing:
     """What is the same for all metrics of a dataset."""
 
     def __init__(self, facts: Facts, repeats: Repeats, past: Sequence[PastScores], assumed: Assumptions) -> None:
         self._facts, self._repeats, self._past, self._assumed = facts, repeats, past, assumed
         self._clusters = facts.clusters()
-        self._samples: dict[bytes, Sample] = {}
+        self._samples: dict[bytes, tuple[int, int, Array]] = {}
 
     def power(self, metric: Metric) -> MetricPower:
         """How exact a metric is."""
-        sample = self._sample(metric)
-        scores = next((s for p in self._past if (s := _scored(p, metric)) is not None), None)
+        rows, distinct, sizes = self._sample(metric)
+        scores = next((s[~np.isnan(s)] for p in self._past if (s := p.of(metric)) is not None), None)
         within, correlation = self._correlations(metric)
-        effect = design_effect(sample.sizes, within)
-        effective = sample.distinct / effect
-        unit = "value" if FIGURES.intersection(_fields(metric)) or metric.name == "ResponseLength" else "points"
+        effect = design_effect(sizes, within)
+        effective = distinct / effect
+        unit = "value" if FIGURES.intersection(metric.fields) or metric.name == "ResponseLength" else "points"
         mean, deviation, measured = self._spread(scores, unit)
-        note = _note(len(sample.rows), effective, deviation)
+        note = _note(rows, effective, deviation)
         scale = 1.0 if unit == "points" else abs(mean or 0.0)
         known = None if note else deviation
         return MetricPower(
             metric.system,
             metric.name,
             unit,
-            len(sample.rows),
-            sample.distinct,
+            rows,
+            distinct,
             effect,
             effective,
             mean if measured or unit == "points" else None,
@@ -97,14 +89,15 @@ class Sizing:
             note,
         )
 
-    def _sample(self, metric: Metric) -> Sample:
+    def _sample(self, metric: Metric) -> tuple[int, int, Array]:
+        """The rows of a metric, how many distinct questions they have, and the sizes of the clusters of these."""
         mask = supports(metric, self._facts.masks, self._facts.valid, self._facts.plan.outputs)
         key = np.packbits(mask).tobytes()
         if key not in self._samples:
             rows = np.flatnonzero(mask)
             _, first = np.unique(self._repeats.near[rows], return_index=True)
             _, sizes = np.unique(self._clusters[rows[first]], return_counts=True)
-            self._samples[key] = Sample(rows, len(first), sizes)
+            self._samples[key] = len(rows), len(first), sizes
         return self._samples[key]
 
     def _spread(self, scores: Numbers | None, unit: str) -> tuple[float | None, float | None, bool]:
@@ -137,15 +130,6 @@ class Sizing:
         found = np.full(self._facts.row_count, np.nan)
         found[rows[rows >= 0]] = scores[rows >= 0]
         return found
-
-
-def _scored(past: PastScores, metric: Metric) -> Numbers | None:
-    scores = past.of(metric)
-    return None if scores is None else scores[~np.isnan(scores)]
-
-
-def _fields(metric: Metric) -> set[str]:
-    return {field for need in metric.needs for field in ((need,) if isinstance(need, str) else need)}
 
 
 def _note(rows: int, effective: float, deviation: float | None) -> str:
@@ -226,7 +210,12 @@ class PastScores(Struct, frozen=True):
 def read_past(past: Any, facts: Facts) -> list[PastScores]:
     """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
     given = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
-    return [_scores(_table(result), facts) for result in given]
+    found = []
+    for table in map(_table, given):
+        if not (scores := dict(_columns(table))):
+            raise EvalSetError("past: expected a table with columns of scores, such as document_recall/value; got none")
+        found.append(PastScores(scores, _rows(table, facts)))
+    return found
 
 
 def _table(result: Any) -> pd.DataFrame:
@@ -252,20 +241,11 @@ def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
         return None
     if not isinstance(report, dict) or "scored" not in report or not isinstance(report.get("rows"), list):
         return None
-    return pd.DataFrame([_flat(row) for row in report["rows"]])
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of a report, each score in a column of its own."""
-    scores = row.get("scores")
-    return {**row, **{f"{name}/value": score for name, score in scores.items()}} if isinstance(scores, dict) else row
-
-
-def _scores(table: pd.DataFrame, facts: Facts) -> PastScores:
-    found = dict(_columns(table))
-    if not found:
-        raise EvalSetError("past: expected a table with columns of scores, such as document_recall/value; got none")
-    return PastScores(found, _rows(table, facts))
+    rows = report["rows"]
+    for row in rows:  # each score gets a column of its own
+        if isinstance(row.get("scores"), dict):
+            row.update({f"{name}/value": score for name, score in row["scores"].items()})
+    return pd.DataFrame(rows)
 
 
 def _columns(table: pd.DataFrame) -> Iterator[tuple[str, Array]]:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import metrics_of, support_of, supports
 from agent_eval_schema.profile.advice import next_steps
 from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
-from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, FoundLeak, Other, Repeats, find_leaks, find_repeats
+from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, FoundLeak, Repeats
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.options import BYTES_PER_TOKEN, USUAL, Options, tokens_of
 from agent_eval_schema.profile.profile_summary import (
@@ -27,44 +26,34 @@ from agent_eval_schema.profile.profile_summary import (
     RowExample,
 )
 from agent_eval_schema.profile.row_facts import question_of, shown_truths
-from agent_eval_schema.profile.size import PastScores, Sizing, read_past
+from agent_eval_schema.profile.size import PastScores, Sizing
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 
 
-class ProfileFindings(Struct, frozen=True):
-    """What was found on the rows."""
-
-    repeats: Repeats
-    conflicts: list[tuple[int, int]]
-    leaks: list[FoundLeak]
-    compared: tuple[str, ...]
-    past: list[PastScores]
-
-
-def find(facts: Facts, others: Sequence[Other], past: Any, options: Options) -> ProfileFindings:
-    """What the facts show."""
-    repeats = find_repeats(facts, options.near)
-    return ProfileFindings(
-        repeats,
-        facts.run.builder.conflicts,
-        list(find_leaks(facts, repeats, others, options.near)),
-        tuple(other.name for other in others),
-        read_past(past, facts),
-    )
-
-
-def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> ProfileSummary:
-    """The numbers and examples of a profile."""
+def summarize(
+    facts: Facts,
+    options: Options,
+    repeats: Repeats,
+    leaks: Sequence[FoundLeak],
+    compared: tuple[str, ...],
+    past: Sequence[PastScores],
+) -> ProfileSummary:
+    """The numbers and examples of a profile; `compared` are the names of what leaks were looked for in."""
+    conflicts = facts.run.builder.conflicts
     metrics = metrics_of(options.system_of(facts.plan.format))
-    groups, clustered = findings.repeats.groups(), cluster_rows(findings.repeats) if facts.plan.values else []
+    groups, clustered = repeats.groups(), cluster_rows(repeats) if facts.plan.values else []
     truth = commonest_truth(facts)[3]
-    examples = read_examples(facts, _shown(groups, findings, clustered, truth))
+    shown = [*clustered, *(() if truth is None else (truth,))]
+    shown += [row for group in groups for row in group[:ROWS_OF_A_GROUP].tolist()]
+    shown += [row for pair in conflicts[:EXAMPLES] for row in pair]
+    shown += [row for leak in leaks for row in leak.rows[:EXAMPLES]]
+    examples = read_examples(facts, shown)
     clusters, note = clusters_of([examples[row] for row in clustered])
     assumed = Assumptions(options.rate, options.correlation, options.cluster_correlation, facts.cluster_words())
-    sizing = Sizing(facts, findings.repeats, findings.past, assumed)
+    sizing = Sizing(facts, repeats, past, assumed)
     valid = int(np.count_nonzero(facts.valid))
     summary = ProfileSummary(
         facts.source.name,
@@ -78,9 +67,12 @@ def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> Prof
         (),
         tuple(map(sizing.power, metrics)),
         assumed,
-        _duplicates(findings, groups, examples, options.near),
-        tuple(_leak(leak, examples) for leak in findings.leaks),
-        findings.compared,
+        _duplicates(repeats, conflicts, groups, examples, options.near),
+        tuple(
+            Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))
+            for leak in leaks
+        ),
+        compared,
         cover(facts, options.min_rows, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
         estimate(facts, metrics, options),
@@ -89,18 +81,6 @@ def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> Prof
     masks, rows = facts.run.builder.valid_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
     return replace(summary, next_steps=next_steps(summary, support))
-
-
-def _shown(groups: list[Any], findings: ProfileFindings, clustered: list[int], truth: int | None) -> Iterable[int]:
-    """The rows that a profile shows."""
-    yield from clustered
-    yield from () if truth is None else (truth,)
-    for group in groups:
-        yield from group[:ROWS_OF_A_GROUP].tolist()
-    for pair in findings.conflicts[:EXAMPLES]:
-        yield from pair
-    for leak in findings.leaks:
-        yield from leak.rows[:EXAMPLES]
 
 
 def _notes(facts: Facts, valid: int) -> Iterable[str]:
@@ -123,9 +103,12 @@ def _notes(facts: Facts, valid: int) -> Iterable[str]:
 
 
 def _duplicates(
-    findings: ProfileFindings, groups: list[Any], examples: Mapping[int, RowExample], threshold: float
+    repeats: Repeats,
+    conflicts: Sequence[tuple[int, int]],
+    groups: list[Any],
+    examples: Mapping[int, RowExample],
+    threshold: float,
 ) -> Duplicates:
-    repeats = findings.repeats
     made = [
         DuplicateGroup(
             "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near",
@@ -134,7 +117,7 @@ def _duplicates(
         )
         for group in groups
     ]
-    pairs = tuple((examples[one], examples[other]) for one, other in findings.conflicts[:EXAMPLES])
+    pairs = tuple((examples[one], examples[other]) for one, other in conflicts[:EXAMPLES])
     return Duplicates(
         int(np.count_nonzero(repeats.asked)),
         repeats.distinct,
@@ -143,13 +126,9 @@ def _duplicates(
         threshold,
         repeats.group_count,
         tuple(made),
-        len(findings.conflicts),
+        len(conflicts),
         pairs,
     )
-
-
-def _leak(leak: FoundLeak, examples: Mapping[int, RowExample]) -> Leak:
-    return Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))
 
 
 EXAMPLES = 20
@@ -215,8 +194,7 @@ def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterato
         rows = supports(metric, facts.masks, facts.valid, facts.plan.outputs)
         if not metric.judged or not rows.any():
             continue
-        fields = [field for need in metric.needs for field in ((need,) if isinstance(need, str) else need)]
-        read = dict.fromkeys(READ_BY[field] for field in fields if field in READ_BY)
+        read = dict.fromkeys(READ_BY[field] for field in metric.fields if field in READ_BY)
         size = {name: facts.array(f"{name}_length")[rows] for name in read}
         calls = np.ones(int(rows.sum()), np.int64)
         if metric.name in PER_CHUNK:  # each call has one chunk, and all that is read besides
