@@ -24,8 +24,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer, target_schema
-from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart
-from agent_eval_schema.conversion.unread import unread_fields
+from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart, unread_fields
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import is_unfolded

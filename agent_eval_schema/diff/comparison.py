@@ -1,4 +1,4 @@
-"""Two sides → every number of a comparison, from hashes alone; no cell is read here.
+"""Two sides → every number of a comparison, from hashes alone; then the DiffSummary, with the values of few rows.
 
 Pairs ─┬─ fields      the pairs in which a column's hashes differ
        ├─ findings    the codes that a pair has on one side only
@@ -15,21 +15,38 @@ Where several rows have the same key, the n-th is taken for the n-th. Every row 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.diff.diff_summary import IssueChange, MetricChange, RowCounts
+from agent_eval_schema.decoding.requests import last_user_text
+from agent_eval_schema.diff.diff_blocks import (
+    EXAMPLES_KEPT,
+    CellChange,
+    DatasetSummary,
+    DiffPlace,
+    DiffSummary,
+    FieldChange,
+    IssueChange,
+    MetricChange,
+    MetricRow,
+    RowCounts,
+)
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, mixed
 from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON, Metric
-from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.edits import edits
+from agent_eval_schema.text.jsontext import encode
+from agent_eval_schema.validation.report import Report
 
 CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
 """The bits of a finding that are its code."""
@@ -256,3 +273,139 @@ def moved_rows(pairs: Pairs) -> int:
         at = bisect_left(tails, row)
         tails[at : at + 1] = [row]
     return len(pairs.old) - len(tails)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# examples: each side is read once more, and of it only the rows that are shown
+ASKS = 80
+"""Characters of a request by which a row is named."""
+
+NAMING = ("request_id", "request", ORIGINAL_LINE)
+"""The fields of a row that name it."""
+
+CellValues = dict[str, dict[int, Any]]
+
+
+def asked(values: CellValues, row: int) -> str | None:
+    """The request of a row, or the value in its place; from the columns NAMING."""
+    request = values["request"][row]
+    if isinstance(request, dict) and isinstance(request.get("messages"), list):
+        messages = [m for m in request["messages"] if isinstance(m, dict)]
+        return last_user_text(messages) or encode(request).decode()
+    if request is None:
+        line: str | None = values[ORIGINAL_LINE][row]
+        return line
+    return request if isinstance(request, str) else encode(request).decode()
+
+
+def issues_among(snapshot: Snapshot, found: IssueSet) -> Iterator[Issue]:
+    """The issues of a snapshot that belong to findings."""
+    wanted = set(found.rows.tolist())
+    if not wanted and not found.overall:
+        return
+    for issue in snapshot.report.iter_issues():
+        if issue.row is None:
+            belongs = (issue.code, issue.column) in found.overall
+        else:
+            belongs = (issue.row << int(CODE_BITS)) | CODES.index(issue.code) in wanted
+        if belongs:
+            yield issue
+
+
+class Summarizer:
+    """What there is to see of a comparison, with at most 20 examples of a kind."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._all = comparison
+        self._pairs = comparison.pairs
+        self._fields = {name: pairs[:EXAMPLES_KEPT] for name, pairs in comparison.fields.items()}
+        self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES_KEPT] for valid in (False, True))
+        changes = {metric.name: comparison.changed_support(metric) for metric in metrics_of("all")}
+        self._support = {n: [np.flatnonzero(is_so)[:EXAMPLES_KEPT] for is_so in both] for n, both in changes.items()}
+        supporting = [pairs for both in self._support.values() for pairs in both]
+        pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
+        self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
+        self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
+
+    def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
+        named = np.concatenate([rows[pairs], alone])
+        return snapshot.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
+
+    def summary(self) -> DiffSummary:
+        found = self._all
+        gained, lost = _first_issues(found.new, found.gained), _first_issues(found.old, found.lost)
+        return DiffSummary(
+            same=found.same,
+            losses=found.losses,
+            old=_summary(found.old.report),
+            new=_summary(found.new.report),
+            rows=found.counts,
+            columns_added=found.columns_added,
+            columns_dropped=found.columns_dropped,
+            added=tuple(self._place(None, row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
+            removed=tuple(self._place(row, None) for row in self._pairs.removed[:EXAMPLES_KEPT].tolist()),
+            became_invalid=tuple(map(self._pair, self._invalid.tolist())),
+            became_valid=tuple(map(self._pair, self._valid.tolist())),
+            fields=tuple(
+                FieldChange(name, len(found.fields[name]), tuple(self._change(name, pair) for pair in pairs.tolist()))
+                for name, pairs in self._fields.items()
+            ),
+            issues=tuple(
+                replace(line, gained_examples=gained.get(line.code, ()), lost_examples=lost.get(line.code, ()))
+                for line in found.issues
+            ),
+            metrics=tuple(map(self._metric, found.metrics)),
+        )
+
+    # rows
+
+    def _pair(self, pair: int) -> DiffPlace:
+        return self._place(int(self._pairs.old[pair]), int(self._pairs.new[pair]))
+
+    def _place(self, old: int | None, new: int | None) -> DiffPlace:
+        """A row, named by the new side as far as that has it, else by the old."""
+        sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
+        there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
+        name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
+        asks = next((a for _, values, row in there if (a := cut(asked(values, row) or "", ASKS))), "")
+        snapshot, _, row = there[0]
+        return DiffPlace(old, new, name, asks, snapshot.errors(row))
+
+    def _change(self, name: str, pair: int) -> CellChange:
+        old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
+        return CellChange(self._pair(pair), *edits(name, self._before[name][old], self._after[name][new]))
+
+    def _metric(self, line: MetricChange) -> MetricChange:
+        gained, lost = self._support[line.metric]
+        has = ("has", "is valid now", self._all.old, self._pairs.old)
+        lacks = ("lacks", "is invalid now", self._all.new, self._pairs.new)
+        return replace(
+            line,
+            gained_examples=tuple(self._row(line.metric, pair, *has) for pair in gained.tolist()),
+            lost_examples=tuple(self._row(line.metric, pair, *lacks) for pair in lost.tolist()),
+        )
+
+    def _row(self, name: str, pair: int, verb: str, else_: str, snapshot: Snapshot, rows: Array) -> MetricRow:
+        """A pair whose support changed, and why: the fields that a valid row of one side lacks; an invalid one has to
+        be fixed first."""
+        row, outputs = int(rows[pair]), snapshot.report.outputs
+        missing = missing_needs(find_metric(name), int(snapshot.masks[row]), outputs) if snapshot.valid[row] else ()
+        words = ", and ".join(need_words(need) for need in missing)
+        return MetricRow(self._pair(pair), f"{verb} {words}" if words else else_)
+
+
+def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
+    """The first issues of each code among findings, one per row (or column, for the dataset as a whole)."""
+    codes = found.rows & CODE_MASK
+    first = [found.rows[codes == code][:EXAMPLES_KEPT] for code in np.unique(codes).tolist()]
+    places: dict[str, dict[int | str | None, Issue]] = {}
+    for issue in issues_among(snapshot, IssueSet(np.concatenate([found.rows[:0], *first]), found.overall)):
+        of_code = places.setdefault(issue.code, {})
+        if len(of_code) < EXAMPLES_KEPT:
+            of_code.setdefault(issue.column if issue.row is None else issue.row, issue)
+    return {code: tuple(of_code.values()) for code, of_code in places.items()}
+
+
+def _summary(report: Report) -> DatasetSummary:
+    counts = report.row_count, report.valid_count, report.invalid_count
+    return DatasetSummary(report.name, report.format, report.summary.format_reason, report.outputs, *counts)

@@ -11,7 +11,7 @@ one part, with the frame in which it came; a file is never held as a whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.evaluation.findings import issues_of
+from agent_eval_schema.evaluation.table import issues_of
 from agent_eval_schema.evaluation.task_metrics import ROW_METRICS, CustomMetric, PointwiseMetric, TaskMetric
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.arrow import canonical_values
@@ -99,35 +99,29 @@ def input_parts(
     read = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
     read -= {PREDICTED} if ran else set()
     judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
-    parts = (_read(batch, plan, reads, judged) for batch in source.batches())
     if source.name is not None:
-        yield from (_given(frame_of([batch]), part) for batch, part in parts)
+        yield from (_given(_read(frame_of([b]), b, plan, reads, judged)) for b in source.batches())
         return
-    yield _joined([part for _, part in parts], source, reads)
-
-
-class _Part(NamedTuple):
-    """What metrics read of some rows; the parts of EvalInputs but the frame."""
-
-    values: dict[str, list[Any]]
-    calls: pa.RecordBatch
-    log: IssueLog
-    ids: list[str | None]
+    later = pd.DataFrame()
+    yield _joined([_read(later, batch, plan, reads, judged) for batch in source.batches()], source, reads)
 
 
 def _read(
-    batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str | None]
-) -> tuple[pa.RecordBatch, _Part]:
+    frame: pd.DataFrame,
+    batch: pa.RecordBatch,
+    plan: Plan,
+    reads: Collection[str],
+    judged: Collection[str | None],
+) -> EvalInputs:
     checked = check_batch(batch, plan)
     rows = rows_of(checked)
-    values = {name: _cells(rows, _CANONICAL.get(name, name)) for name in METRIC_INPUTS if name in reads}
+    values = {}
+    for name in (n for n in METRIC_INPUTS if n in reads):
+        column = _CANONICAL.get(name, name)
+        cells = canonical_values(rows.column(column), rows.schema.field(column))
+        values[name] = list(map(_prompt, cells)) if column == "request" else cells
     ids = rows.column("request_id").to_pylist()
-    return batch, _Part(values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged), ids)
-
-
-def _cells(rows: pa.RecordBatch, name: str) -> list[Any]:
-    values = canonical_values(rows.column(name), rows.schema.field(name))
-    return list(map(_prompt, values)) if name == "request" else values
+    return EvalInputs(frame, values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged), ids)
 
 
 def _prompt(request: Any) -> Any:
@@ -139,27 +133,27 @@ def _prompt(request: Any) -> Any:
     return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
 
 
-def _given(frame: pd.DataFrame, part: _Part) -> EvalInputs:
+def _given(part: EvalInputs) -> EvalInputs:
     """A column that the data itself calls prompt, or reference, comes before the canonical one."""
     for name in _CANONICAL:
-        if name in part.values and name in frame.columns:
-            part.values[name] = [None if is_absent(v) else v for v in frame[name].tolist()]
-    return EvalInputs(frame, *part)
+        if name in part.values and name in part.frame.columns:
+            part.values[name] = [None if is_absent(v) else v for v in part.frame[name].tolist()]
+    return part
 
 
-def _joined(parts: list[_Part], source: Source, reads: Collection[str]) -> EvalInputs:
+def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> EvalInputs:
     log, values = IssueLog(0), {name: list[Any]() for name in METRIC_INPUTS if name in reads}
     ids: list[str | None] = []
-    for columns, _, found, here in parts:
-        ids += here
-        for name, column in columns.items():
+    for part in parts:
+        ids += part.ids
+        for name, column in part.values.items():
             values[name].extend(column)
-        log.rows.extend(log.size + row for row in found.rows)
-        log.notes.extend(found.notes)
-        log.size += found.size
+        log.rows.extend(log.size + row for row in part.log.rows)
+        log.notes.extend(part.log.notes)
+        log.size += part.log.size
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
-    calls = one_batch(part.calls for part in parts) if parts else none
-    return _given(whole_frame(source, log.size), _Part(values, calls, log, ids))
+    calls = one_batch(part.trajectories for part in parts) if parts else none
+    return _given(EvalInputs(whole_frame(source, log.size), values, calls, log, ids))
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:

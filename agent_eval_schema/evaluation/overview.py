@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.decoding.requests import last_question
-from agent_eval_schema.evaluation.outputs import read_calls
 from agent_eval_schema.evaluation.result_blocks import GroupMean, GroupOfRows, ScoreSteps, written_alike
+from agent_eval_schema.evaluation.runnables import read_calls
 from agent_eval_schema.evaluation.score_stats import Groups, ScoreStats, add_by_group, scores_in
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.io.records import is_absent

@@ -23,12 +23,11 @@ import pandas as pd
 from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
-from agent_eval_schema.evaluation.findings import NAMED, FailedCalls, Findings, headline
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.overview import Overview, worst_rows
 from agent_eval_schema.evaluation.result_blocks import ResultSummary, Scored, result_document, result_json
 from agent_eval_schema.evaluation.score_stats import RESAMPLES, Groups, ScoreStats, add_by_group, scores_in
-from agent_eval_schema.evaluation.table import REQUEST_ID, score_column
+from agent_eval_schema.evaluation.table import NAMED, REQUEST_ID, FailedCalls, Findings, headline, score_column
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.evaluation.inputs import EvalInputs
-from agent_eval_schema.evaluation.outputs import as_plain, read_output
+from agent_eval_schema.evaluation.runnables import as_plain, read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
 from agent_eval_schema.io.atomic import require_local_place
 from agent_eval_schema.io.lock import lock_file

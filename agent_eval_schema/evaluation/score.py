@@ -18,11 +18,18 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.evaluation.findings import FailedCalls, Findings
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.score_stats import ScoreStats
-from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, Measured, RowTable, score_column
+from agent_eval_schema.evaluation.table import (
+    REQUEST_ID,
+    RUN_COLUMNS,
+    FailedCalls,
+    Findings,
+    Measured,
+    RowTable,
+    score_column,
+)
 from agent_eval_schema.evaluation.task_metrics import (
     ROW_METRICS,
     CustomMetric,

@@ -1,15 +1,27 @@
-"""The columns of a result's table, the rows that metrics are computed on, and the outcome of one metric on them."""
+"""The columns of a result's table, the rows that metrics are computed on, the outcome of one metric on them, the issues
+of their cells, and what the means cover."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.plan import Plan
 
 RUN_COLUMNS = ("response", LATENCY, FAILURE, "predicted_trajectory", "error")
 """The columns that running an agent adds; `error` is ours, the documented run loses it."""
@@ -65,3 +77,92 @@ class Measured(Struct):
 
 FAILED_CALL = "the call failed"
 """The reason why a row on which an agent failed has no score of its outputs."""
+
+
+KEPT = 10_000
+"""The number of findings that are kept; a file may have one per row."""
+
+
+class Findings:
+    """The issues of a run, first those of the data as a whole, then in the order of the rows: `counts` of all, `kept`
+    the first of them."""
+
+    def __init__(self, of_the_whole: Iterable[Issue] = ()) -> None:
+        self.kept = list(of_the_whole)
+        self.counts = Counter(issue.code for issue in self.kept)
+
+    def add(self, log: IssueLog, start: int) -> None:
+        """Take in the log of a batch whose first row is row `start`."""
+        self.counts.update(note[0] for note in log.notes)
+        for at in sorted(range(len(log.rows)), key=log.rows.__getitem__)[: KEPT - len(self.kept)]:
+            code, column, path, message, hint = log.notes[at]
+            self.kept.append(Finding(RULES[code], message, column, path, hint).issue(start + log.rows[at]))
+
+
+def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None] | None = None) -> IssueLog:
+    """The issues of a checked batch, or those of these columns (None: of rows as a whole), by our names of columns."""
+    log = IssueLog(checked.num_rows)
+    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
+        for note in notes or ():
+            column = column_at(note["path"] or note["column"] or "", plan.origins) or note["column"]
+            if columns is None or column in columns:
+                log.rows.append(row)
+                log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
+    return log
+
+
+class FailedCalls(Struct):
+    """How many rows failed, and the first of them by their request_id or position."""
+
+    count: int = 0
+    names: list[str] = []
+
+    def add(self, failed: Numbers, start: int, ids: Sequence[str | None]) -> None:
+        """Take in the rows of a part, the first of which is row `start`."""
+        rows: list[int] = np.flatnonzero(failed > 0).tolist()
+        self.count += len(rows)
+        self.names += [ids[row] or str(start + row) for row in rows[: NAMED - len(self.names)]]
+
+
+NAMED = 10
+"""Rows that are named."""
+
+NAMED_METRICS = 2
+"""Metrics with the same number of scored rows that are named."""
+
+
+def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[str], left_out: int = 0) -> str:
+    """What is missing of the rows that were given; "" if every metric has a score on every row. `scored` are the rows
+    with a score by metric, `names` the first of those on which a call failed."""
+    parts = []
+    if failed:
+        more = ", …" if failed > len(names) else ""
+        which = f"row{'' if failed == 1 else 's'} {', '.join(names)}{more}"
+        parts.append(f"{failed:,} of {plural(rows, 'call')} failed ({which})")
+    counts = set(scored.values())
+    if not rows or counts == {0}:
+        parts.append("no row was scored" if rows else "no row to score")
+    elif counts and min(counts) < rows:
+        if len(counts) == 1:
+            parts.append(f"{min(counts):,} of {plural(rows, 'row')} scored")
+        else:
+            fewer: dict[int, list[str]] = {}
+            for name, count in scored.items():
+                fewer.setdefault(count, []).append(name)
+            parts.append(_fewer({count: names for count, names in fewer.items() if count < rows}, rows, len(scored)))
+    if left_out:
+        parts.append(f"{plural(left_out, 'invalid evaluation')} left out")
+    return "; ".join(parts)
+
+
+def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
+    """The rows that metrics scored, by that number; many metrics are counted, not named."""
+    if len(names) == 1:
+        ((count, found),) = names.items()
+        if len(found) > NAMED_METRICS:
+            return f"{count:,} of {plural(rows, 'row')} scored by {len(found)} of {metrics} metrics"
+    told = (
+        [f"{len(found)} metrics {count:,}"] if len(found) > NAMED_METRICS else [f"{name} {count:,}" for name in found]
+        for count, found in names.items()
+    )
+    return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in told for part in parts)}"

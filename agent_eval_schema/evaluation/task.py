@@ -15,10 +15,9 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns
-from agent_eval_schema.evaluation.outputs import encode_plain
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.run import Finished, journal_at, run_parts
-from agent_eval_schema.evaluation.runnables import calling
+from agent_eval_schema.evaluation.runnables import calling, encode_plain
 from agent_eval_schema.evaluation.score import Scoring, measure, score_rows
 from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS
 from agent_eval_schema.evaluation.task_metrics import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.profile.duplicates import TRUTH
-from agent_eval_schema.profile.profile_summary import NextStep, ProfileSummary, short_name
+from agent_eval_schema.profile.profile_blocks import NextStep, ProfileSummary, short_name
 from agent_eval_schema.render.phrases import plural
 
 MOST_STEPS = 7

@@ -11,7 +11,7 @@ import numpy as np
 
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.profile_summary import (
+from agent_eval_schema.profile.profile_blocks import (
     Balance,
     Breakdown,
     Cluster,

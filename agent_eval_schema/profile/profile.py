@@ -27,8 +27,7 @@ from agent_eval_schema.metrics.support import System
 from agent_eval_schema.profile.duplicates import Other, find_leaks, find_repeats, open_others
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options, tokenizer_at_hand
-from agent_eval_schema.profile.profile_blocks import profile_document
-from agent_eval_schema.profile.profile_summary import ProfileSummary
+from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_document
 from agent_eval_schema.profile.size import read_past
 from agent_eval_schema.profile.summarize import summarize
 from agent_eval_schema.render.blocks import Document

@@ -36,7 +36,7 @@ from agent_eval_schema.metrics.standard_errors import Z_INTERVAL, numbers_of
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.profile_summary import Assumptions, MetricPower
+from agent_eval_schema.profile.profile_blocks import Assumptions, MetricPower
 from agent_eval_schema.text.choices import shown
 
 POINTS = (0.05, 0.03, 0.01)

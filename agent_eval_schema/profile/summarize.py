@@ -15,7 +15,7 @@ from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_o
 from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, FoundLeak, Repeats
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.options import BYTES_PER_TOKEN, USUAL, Options, tokens_of
-from agent_eval_schema.profile.profile_summary import (
+from agent_eval_schema.profile.profile_blocks import (
     Assumptions,
     Cost,
     DuplicateGroup,

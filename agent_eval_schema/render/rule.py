@@ -23,7 +23,9 @@ def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
     lines += ["", f"Example: none. {rule.no_example}"] if rule.no_example else []
     lines += ["", f"See: {rule.url}"] if rule.url else []
     head = (f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")"
-    return drawn_lines([head, *(_with_label(line) for line in lines)], color)
+    labels = [(line, _LABEL(line)) for line in lines]  # `Why:`
+    styled = [((found[0], "bold"), line[found.end() :]) if found else (line,) for line, found in labels]
+    return drawn_lines([head, *styled], color)
 
 
 def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False) -> str:
@@ -42,25 +44,23 @@ def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Cont
     """The rules as JSON; `fixable`: the codes whose issues --fix may fix."""
     from agent_eval_schema.render.document import json_text
 
-    return json_text(
-        {"schema_version": 1, "rules": [_document(rule, families, rule.code in fixable) for rule in rules]}
-    )
-
-
-def _document(rule: Rule, families: Mapping[str, str], fixable: bool) -> dict[str, Any]:
-    return {
-        "code": rule.code,
-        "name": rule.name,
-        "severity": rule.severity,
-        "family": families[rule.code[2]],
-        "summary": rule.summary,
-        "why": rule.why,
-        "hint": rule.hint,
-        "fixable": fixable,
-        "url": rule.url or None,
-        "examples": {"bad": _plain(rule.bad), "good": _plain(rule.good)},
-        "no_example": rule.no_example or None,
-    }
+    documents = [
+        {
+            "code": rule.code,
+            "name": rule.name,
+            "severity": rule.severity,
+            "family": families[rule.code[2]],
+            "summary": rule.summary,
+            "why": rule.why,
+            "hint": rule.hint,
+            "fixable": rule.code in fixable,
+            "url": rule.url or None,
+            "examples": {"bad": _plain(rule.bad), "good": _plain(rule.good)},
+            "no_example": rule.no_example or None,
+        }
+        for rule in rules
+    ]
+    return json_text({"schema_version": 1, "rules": documents})
 
 
 def _plain(rows: Sequence[dict[str, Any]]) -> Any:
@@ -70,12 +70,6 @@ def _plain(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _with_label(line: str) -> Line:
-    """A line whose label (`Why:`) is bold."""
-    found = _LABEL(line)
-    return (line,) if found is None else ((found[0], "bold"), line[found.end() :])
 
 
 _LABEL = re.compile("(Why|Fix|Fixable|Bad|Good|Example|See):").match

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.registry import find_format
@@ -27,6 +25,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.spans import FAILED_CODES, Attributes, Span, Trace, json_of
 from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
+from agent_eval_schema.validation.excerpts import cell_at, rows_in
 from agent_eval_schema.validation.frequent_answers import frequent_answers
 
 EXCERPT_ROWS = 100_000
@@ -148,38 +147,24 @@ _Content = tuple[str | None, list[tuple[str, str]], list[ShownSpan]]
 
 def _contents(run: CheckedRun, chosen: list[int]) -> dict[int, _Content]:
     """The ID, the cells and the spans of each row; the source is read no further than to the last of them."""
-    source, read = run.source, find_format(run.plan.format).read
-    wanted, found = sorted(chosen), dict[int, _Content]()
-    start = at = 0
-    for batch in source.batches() if wanted else ():
-        ours: pa.RecordBatch | None = None
-        while at < len(wanted) and wanted[at] < start + batch.num_rows:
-            ours = read(batch) if ours is None else ours
-            found[wanted[at]] = _content(batch, ours, wanted[at] - start)
-            at += 1
-        start += batch.num_rows
-        if at == len(wanted):
-            break
+    found = dict[int, _Content]()
+    for row, place, batch, ours in rows_in(run.source.batches(), chosen, find_format(run.plan.format).read):
+        by_name = dict(_cells(ours, place))
+        spans = _spans(by_name["trace"]) if "trace" in by_name else []
+        request_id = by_name.get("request_id")
+        cells = [(name, _cut(text, CELL)) for name, text in _cells(batch, place)]
+        found[row] = request_id and _cut(request_id, 200), cells, spans
     return found
-
-
-def _content(batch: pa.RecordBatch, ours: pa.RecordBatch, row: int) -> _Content:
-    cells = list(_cells(batch, row))
-    by_name = dict(_cells(ours, row))
-    spans = _spans(by_name["trace"]) if "trace" in by_name else []
-    request_id = by_name.get("request_id")
-    return request_id and _cut(request_id, 200), [(name, _cut(text, CELL)) for name, text in cells], spans
 
 
 def _cells(batch: pa.RecordBatch, row: int) -> Iterator[tuple[str, str]]:
     """The cells of a row that hold something, as text."""
     for i in own_columns(batch.schema):
-        (value,) = to_values(batch.column(i).slice(row, 1))
-        if value is None or value != value:
+        value = cell_at(batch, i, row)
+        if value is None:
             continue
-        if not isinstance(value, str):
-            plain = plain_values(batch.column(i).type)(value)
-            value = msgspec.json.encode(plain, enc_hook=str).decode("utf-8", "replace")
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
         elif value.startswith('"') and is_json_column(batch.schema.field(i)):  # a string, as JSON
             inner = jsontext.parse_leniently(value)
             value = inner if isinstance(inner, str) else value

@@ -95,16 +95,12 @@ def _closing(left: dict[Severity, int], command: str) -> str:
 
 
 def _command(name: str, text: str, **properties: object) -> str:
-    given = ",".join(f"{k}={_property(v)}" for k, v in properties.items() if v is not None)
-    return f"::{name} {given}::{_data(text)}"
+    texts = {k: _data(str(v)).replace(":", "%3A").replace(",", "%2C") for k, v in properties.items() if v is not None}
+    return f"::{name} {','.join(f'{k}={text}' for k, text in texts.items())}::{_data(text)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(value: object) -> str:
-    return _data(str(value)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _harmless(line: str) -> str:

@@ -17,7 +17,7 @@ from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.console import TITLES
-from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Kind, Presence
+from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural
@@ -55,20 +55,16 @@ ROWS_NAMED = 3
 def report_page(report: ReportSummary, shown: Shown, before: Document | None = None) -> str:
     """The report as a standalone HTML page; `before` comes first, with its title."""
     body = drawn("report.html", page=True, **_values(report, shown, 20, report.systems, inline=False))
-    if before is None:
-        return page(_title(report), body, script=True)
-    return page(before.title, part_of_page(before) + body, script=True)
+    if before is not None:
+        return page(before.title, part_of_page(before) + body, script=True)
+    where = os.path.basename(report.name) if report.name else "evaluation set"
+    return page(f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid", body, script=True)
 
 
 def report_inline(report: ReportSummary, shown: Shown) -> str:
     """The report for the output cell of a notebook."""
     values = _values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True)
     return inline(drawn("report.html", page=False, **values))
-
-
-def _title(report: ReportSummary) -> str:
-    where = os.path.basename(report.name) if report.name else "evaluation set"
-    return f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid"
 
 
 def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[str], *, inline: bool) -> dict[str, Any]:
@@ -137,7 +133,14 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
     kinds = occurrences.kinds.most_common(KINDS_SHOWN)
     count, fixed = report.counts[code], shown.fixes.codes.get(code, 0) if shown.fixes else 0
     hint = kinds[0][0].hint if len({kind.hint for kind, _ in kinds}) == 1 else rule.hint
+    # equal issues as one line; a hint that all of the code have is not repeated
+    alike = [{**k._asdict(), "hint": k.hint if k.hint != hint else "", "count": number} for k, number in kinds]
     of_dataset = report.is_of_dataset(code)
+    fixable = "" if fixed == 0 else "may be fixable" if fixed is None else f"{fixed:,} fixable"
+    fixable = "fixable" if fixed == count else fixable
+    shares = [] if of_dataset else occurrences.shares(report.row_count)
+    most_rows = max(shares, default=0) or 1  # a step is the fuller the more rows of the code it has
+    strip = runs([0.0 if not s else round(0.35 + 0.65 * s / most_rows, 2) for s in shares])
     return {
         "code": code,
         "name": rule.name,
@@ -145,14 +148,14 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
         "count": count,
         "rows": occurrences.rows,
         "share": "" if of_dataset and not occurrences.rows else share(occurrences.rows, report.row_count),
-        "fixable": "" if fixed == 0 else "may be fixable" if fixed is None else _fixable(fixed, count),
+        "fixable": fixable,
         "where": _where(report, code),
         "what": rule.summary,
         "why": rule.why,
         "url": rule.url,
         "hint": hint,
-        "strip": None if of_dataset else _strip(occurrences.shares(report.row_count)),
-        "kinds": [_kind(kind, number, hint) for kind, number in kinds] if len(kinds) < count else [],
+        "strip": None if of_dataset else {"width": len(shares), "runs": strip},
+        "kinds": alike if len(kinds) < count else [],
         "others": count - sum(number for _, number in kinds),
         "examples": [_example(issue, shown, hint) for issue in examples[:most]],
         "more": count - len(examples[:most]),
@@ -172,15 +175,6 @@ def _csv_row(issue: Issue, shown: Shown, *, values: bool) -> list[object]:
     value = [shown.values.get((issue.row, issue.column, issue.path))] if values and issue.row is not None else []
     line = None if issue.row is None else shown.lines.get(issue.row)
     return [issue.row, line, issue.column, issue.path, *value, issue.message]
-
-
-def _fixable(fixed: int, count: int) -> str:
-    return "fixable" if fixed == count else f"{fixed:,} fixable"
-
-
-def _kind(kind: Kind, count: int, hint: str) -> dict[str, Any]:
-    """Equal issues as one line; a hint that all of the code have is not repeated."""
-    return {**kind._asdict(), "hint": kind.hint if kind.hint != hint else "", "count": count}
 
 
 def _where(report: ReportSummary, code: str) -> str:
@@ -204,12 +198,6 @@ def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
         "hint": issue.hint if issue.hint != hint else "",
         "excerpt": None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path)),
     }
-
-
-def _strip(shares: list[float]) -> dict[str, Any]:
-    """Where in the file: steps with a row of the code, the fuller the more of them."""
-    most = max(shares, default=0) or 1
-    return {"width": len(shares), "runs": runs([0.0 if not s else round(0.35 + 0.65 * s / most, 2) for s in shares])}
 
 
 def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
