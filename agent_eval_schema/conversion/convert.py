@@ -155,7 +155,6 @@ class _Work:
         return ces_turns.evaluations_of(Report(self._run))
 
     def conversion(self, data: Any) -> Conversion:
-        """The result of the conversion."""
         report = Report(self._run, time.perf_counter() - self._start)
         valid = report.valid_mask
         if self._evaluations is not None:

@@ -134,7 +134,6 @@ class Losses:
             self.add(conversion.LEFT_OUT, place, None, f"the {kind} is invalid and was not converted")
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
-        """Note one loss."""
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
 
     def in_order(self) -> list[Issue]:
@@ -312,15 +311,13 @@ class _Reader:
         while part := list(islice(left, AT_ONCE)):
             new = sorted({s.row for _, s in part} - self._unaltered.keys())
             altered = [_altered_at(self._rows[s.row], s.path) for _, s in part]
-            rows = self._read([self._rows[i] for i in new] + altered)
+            read = check_batch(batch_of_rows([*(self._rows[i] for i in new), *altered]), self._plan)
+            _, columns = to_columns([rows_of(read)])
+            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
             self._unaltered.update(zip(new, rows, strict=False))
             for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
                 before = self._unaltered[suspect.row]
                 yield place, frozenset(name for name in COLUMNS if before[name] != row[name])
-
-    def _read(self, rows: Sequence[SourceRow]) -> list[CanonicalRow]:
-        _, columns = to_columns([rows_of(check_batch(batch_of_rows(list(rows)), self._plan))])
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _altered_at(value: Any, path: Path) -> Any:

@@ -36,8 +36,7 @@ from agent_eval_schema.diff.diff_blocks import (
     MetricRow,
     RowCounts,
 )
-from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, mixed
-from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, ORIGINAL_LINE, Snapshot, mixed
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON, Metric
 from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
@@ -90,7 +89,6 @@ class Comparison:
 
     @cached_property
     def counts(self) -> RowCounts:
-        """How many rows there are of each kind."""
         matched = len(self.pairs.old)
         changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
         gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
@@ -212,7 +210,6 @@ def _of_pairs(snapshot: Snapshot, rows: Array) -> Array:
 
 
 def _on(snapshot: Snapshot, rows: Array) -> IssueSet:
-    """The findings of some rows."""
     return IssueSet(snapshot.findings[np.isin(snapshot.findings >> CODE_BITS, rows)], set())
 
 

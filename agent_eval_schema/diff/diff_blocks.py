@@ -93,7 +93,6 @@ class DiffPlace(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[int | None, int | None]:
-        """Both positions."""
         return self.old_row, self.new_row
 
     @property

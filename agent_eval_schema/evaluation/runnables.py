@@ -368,7 +368,6 @@ def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
 
 
 def as_plain(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    """Calls as cells hold them."""
     return [{"tool_name": c.tool_name, "tool_input": c.tool_input or {}} for c in calls]
 
 

@@ -227,7 +227,6 @@ class Scoring:
         return part.log.size
 
     def result(self) -> EvalResult:
-        """The result of all parts."""
         return EvalResult(
             metrics=self._metrics,
             tallies=self._stats,
@@ -243,7 +242,6 @@ class Scoring:
         )
 
     def _reasons_by_row(self) -> dict[str, list[str | None]]:
-        """The reason of each row, by metric."""
         again = ((part.log.size, part.reasons) for part in self._again()) if self._again is not None else self._reasons
         found: dict[str, list[str | None]] = {name: [] for name in self._metrics}
         for size, reasons in again:

@@ -46,7 +46,6 @@ class ScoreStats:
 
     @property
     def scored(self) -> int:
-        """The rows that have a score."""
         return self._counts.total()
 
     @property
@@ -60,7 +59,6 @@ class ScoreStats:
 
     @property
     def std(self) -> float:
-        """The standard deviation of a sample."""
         if self.scored < 2:
             return math.nan
         mean = self.mean
@@ -112,7 +110,6 @@ class ScoreStats:
 
 
 def scores_in(table: pd.DataFrame, metric: str) -> Numbers:
-    """The scores of a metric in a result's table."""
     return table[score_column(metric)].to_numpy(np.float64, na_value=np.nan)
 
 

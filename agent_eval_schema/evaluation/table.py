@@ -32,7 +32,6 @@ REQUEST_ID = "request_id"
 
 
 def score_column(metric: str) -> str:
-    """The column that holds the scores of a metric."""
     return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"
 
 

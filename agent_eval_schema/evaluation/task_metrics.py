@@ -54,7 +54,6 @@ ROW_METRICS: dict[str, Definition] = {name: DEFINITIONS[name] for name in _NAMES
 
 
 def measure_row_metric(metric: Definition, table: RowTable) -> Measured:
-    """The scores of a metric of ROW_METRICS."""
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
     found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
     reasons = [reason if math.isnan(score) else None for score, reason in found]
@@ -323,7 +322,6 @@ def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
 
 
 def _nearest(metric: object) -> str:
-    """The nearest thing that works."""
     if metric == SINGLE_TOOL_USE:
         return f"; use {_EXAMPLES[ToolUseMetric]}"
     if isinstance(metric, type) and issubclass(metric, _WITH_OPTIONS):
@@ -335,5 +333,4 @@ def _nearest(metric: object) -> str:
 
 
 def trajectory_metrics(metrics: Iterable[TaskMetric]) -> tuple[TrajectoryMetric, ...]:
-    """Those that compare trajectories."""
     return tuple(m for m in metrics if isinstance(m, ToolUseMetric) or (isinstance(m, str) and m in TRAJECTORY_METRICS))

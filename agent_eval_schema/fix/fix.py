@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import Notes, filled_rows, is_hidden
-from agent_eval_schema.fix.catalog import FIXES_OF
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.search import PLACE
 from agent_eval_schema.fix.source import FIXED_FORMATS, OUR_COLUMNS, FixedSource
-from agent_eval_schema.fix.values import meant
+from agent_eval_schema.fix.values import FIXES_OF, meant
 from agent_eval_schema.io.records import encode_cells
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue, Severity

@@ -44,6 +44,5 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
 
 
 def fix_command(name: str | None) -> str:
-    """The command that writes the fixed rows of a file."""
     out = f"fixed{PurePath(name or '').suffix or '.jsonl'}"
     return command_on(name, "validate", "--fix", out, instead="normalize_eval_set(data, fix=True)")

@@ -6,6 +6,7 @@ source ──columns renamed──▶ batches ──search.py──▶ batches w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.edit import json_texts, with_cells, with_json
 from agent_eval_schema.cells.notes import LINE, Notes, line_texts, own_columns, with_notes
-from agent_eval_schema.fix.catalog import CODES_OF, FIXES_OF
 from agent_eval_schema.fix.search import CellFix, Try, fixes_in, moves_in, read_exactly, tries_of, twins_in
+from agent_eval_schema.fix.values import CODES_OF, FIXES_OF
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.json_cells import REMOVED
@@ -61,7 +62,6 @@ class FixedSource(Struct, frozen=True):
 
     @property
     def source(self) -> Source:
-        """The source as it is with its fixes."""
         return replace(
             self.original,
             batches=lambda: (batch for batch, _ in self.batches()),
@@ -74,8 +74,9 @@ class FixedSource(Struct, frozen=True):
     def batches(self) -> FixedBatches:
         """The fixed batches, each with the fixes of its cells, in the order of the rows."""
         start = 0
-        for original in self.original.batches():
-            batch = _with_renames(original, self.renames)
+        for batch in self.original.batches():
+            for wrong, right in self.renames.items():
+                batch = _renamed(batch, wrong, right)
             fixes = list(self._fixes(batch, start))
             for name in self.as_json:
                 batch = with_json(batch, name)
@@ -87,13 +88,7 @@ class FixedSource(Struct, frozen=True):
         if self.plan.format in FIXED_FORMATS and self.plan.format != "mlflow":
             yield from unfixed_in(batch, start, self.plan, self.codes)
 
-    @property
-    def _adds_a_column(self) -> bool:
-        """Whether a fix may need a column that a file with a header lacks."""
-        return self.plan.format == "mlflow" and self.original.kind == "csv"
-
     def _fixes(self, batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
-        """The fixes of the cells of a batch, of which `start` is the first row."""
         if self.plan.format != "mlflow":
             return fixes_in(batch, start, self.plan, self.codes) if self.codes else iter(())
         return moves_in(batch, start) if BESIDE_INPUTS.code in self.codes else iter(())
@@ -110,7 +105,9 @@ class FixedSource(Struct, frozen=True):
             copy_file(str(self.original.path), path, self.original.state)
             return counts
         batches = counts.over(self.batches())
-        if _is_rewritten(self.original, path) and not self._adds_a_column:
+        # a fix may need a column that a file with a header lacks
+        adds_a_column = self.plan.format == "mlflow" and self.original.kind == "csv"
+        if _is_rewritten(self.original, path) and not adds_a_column:
             edits, state = _edits(batches), self.original.state
             rewrite_file(str(self.original.path), self.original.kind, path, self.renames, edits, state)
             return counts
@@ -186,27 +183,20 @@ def _is_of_form(source: Source, path: str, *kinds: str) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # batches
-def _with_renames(batch: pa.RecordBatch, renames: dict[str, str]) -> pa.RecordBatch:
-    for wrong, right in renames.items():
-        at, to = batch.schema.get_field_index(wrong), batch.schema.get_field_index(right)
-        if at >= 0 and to >= 0:
-            field, array = _merged(batch, wrong, right)
-            batch = batch.set_column(to, field, array).remove_column(at)
-        elif at >= 0:
-            batch = batch.rename_columns([right if n == wrong else n for n in batch.schema.names])
-    return batch
-
-
-def _merged(batch: pa.RecordBatch, wrong: str, right: str) -> tuple[pa.Field, pa.Array]:
-    """Two columns of which no row fills both, as one."""
-    field, other = batch.schema.field(right), batch.schema.field(wrong)
+def _renamed(batch: pa.RecordBatch, wrong: str, right: str) -> pa.RecordBatch:
+    """A batch with a column renamed; with one of that name, of which no row fills both, it becomes one."""
+    at, to = batch.schema.get_field_index(wrong), batch.schema.get_field_index(right)
+    if at < 0 or to < 0:
+        return batch if at < 0 else batch.rename_columns([right if n == wrong else n for n in batch.schema.names])
+    field, other, array = batch.schema.field(right), batch.schema.field(wrong), None
     if field.type == other.type and is_json_column(field) == is_json_column(other):
-        try:
-            return field, pc.coalesce(batch.column(right), batch.column(wrong))
-        except pa.ArrowNotImplementedError:
-            pass
-    texts = [a if a is not None else b for a, b in zip(json_texts(batch, right), json_texts(batch, wrong), strict=True)]
-    return pa.field(right, pa.string(), metadata=JSON_CELLS), pa.array(texts, pa.string())
+        with suppress(pa.ArrowNotImplementedError):
+            array = pc.coalesce(batch.column(right), batch.column(wrong))
+    if array is None:
+        both = zip(json_texts(batch, right), json_texts(batch, wrong), strict=True)
+        field = pa.field(right, pa.string(), metadata=JSON_CELLS)
+        array = pa.array([a if a is not None else b for a, b in both], pa.string())
+    return batch.set_column(to, field, array).remove_column(at)
 
 
 def _with_fixes(batch: pa.RecordBatch, start: int, fixes: list[CellFix], nests: bool) -> pa.RecordBatch:
@@ -264,7 +254,6 @@ def unfixed_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[s
 
 
 def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, Any]], plan: Plan) -> str:
-    """Why no fix of a cell was applied."""
     value = read_exactly(read_cells(row, column), 0, column, plan.nests)
     if value is None or isinstance(value, jsontext.Malformed):
         return "the cell cannot be written again without loss"

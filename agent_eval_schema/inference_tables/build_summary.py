@@ -292,11 +292,21 @@ def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: 
         *([Table(["Excluded", "#Rows", "Reason", "What to do"], excluded, kind="examples")] if excluded else []),
         Terms(facts),
     ]
+    more: list[Block] = []
+    if summary.strata:
+        strata = [(s.stratum or "(none)", f"{s.calls:,}", f"{s.sampled:,}") for s in summary.strata]
+        more.append(Section("strata", "Strata", [Table(["Stratum", "#Calls", "#Sampled"], strata, kind="metrics")]))
+    if summary.issues and alone:
+        rows: list[list[Words | Cell]] = [
+            [Part(code, f"tag {RULES[code].severity}"), RULES[code].name, f"{count:,}"]
+            for code, count in summary.issues.items()
+        ]
+        table = Table(["Code", "Name", "#Issues"], rows, kind="examples")
+        more.append(Section("issues", "Validation issues", [table], short="Issues"))
     on_page: list[Block] = [
         _levels(summary),
         Fold("Excluded rows, labels and sample", details),
-        *_strata(summary),
-        *(_issues(summary) if alone else []),
+        *more,
     ]
     return Document(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
@@ -325,7 +335,6 @@ def funnel_json(summary: BuildSummary) -> str:
 
 
 def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:
-    """The numbers as JSON-like data."""
     found: dict[str, Any] = msgspec.to_builtins(summary)
     return {**found, "excluded": summary.excluded}
 
@@ -346,22 +355,6 @@ def _levels(summary: BuildSummary) -> Funnel:
     ]
     most = max(summary.records, 1)
     return Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
-
-
-def _strata(summary: BuildSummary) -> Iterator[Section]:
-    if summary.strata:
-        rows = [(s.stratum or "(none)", f"{s.calls:,}", f"{s.sampled:,}") for s in summary.strata]
-        yield Section("strata", "Strata", [Table(["Stratum", "#Calls", "#Sampled"], rows, kind="metrics")])
-
-
-def _issues(summary: BuildSummary) -> Iterator[Section]:
-    if summary.issues:
-        rows: list[list[Words | Cell]] = [
-            [Part(code, f"tag {RULES[code].severity}"), RULES[code].name, f"{count:,}"]
-            for code, count in summary.issues.items()
-        ]
-        table = Table(["Code", "Name", "#Issues"], rows, kind="examples")
-        yield Section("issues", "Validation issues", [table], short="Issues")
 
 
 def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Block]:
@@ -517,23 +510,9 @@ STRATA_KEPT = 100
 
 
 class Counts(Struct, kw_only=True):
-    """What an engine counts of a build.
-
-    logged, records
-        As in `BuildSummary`.
-    reasons
-        How many rows were excluded for which reason.
-    feedback
-        The table `tallies` of the decisions.
-    strata
-        The table `strata` of the decisions, largest first.
-    labels, redacted
-        As in `BuildSummary`, of the rows of the set.
-    codes
-        How many issues of each code the rows have, also those that were excluded as invalid.
-    traces_joined, existing
-        As in `BuildSummary`.
-    """
+    """What an engine counts of a build, as in `BuildSummary`: labels and redactions of the rows of the dataset, issues
+    by `codes` (of the rows that were excluded as invalid, too), excluded rows by their reason. `feedback` and `strata`
+    are the tables `tallies` and `strata` (largest first) of the decisions."""
 
     logged: int
     records: int

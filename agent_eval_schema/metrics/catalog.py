@@ -69,7 +69,6 @@ class Metric(NamedTuple):
 
     @property
     def fields(self) -> list[str]:
-        """The fields of all needs."""
         return [field for need in self.needs for field in ((need,) if isinstance(need, str) else need)]
 
 
@@ -77,7 +76,6 @@ TRUTH = ("expected_response", "expected_facts")
 
 
 def _alike(system: str, judged: bool, names: str, *needs: Need) -> Iterator[Metric]:
-    """Metrics of a system with the same needs."""
     return (Metric(system, name, needs, judged) for name in names.split())
 
 

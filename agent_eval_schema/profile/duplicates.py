@@ -37,7 +37,6 @@ class Repeats(Struct, frozen=True):
 
     @property
     def distinct(self) -> int:
-        """The number of distinct questions."""
         return int(np.count_nonzero(self.asked & (self.near == np.arange(len(self.near)))))
 
     @property
@@ -64,7 +63,6 @@ class Repeats(Struct, frozen=True):
 
 
 def find_repeats(facts: Facts, threshold: float) -> Repeats:
-    """The repeated questions of the valid rows."""
     exact = facts.array("exact")
     asked = facts.valid & (exact != 0)
     return Repeats(asked, *repeats(exact, asked, *facts.shingles, threshold))

@@ -70,7 +70,6 @@ class Options(Struct, frozen=True):
             encoding(self.tokenizer)
 
     def system_of(self, format: str) -> str:
-        """The system whose metrics are profiled."""
         return find_format(format).system if self.system == "auto" else self.system
 
 
@@ -100,7 +99,6 @@ def lengths(rows: Sequence[Sequence[str]], tokenizer: str | None) -> Array:
 
 
 def tokens_of(length: int, tokenizer: str | None) -> int:
-    """The tokens of texts of this length."""
     return length if tokenizer is not None else -(-length // BYTES_PER_TOKEN)
 
 

@@ -162,8 +162,6 @@ class Cluster(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True):
-    """What the rows cover."""
-
     tools: tuple[ToolCoverage, ...]
     documents: Documents
     breakdowns: tuple[Breakdown, ...]
@@ -441,7 +439,6 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
 
 
 def about_duplicates(found: Duplicates) -> str:
-    """The numbers on repeated questions."""
     return (
         f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near (similarity from {found.threshold:g}), "
         f"in {plural(found.group_count, 'group')}."
@@ -521,7 +518,6 @@ def _values(breakdown: Breakdown, thin: str) -> str:
 
 
 def _about_documents(found: Documents) -> Iterator[str]:
-    """The numbers on documents."""
     if found.expected:
         lost = f", {found.never_retrieved:,} of them never retrieved" if found.never_retrieved else ""
         yield f"{plural(found.expected, 'document')} expected{lost}; {found.retrieved:,} retrieved."
@@ -536,7 +532,6 @@ def _about_documents(found: Documents) -> Iterator[str]:
 
 
 def _about_balance(found: Balance) -> Iterator[str]:
-    """The numbers on ground truth and time."""
     if found.truths:
         distinct = f", {found.distinct_truths:,} of them distinct" if found.truths > 1 else ""
         yield f"{plural(found.truths, 'row')} with ground truth{distinct}."
@@ -567,7 +562,6 @@ def _cost(summary: ProfileSummary) -> Iterator[Block]:
 
 
 def _about_cost(summary: ProfileSummary) -> Iterator[str]:
-    """The numbers on cost."""
     cost = summary.cost
     agent = f"{plural(cost.agent_calls, 'call')} of the agent"
     if cost.calls:

@@ -58,7 +58,6 @@ class Sizing:
         self._samples: dict[bytes, tuple[int, int, Array]] = {}
 
     def power(self, metric: Metric) -> MetricPower:
-        """How exact a metric is."""
         rows, distinct, sizes = self._sample(metric)
         scores = next((s[~np.isnan(s)] for p in self._past if (s := p.of(metric)) is not None), None)
         within, correlation = self._correlations(metric)
@@ -165,7 +164,6 @@ def rows_needed(difference: float, deviation: float, correlation: float = 0.0, d
 
 
 def deviation_of_rate(rate: float) -> float:
-    """The standard deviation of scores that are 0 or 1."""
     return math.sqrt(rate * (1 - rate))
 
 

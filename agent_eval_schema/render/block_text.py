@@ -143,7 +143,6 @@ def _print_line(console: Console, text: Text, indent: int) -> None:
 
 
 def _text(of: Words | Cell, kind: str = "") -> Text:
-    """Words in their styles."""
     words, kind = (of.words, of.mood) if isinstance(of, Cell) else (of, kind)
     text = Text(style=_style(kind))
     for part in words if isinstance(words, tuple) and not isinstance(words, Part) else (words,):

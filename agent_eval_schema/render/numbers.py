@@ -26,7 +26,6 @@ def aligned(values: Iterable[float]) -> list[str]:
 
 
 def signed(value: float) -> str:
-    """A difference with its sign."""
     return number(value) if not value or math.isnan(value) else f"{'+' if value > 0 else '−'}{number(abs(value))}"
 
 

@@ -41,13 +41,11 @@ def page(title: str, body: Markup, *styles: str, script: bool = False) -> str:
 
 
 def inline(body: Markup, *styles: str) -> str:
-    """A body for the output cell of a notebook."""
     style = _style("style.css", *styles, "inline.css")
     return str(drawn("inline.html", style=style, body=styled(body)))
 
 
 def drawn(template: str, **values: Any) -> Markup:
-    """A template with its values."""
     return Markup(_environment().get_template(template).render(**values))
 
 
@@ -61,10 +59,14 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=lambda value: value if isinstance(value, Markup) else visible(value),  # the renderer's own goes out
     )
     environment.globals["version"] = __version__
-    environment.filters |= {"code": with_code, "number": _count, "breakable": breakable}
+    environment.filters |= {
+        "code": with_code,
+        "number": lambda count: "" if count is None else f"{count:,}",
+        "breakable": breakable,
+    }
     environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut}
     environment.filters["type"] = lambda value: type(value).__name__
     return environment
@@ -78,19 +80,9 @@ def with_code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
-def _count(number: int | None) -> str:
-    """A number of rows or the position of a row, if there is one."""
-    return "" if number is None else f"{number:,}"
-
-
 def breakable(name: str) -> Markup:
     """A long name that may be broken after its underscores and slashes."""
     return Markup("<wbr>").join(re.findall("[^_/]*[_/]|[^_/]+", visible(name)))
-
-
-def _shown(value: Any) -> Any:
-    """What a template prints: only the renderer's own markup goes out as it is."""
-    return value if isinstance(value, Markup) else visible(value)
 
 
 @lru_cache(maxsize=4)

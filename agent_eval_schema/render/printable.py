@@ -31,14 +31,12 @@ def as_text(document: Document, *, color: bool = False, width: int | None = None
 
 
 def as_page(document: Document) -> str:
-    """The document as a standalone HTML page."""
     from agent_eval_schema.render.block_html import document_page
 
     return document_page(document)
 
 
 def as_inline(document: Document) -> str:
-    """The document for the output cell of a notebook."""
     from agent_eval_schema.render.block_html import document_inline
 
     return document_inline(document)

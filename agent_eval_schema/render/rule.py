@@ -140,7 +140,6 @@ def format_text(entry: FormatOverview, *, color: bool = False) -> str:
 
 
 def formats_json(formats: Sequence[FormatOverview]) -> str:
-    """The formats as JSON."""
     from agent_eval_schema.render.document import json_text
 
     return json_text({"schema_version": 1, "formats": to_builtins(formats)})

@@ -6,7 +6,7 @@
                         (`dedupe="question"`, also from the dataset that it extends).
     the same request    Every value is the same, in all messages and all inputs; the order of keys does not count.
                         AE902 reports it where the ground truth differs, which a profile counts as conflicts, and a diff
-                        pairs the rows that have it (validation/originals.py, diff/fingerprints.py).
+                        pairs the rows that have it (validation/originals.py, diff/snapshot.py).
 
 There is no third notion; near duplicates (near.py) are similar questions.
 """

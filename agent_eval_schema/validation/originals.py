@@ -127,7 +127,6 @@ _members = jsontext.decoder(dict[str, msgspec.Raw])
 # ---------------------------------------------------------------------------------------------------------------------
 # the values of the source
 def _texts(rows: Rows, name: str) -> list[bytes | None]:
-    """The JSON texts of a column."""
     at = rows.batch.schema.get_field_index(name)
     if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
         return [None if v is None else _of_json(bytes(v)) for v in text_views(simplified(rows.batch.column(at)))]

@@ -72,7 +72,6 @@ def shown_in_text(run: CheckedRun, examples: Iterable[Issue], fixes: FixPreview 
 
 
 def shown_inline(run: CheckedRun, fixes: FixPreview | None) -> Shown:
-    """What a notebook shows."""
     examples = run.builder.all_examples()
     return Shown(run.lines(examples), run.excerpts(examples), fixes)
 

@@ -176,7 +176,6 @@ def _of_structs(array: pa.Array, tools: Tools) -> CallBatch:
 
 
 def _at(encoded: pa.DictionaryArray, values: Numbers) -> Numbers:
-    """The values of the cells of a dictionary."""
     found: Numbers = values[np.asarray(encoded.indices)]
     return found
 

@@ -48,7 +48,9 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
     if is_cut:
         lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
-    lines += [_harmless((f"{path_from(r.name, root)}: " if r.name else "") + report_headline(r)) for r in reports]
+    for report in reports:
+        line = (f"{path_from(report.name, root)}: " if report.name else "") + report_headline(report)
+        lines.append(f"./{line}" if line.lstrip().startswith("::") else line)  # it does not begin as a command does
     return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
 
 
@@ -101,11 +103,6 @@ def _command(name: str, text: str, **properties: object) -> str:
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _harmless(line: str) -> str:
-    """A line of plain text that does not begin as a command does."""
-    return f"./{line}" if line.lstrip().startswith("::") else line
 
 
 def path_from(name: str, root: str) -> str:

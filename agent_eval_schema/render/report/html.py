@@ -17,7 +17,7 @@ from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.console import TITLES
-from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
+from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural
@@ -62,7 +62,6 @@ def report_page(report: ReportSummary, shown: Shown, before: Document | None = N
 
 
 def report_inline(report: ReportSummary, shown: Shown) -> str:
-    """The report for the output cell of a notebook."""
     values = _values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True)
     return inline(drawn("report.html", page=False, **values))
 
@@ -97,7 +96,15 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "systems": [_system(report, system, inline) for system in systems],
         "invalid_advice": invalid_advice(report) if report.invalid_count else "",
         "step": -(-report.row_count // CELLS),
-        "presence": [_presence(line) for line in report.presence],
+        "presence": [
+            {
+                "field": "valid rows" if line.field == "valid" else line.field,
+                "rows": line.rows,
+                "width": len(line.shares),
+                "runs": _filled(line.shares),
+            }
+            for line in report.presence
+        ],
         "plots": plots,
         "plots_title": PLOTS,
         "together": pairs,
@@ -165,16 +172,14 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
 
 def _csv(report: ReportSummary, shown: Shown, code: str) -> dict[str, Any]:
     """The issues of a code on the rows that the page can open, as a CSV file, and how many of how many it has."""
-    heads = ["row", "line", "column", "path", *(["value"] if report.values else []), "message"]
-    found = [issue for issue in shown.issues if issue.code == code]
-    link, lines = csv_link([heads, *(_csv_row(issue, shown, values=report.values) for issue in found)])
-    return {"csv": link, "listed": lines - 1 if found else 0}
-
-
-def _csv_row(issue: Issue, shown: Shown, *, values: bool) -> list[object]:
-    value = [shown.values.get((issue.row, issue.column, issue.path))] if values and issue.row is not None else []
-    line = None if issue.row is None else shown.lines.get(issue.row)
-    return [issue.row, line, issue.column, issue.path, *value, issue.message]
+    rows: list[list[object]] = [["row", "line", "column", "path", *(["value"] if report.values else []), "message"]]
+    for issue in (i for i in shown.issues if i.code == code):
+        row = issue.row
+        value = [shown.values.get((row, issue.column, issue.path))] if report.values and row is not None else []
+        line = None if row is None else shown.lines.get(row)
+        rows.append([row, line, issue.column, issue.path, *value, issue.message])
+    link, lines = csv_link(rows)
+    return {"csv": link, "listed": lines - 1 if len(rows) > 1 else 0}
 
 
 def _where(report: ReportSummary, code: str) -> str:
@@ -217,17 +222,15 @@ def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
         "number": _NUMBERS[line.metric],
         "advice": support_advice(line),
         "width": len(shares),
-        "runs": runs(0.0 if not s else round(0.2 + 0.8 * s, 2) for s in shares),
+        "runs": _filled(shares),
     }
 
 
 _NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
 
 
-def _presence(line: Presence) -> dict[str, Any]:
-    field = "valid rows" if line.field == "valid" else line.field
-    filled = runs(0.0 if share == 0 else round(0.2 + 0.8 * share, 2) for share in line.shares)
-    return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": filled}
+def _filled(shares: Iterable[float]) -> list[dict[str, Any]]:
+    return runs(0.0 if not share else round(0.2 + 0.8 * share, 2) for share in shares)
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:

@@ -129,7 +129,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         return self.count(Severity.ERROR) == 0
 
     def count(self, severity: Severity) -> int:
-        """The number of issues of a severity."""
         return sum(self.counts[code] for code in self.codes_of(severity))
 
     def codes_of(self, severity: Severity) -> list[str]:
@@ -138,7 +137,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         return sorted(found, key=lambda code: (not self.is_of_dataset(code), -self.occurrences[code].rows, code))
 
     def text_examples(self) -> list[Issue]:
-        """The examples that a text shows."""
         return [issue for code in self.counts for issue in self.examples[code][:EXAMPLES_SHOWN]]
 
     def is_of_dataset(self, code: str) -> bool:
@@ -153,7 +151,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The systems that are shown."""
         return shown_systems(self.system)
 
 
