@@ -62,11 +62,8 @@ def _environment() -> Environment:
         finalize=lambda value: value if isinstance(value, Markup) else visible(value),  # the renderer's own goes out
     )
     environment.globals["version"] = __version__
-    environment.filters |= {
-        "code": with_code,
-        "number": lambda count: "" if count is None else f"{count:,}",
-        "breakable": breakable,
-    }
+    environment.filters |= {"code": with_code, "breakable": breakable}
+    environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"
     environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut}
     environment.filters["type"] = lambda value: type(value).__name__
     return environment
