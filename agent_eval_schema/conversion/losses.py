@@ -76,7 +76,10 @@ class Losses:
         for row, place in pairs:
             came = {} if place is None else back[place]
             self._compare_row(row, came)
-            self._passed_through(row, came)
+            for column, value in row.items():  # the columns that are passed through; the keys of a document are none
+                is_known = column in COLUMNS or column in (POSITION, SOURCE, TAKEN, "eval_set_id")
+                if not is_known and value is not None and value not in (came.get(column), came.get(apart(column))):
+                    self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(dict.fromkeys(COLUMNS) if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
 
@@ -107,13 +110,6 @@ class Losses:
             else:
                 message, path = _difference(column, value, came)
                 self.add(conversion.CHANGED, row, column, message, path)
-
-    def _passed_through(self, row: CanonicalRow, back: CanonicalRow) -> None:
-        """The keys of a document are not columns."""
-        known = (*COLUMNS, POSITION, SOURCE, TAKEN, "eval_set_id")
-        for column, value in row.items():
-            if column not in known and value is not None and value not in (back.get(column), back.get(apart(column))):
-                self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""

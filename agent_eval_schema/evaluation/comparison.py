@@ -17,15 +17,13 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, written_alike
-from agent_eval_schema.evaluation.score_stats import ScoreStats
-from agent_eval_schema.evaluation.table import score_column
+from agent_eval_schema.evaluation.table import ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, Z_INTERVAL, clusters_of, standard_error
 from agent_eval_schema.render.blocks import Block, Cell, Document, Line, Only, Part, Section, Table, Terms, Words
-from agent_eval_schema.render.numbers import MISSING, number, signed
-from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.phrases import MISSING, number, plural, signed
 from agent_eval_schema.render.printable import as_inline, as_page, as_text
 
 Numbers = np.ndarray[Any, Any]

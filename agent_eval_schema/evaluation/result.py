@@ -24,18 +24,35 @@ from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
-from agent_eval_schema.evaluation.overview import Overview, worst_rows
-from agent_eval_schema.evaluation.result_blocks import ResultSummary, Scored, result_document, result_json
-from agent_eval_schema.evaluation.score_stats import RESAMPLES, Groups, ScoreStats, add_by_group, scores_in
-from agent_eval_schema.evaluation.table import NAMED, REQUEST_ID, FailedCalls, Findings, headline, score_column
+from agent_eval_schema.evaluation.result_blocks import (
+    Overview,
+    ResultSummary,
+    Scored,
+    result_document,
+    result_json,
+    worst_rows,
+)
+from agent_eval_schema.evaluation.table import (
+    NAMED,
+    REQUEST_ID,
+    RESAMPLES,
+    FailedCalls,
+    Findings,
+    Groups,
+    ScoreStats,
+    add_by_group,
+    headline,
+    score_column,
+    scores_in,
+)
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import Document
-from agent_eval_schema.render.numbers import seconds
 from agent_eval_schema.render.page import plot
+from agent_eval_schema.render.phrases import seconds
 from agent_eval_schema.render.printable import Savable, as_inline, as_page, as_text
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown

@@ -20,14 +20,13 @@ import pandas as pd
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
     FailedCalls,
     Findings,
-    Measured,
     RowTable,
+    ScoreStats,
     score_column,
 )
 from agent_eval_schema.evaluation.task_metrics import (
@@ -311,18 +310,15 @@ def measure(
             columns[score_column(name)] = scores[name]
             unscored.update({key: rows for key, rows in why.items() if key[0] == name})
             continue
-        measured = _measured(metric, table, max_workers)
+        if isinstance(metric, CustomMetric):
+            measured = measure_custom(metric, table)
+        elif isinstance(metric, PointwiseMetric):
+            measured = measure_pointwise(metric, table, max_workers)
+        else:
+            measured = measure_row_metric(ROW_METRICS[name], table)
         for part, values in measured.columns.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
         reasons[name] = np.array([*measured.reasons, None], object)[:-1]
         missing = np.isnan(columns[score_column(name)])
         unscored.update((name, reason) for reason in reasons[name][missing].tolist())
     return ScoredPart(columns, given.log, unscored, reasons, given.ids, frame=given.frame)
-
-
-def _measured(metric: TaskMetric, table: RowTable, max_workers: int) -> Measured:
-    if isinstance(metric, CustomMetric):
-        return measure_custom(metric, table)
-    if isinstance(metric, PointwiseMetric):
-        return measure_pointwise(metric, table, max_workers)
-    return measure_row_metric(ROW_METRICS[metric_name(metric)], table)

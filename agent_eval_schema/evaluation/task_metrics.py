@@ -33,13 +33,11 @@ from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
 from agent_eval_schema.text.visible import visible
 
-
-def _documents(cells: list[dict[str, Any]]) -> list[Document]:
-    return [Document(cell["doc_uri"], cell.get("content")) for cell in cells]  # one of a trace may have no doc_uri
-
-
 _TYPED: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("retrieved_context", "expected_retrieved_context"), _documents),
+    **dict.fromkeys(
+        ("retrieved_context", "expected_retrieved_context"),
+        lambda cells: [Document(c["doc_uri"], c.get("content")) for c in cells],  # one of a trace may have no doc_uri
+    ),
     **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), partial(msgspec.convert, type=list[ToolCall])),
 }
 """How the values of columns become what metrics take; others are given as they are."""

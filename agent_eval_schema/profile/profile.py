@@ -24,7 +24,7 @@ from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import System
-from agent_eval_schema.profile.duplicates import Other, find_leaks, find_repeats, open_others
+from agent_eval_schema.profile.coverage import Other, find_leaks, find_repeats, open_others
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options, tokenizer_at_hand
 from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_document

@@ -274,7 +274,16 @@ def profile_document(summary: ProfileSummary) -> Document:
     read = f"{summary.format} format, outputs {summary.outputs}"
     blocks: list[Block] = []
     if summary.valid:
-        curve = _curve(summary.power)
+        curve, cost = _curve(summary.power), list[Block](map(Line, _about_cost(summary)))
+        if cost:
+            rows: list[list[Words]] = [
+                [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
+                for of in summary.cost.metrics
+            ]
+            names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
+            table = Table(names, rows, title="Cost per metric", kind="cost")
+            cost += [Only("html", [table])] if rows else []
+            cost = [Section("cost", "Cost of one evaluation", cost, short="Cost")]
         blocks = [
             Only("notebook", [Terms(list(_key_numbers(summary, curve)))]),
             Fold(
@@ -285,7 +294,7 @@ def profile_document(summary: ProfileSummary) -> Document:
                     *_leaks(summary),
                     Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
                     *_section("balance", "Balance and age", map(Line, _about_balance(summary.balance))),
-                    *_cost(summary),
+                    *cost,
                 ],
             ),
         ]
@@ -546,19 +555,6 @@ def _about_balance(found: Balance) -> Iterator[str]:
         yield (
             f"Logged on {found.first}." if found.first == found.last else f"Logged from {found.first} to {found.last}."
         )
-
-
-def _cost(summary: ProfileSummary) -> Iterator[Block]:
-    lines: list[Block] = [*map(Line, _about_cost(summary))]
-    if lines:
-        rows: list[list[Words]] = [
-            [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
-            for of in summary.cost.metrics
-        ]
-        if rows:
-            names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
-            lines.append(Only("html", [Table(names, rows, title="Cost per metric", kind="cost")]))
-        yield Section("cost", "Cost of one evaluation", lines, short="Cost")
 
 
 def _about_cost(summary: ProfileSummary) -> Iterator[str]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
@@ -34,7 +34,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS, Metric
 from agent_eval_schema.metrics.standard_errors import Z_INTERVAL, numbers_of
 from agent_eval_schema.metrics.support import supports
-from agent_eval_schema.profile.duplicates import Repeats
+from agent_eval_schema.profile.coverage import Repeats
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.profile_blocks import Assumptions, MetricPower
 from agent_eval_schema.text.choices import shown
@@ -208,9 +208,15 @@ class PastScores(Struct, frozen=True):
 def read_past(past: Any, facts: Facts) -> list[PastScores]:
     """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
     given = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
-    found = []
+    found, named = [], {m.name for m in METRICS}
     for table in map(_table, given):
-        if not (scores := dict(_columns(table))):
+        scores = {}
+        for column in map(str, table.columns):
+            name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)
+            values = numbers_of(table[column].tolist()) if name != column or name in named else np.empty(0)
+            if not np.isnan(values).all():
+                scores[name] = values
+        if not scores:
             raise EvalSetError("past: expected a table with columns of scores, such as document_recall/value; got none")
         found.append(PastScores(scores, _rows(table, facts)))
     return found
@@ -244,16 +250,6 @@ def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
         if isinstance(row.get("scores"), dict):
             row.update({f"{name}/value": score for name, score in row["scores"].items()})
     return pd.DataFrame(rows)
-
-
-def _columns(table: pd.DataFrame) -> Iterator[tuple[str, Array]]:
-    named = {m.name for m in METRICS}
-    for column in map(str, table.columns):
-        name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)
-        if name != column or name in named:
-            values = numbers_of(table[column].tolist())
-            if not np.isnan(values).all():
-                yield name, values
 
 
 def _rows(table: pd.DataFrame, facts: Facts) -> Array | None:

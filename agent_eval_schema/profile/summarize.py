@@ -12,8 +12,17 @@ from msgspec.structs import replace
 
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of, support_of, supports
-from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
-from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, TRUTH, FoundLeak, Repeats
+from agent_eval_schema.profile.coverage import (
+    ROWS_OF_A_GROUP,
+    TRUTH,
+    FoundLeak,
+    Repeats,
+    balance,
+    cluster_rows,
+    clusters_of,
+    commonest_truth,
+    cover,
+)
 from agent_eval_schema.profile.facts import Facts, question_of, shown_truths
 from agent_eval_schema.profile.options import BYTES_PER_TOKEN, USUAL, Options, tokens_of
 from agent_eval_schema.profile.profile_blocks import (

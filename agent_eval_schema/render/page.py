@@ -22,8 +22,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from agent_eval_schema.render.figures import Bar, Distribution
-from agent_eval_schema.render.numbers import number, share
-from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.phrases import number, plural, share
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible

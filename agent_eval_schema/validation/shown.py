@@ -17,7 +17,7 @@ from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
-from agent_eval_schema.render.numbers import seconds
+from agent_eval_schema.render.phrases import seconds
 from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown, ShownRow, ShownSpan
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS

@@ -9,7 +9,7 @@ import pytest
 from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
 from agent_eval_schema.evaluation.comparison import comparison_document
 from agent_eval_schema.evaluation.result_blocks import MetricComparison
-from agent_eval_schema.render.numbers import aligned, number, seconds, share, signed
+from agent_eval_schema.render.phrases import aligned, number, seconds, share, signed
 from agent_eval_schema.render.printable import as_text
 from tests.conftest import SAMPLES
 from tests.helpers.scores import scores_document

@@ -18,9 +18,8 @@ from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
-from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
-from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.phrases import plural, share
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     enabled,
@@ -93,7 +92,15 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "no_action": no_action_line(report),
         "has_metrics": report.has_metrics,
         "generated": report.outputs == "generated",
-        "systems": [_system(report, system, inline) for system in systems],
+        "systems": [
+            {
+                "name": system,
+                "summary": enabled(report.support(system)),
+                "open": inline or system == report.system,
+                "lines": [_metric(report, line) for line in report.support(system)],
+            }
+            for system in systems
+        ],
         "invalid_advice": invalid_advice(report) if report.invalid_count else "",
         "step": -(-report.row_count // CELLS),
         "presence": [
@@ -202,16 +209,6 @@ def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
         "line": None if issue.row is None else shown.lines.get(issue.row),
         "hint": issue.hint if issue.hint != hint else "",
         "excerpt": None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path)),
-    }
-
-
-def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
-    lines = report.support(system)
-    return {
-        "name": system,
-        "summary": enabled(lines),
-        "open": inline or system == report.system,
-        "lines": [_metric(report, line) for line in lines],
     }
 
 

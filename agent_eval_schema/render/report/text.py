@@ -23,8 +23,7 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, drawn, print_verdict
-from agent_eval_schema.render.numbers import share
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, plural, share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
