@@ -90,10 +90,12 @@ class Losses:
             return
         for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
             row, came = rows[found.row], back[found.row]
-            path = path_text(found.path)
+            steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path)
+            path = "".join(steps).removeprefix(".")
             if not columns:
                 self.unread(row[POSITION], path, found.value)
-            elif found.is_changed:
+            # a number or a boolean came back as another one, or as text
+            elif isinstance(found.value, int | float) and isinstance(found.came, int | float | str):
                 message = f"{describe(found.value)} would be read back as {describe(found.came)}"
                 self.add(conversion.CHANGED, row, str(found.path[0]), message, path)
             elif columns <= ORIGINALS and any(row[name] != came[name] for name in columns):
@@ -157,11 +159,6 @@ PREFIX = "passed_through."
 def apart(name: str) -> str:
     """The name of a column that is passed through, apart from those that the target reads."""
     return PREFIX + name
-
-
-def path_text(path: Sequence[str | int]) -> str:
-    """A path as messages have it: `request.messages[0].content`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
@@ -254,11 +251,6 @@ class Suspect(Struct, frozen=True):
     path: Path
     value: Any
     came: Any
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether a number or a boolean came back as another one, or as text."""
-        return isinstance(self.value, int | float) and isinstance(self.came, int | float | str)
 
     def is_read_whole(self, columns: frozenset[str]) -> bool:
         """Whether its parts need not be examined one by one: it has none, or none of them was read back, and all are

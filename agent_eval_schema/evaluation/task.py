@@ -32,11 +32,18 @@ import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.runnables import as_plain, calling, encode_plain, read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
-from agent_eval_schema.evaluation.score import Scoring, measure, score_rows
+from agent_eval_schema.evaluation.score import (
+    EvalInputs,
+    Scoring,
+    columns_read,
+    input_parts,
+    measure,
+    of_turns,
+    score_rows,
+)
 from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS
 from agent_eval_schema.evaluation.task_metrics import (
     GivenMetric,
@@ -458,14 +465,13 @@ def trajectories_of(trace_ids: Iterable[str]) -> list[list[dict[str, Any]] | Non
 
     if hasattr(mlflow, "flush_trace_async_logging"):
         mlflow.flush_trace_async_logging()
-    return [_calls(mlflow, trace_id) for trace_id in trace_ids]
-
-
-def _calls(mlflow: Any, trace_id: str) -> list[dict[str, Any]] | None:
-    try:
-        found = mlflow.get_trace(trace_id)
-    # the store is unavailable or rejects the call: the row then lacks a trajectory, and its reason reports that
-    except Exception:
-        return None
-    trace = decode_trace(found.to_json()) if found is not None else None
-    return as_plain(derive(trace).predicted_trajectory or []) if isinstance(trace, Trace) else None
+    calls: list[list[dict[str, Any]] | None] = []
+    for trace_id in trace_ids:
+        try:
+            found = mlflow.get_trace(trace_id)
+        # the store is unavailable or rejects the call: the row then lacks a trajectory, and its reason reports that
+        except Exception:
+            found = None
+        trace = decode_trace(found.to_json()) if found is not None else None
+        calls.append(as_plain(derive(trace).predicted_trajectory or []) if isinstance(trace, Trace) else None)
+    return calls

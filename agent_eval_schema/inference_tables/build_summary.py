@@ -253,7 +253,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         >>> json.loads(eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_json())["logged"]
         27
         """
-        return funnel_json(self)
+        return json_text({"version": FUNNEL_VERSION, "funnel": funnel_line(self), **funnel_numbers(self)})
 
     def to_html(self) -> str:
         """Return the row counts as a standalone HTML page.
@@ -326,12 +326,6 @@ def funnel_line(summary: BuildSummary) -> str:
         parts.append(f"{summary.records:,} records")
     parts += [f"{step.left:,} {step.name}" for step in _steps(summary)]
     return " → ".join(parts)
-
-
-def funnel_json(summary: BuildSummary) -> str:
-    """All numbers, and the funnel as a line."""
-    body = {"version": FUNNEL_VERSION, "funnel": funnel_line(summary), **funnel_numbers(summary)}
-    return json_text(body)
 
 
 def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:

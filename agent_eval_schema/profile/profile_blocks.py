@@ -430,7 +430,9 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
             meter = Meter(percent(group.rows, most), title)
             groups.append(Group([Part(title, "tag")], [examples], meter, is_open=i == 0, indent=2))
         several = Several(groups, "more groups", total=found.group_count, in_text=EXAMPLES_SHOWN)
-        repeated = [Line(about_duplicates(found)), several]
+        counts = f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near"
+        groups_of = plural(found.group_count, "group")
+        repeated = [Line(f"{counts} (similarity from {found.threshold:g}), in {groups_of}."), several]
     conflicts = Several(
         [_examples(pair, truth=": ") for pair in found.conflicts],
         "more",
@@ -445,13 +447,6 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
         yield Only("text", [Section("duplicates", "Repeated questions", repeated)])
     if found.conflict_count:
         yield Only("text", [Section("conflicts", title, [conflicts])])
-
-
-def about_duplicates(found: Duplicates) -> str:
-    return (
-        f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near (similarity from {found.threshold:g}), "
-        f"in {plural(found.group_count, 'group')}."
-    )
 
 
 def _examples(examples: Sequence[RowExample], total: int = 0, truth: str | None = None) -> Examples:

@@ -21,9 +21,8 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.fix import fix as fixing
 from agent_eval_schema.fix import search
 from agent_eval_schema.fix.effects import FIXABLE
-from agent_eval_schema.fix.fix import fix_source
+from agent_eval_schema.fix.fix import FixedSource, fix_source
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.fix.source import FixedSource
 from agent_eval_schema.fix.values import CODES_OF, FIXES, meant
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
