@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from agent_eval_schema.diff.diff import Diff as Diff
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
     from agent_eval_schema.evaluation.comparison import ScoreComparison as ScoreComparison
-    from agent_eval_schema.evaluation.custom import CustomMetric as CustomMetric
-    from agent_eval_schema.evaluation.judges import PointwiseMetric as PointwiseMetric
     from agent_eval_schema.evaluation.result import EvalResult as EvalResult
     from agent_eval_schema.evaluation.score import score_trajectories as score_trajectories
     from agent_eval_schema.evaluation.task import EvalTask as EvalTask
+    from agent_eval_schema.evaluation.task_metrics import CustomMetric as CustomMetric
     from agent_eval_schema.evaluation.task_metrics import MetricName as MetricName
+    from agent_eval_schema.evaluation.task_metrics import PointwiseMetric as PointwiseMetric
     from agent_eval_schema.evaluation.trajectories import ToolUseMetric as ToolUseMetric
     from agent_eval_schema.formats.json_schema import json_schema as json_schema
     from agent_eval_schema.formats.opening import EvalSetLike as EvalSetLike
@@ -99,8 +99,8 @@ else:
         "EvalResult": "evaluation.result",
         "ScoreComparison": "evaluation.comparison",
         "ToolUseMetric": "evaluation.trajectories",
-        "CustomMetric": "evaluation.custom",
-        "PointwiseMetric": "evaluation.judges",
+        "CustomMetric": "evaluation.task_metrics",
+        "PointwiseMetric": "evaluation.task_metrics",
         "json_schema": "formats.json_schema",
         "explain": "api",
         "Report": "validation.report",

@@ -70,7 +70,7 @@ _TYPES: dict[str, dict[str, Any]] = {"columns": {"type": column_pairs, "action":
 def run(arguments: argparse.Namespace) -> int:
     """Build the rows, and print the summary of what became of the logged calls."""
     from agent_eval_schema.inference_tables.build_file import build_file, build_on_spark
-    from agent_eval_schema.inference_tables.funnel_blocks import funnel_document
+    from agent_eval_schema.inference_tables.build_summary import funnel_document
     from agent_eval_schema.render.printable import as_text
 
     found = {name: getattr(arguments, name) for options in COMMAND_LINE.values() for name in options}

@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-    from agent_eval_schema.render.numbers import number
+    from agent_eval_schema.render.phrases import number
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.text.choices import require_choice
 

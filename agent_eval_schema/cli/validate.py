@@ -40,7 +40,7 @@ from agent_eval_schema.cli.output import (
 from agent_eval_schema.issues import FAILING, EvalSetError
 
 if TYPE_CHECKING:
-    from agent_eval_schema.fix.source import FixedSource
+    from agent_eval_schema.fix.fix import FixedSource
     from agent_eval_schema.validation.report import Report
 
 
@@ -207,8 +207,7 @@ def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:
 # ---------------------------------------------------------------------------------------------------------------------
 # --fix, --diff
 def _fix(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.fix.fix import fix_source
-    from agent_eval_schema.fix.source import require_fixable
+    from agent_eval_schema.fix.fix import fix_source, require_fixable
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.validate import check_source
@@ -252,8 +251,8 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
     """Show the effect of --fix; nothing is written. Like diff, exit code 1 means that something would change."""
     from msgspec.structs import astuple
 
+    from agent_eval_schema.fix.fix import FixCounts
     from agent_eval_schema.fix.preview import fix_command
-    from agent_eval_schema.fix.source import FixCounts
     from agent_eval_schema.render.fixes import cell_lines, file_lines, unfixed_lines, unrenamed_lines
 
     counts, color, start = FixCounts(len(fixed.renames)), in_color(), 0
@@ -278,7 +277,7 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
 
 
 def _nothing_fixed(format: str) -> str:
-    from agent_eval_schema.fix.source import FIXED_FORMATS
+    from agent_eval_schema.fix.fix import FIXED_FORMATS
 
     if format in FIXED_FORMATS:
         return "no safe fixes available"

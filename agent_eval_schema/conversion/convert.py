@@ -24,8 +24,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer, target_schema
-from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart
-from agent_eval_schema.conversion.unread import unread_fields
+from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart, unread_fields
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.names import TargetFormat
@@ -156,7 +155,6 @@ class _Work:
         return ces_turns.evaluations_of(Report(self._run))
 
     def conversion(self, data: Any) -> Conversion:
-        """The result of the conversion."""
         report = Report(self._run, time.perf_counter() - self._start)
         valid = report.valid_mask
         if self._evaluations is not None:

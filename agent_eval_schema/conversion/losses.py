@@ -1,25 +1,49 @@
-"""The losses of a conversion: one issue per field that was read back differently."""
+"""The losses of a conversion: one issue per field that was read back differently, or not read at all.
+
+Every path of every cell is accounted for:
+
+    source row ──read──▶ row ──write, read back──▶ row' ──write in the source's form──▶ source row'
+         └───────────────────────────── compare path by path ──────────────────────────────┘ → suspects
+
+A suspect is a value of the source that is not in the row that came back. It may only be spelled otherwise (a string
+that became a list of messages), so it is put to the test: the value is altered in the source row, and the row is read
+again. If nothing changes, no column contains the value. There is no table of the values that a format reads; its reader
+does. Rows of one shape are read alike: the value at a path is put to the test in the first of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import EllipsisType
+from typing import Any, TypeAlias
+from uuid import uuid4
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.conversion.unread import ORIGINALS, UnreadValues
+from agent_eval_schema.formats.ces.rows import by_json_names
+from agent_eval_schema.formats.ces.turns import objects
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, Written
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.issues import Finding, Issue, Rule
 from agent_eval_schema.rules import conversion
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
-from agent_eval_schema.text.jsontext import column_of
+from agent_eval_schema.text.jsontext import column_of, structured
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.validation.ces_turns import CesEvaluation
+from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.shown import rows_one_by_one
 
@@ -51,7 +75,10 @@ class Losses:
         for row, place in pairs:
             came = {} if place is None else back[place]
             self._compare_row(row, came)
-            self._passed_through(row, came)
+            for column, value in row.items():  # the columns that are passed through; the keys of a document are none
+                is_known = column in COLUMNS or column in (POSITION, SOURCE, TAKEN, "eval_set_id")
+                if not is_known and value is not None and value not in (came.get(column), came.get(apart(column))):
+                    self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(dict.fromkeys(COLUMNS) if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
 
@@ -62,10 +89,12 @@ class Losses:
             return
         for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
             row, came = rows[found.row], back[found.row]
-            path = path_text(found.path)
+            steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path)
+            path = "".join(steps).removeprefix(".")
             if not columns:
                 self.unread(row[POSITION], path, found.value)
-            elif found.is_changed:
+            # a number or a boolean came back as another one, or as text
+            elif isinstance(found.value, int | float) and isinstance(found.came, int | float | str):
                 message = f"{describe(found.value)} would be read back as {describe(found.came)}"
                 self.add(conversion.CHANGED, row, str(found.path[0]), message, path)
             elif columns <= ORIGINALS and any(row[name] != came[name] for name in columns):
@@ -82,13 +111,6 @@ class Losses:
             else:
                 message, path = _difference(column, value, came)
                 self.add(conversion.CHANGED, row, column, message, path)
-
-    def _passed_through(self, row: CanonicalRow, back: CanonicalRow) -> None:
-        """The keys of a document are not columns."""
-        known = (*COLUMNS, POSITION, SOURCE, TAKEN, "eval_set_id")
-        for column, value in row.items():
-            if column not in known and value is not None and value not in (back.get(column), back.get(apart(column))):
-                self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""
@@ -109,7 +131,6 @@ class Losses:
             self.add(conversion.LEFT_OUT, place, None, f"the {kind} is invalid and was not converted")
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
-        """Note one loss."""
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
 
     def in_order(self) -> list[Issue]:
@@ -139,11 +160,6 @@ def apart(name: str) -> str:
     return PREFIX + name
 
 
-def path_text(path: Sequence[str | int]) -> str:
-    """A path as messages have it: `request.messages[0].content`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-
-
 def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
     """The difference of the value that was read back, in words, and its path: the first place of several."""
     found, count = edits(column, value, came)
@@ -157,3 +173,249 @@ def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
     if before is None:
         return f"`{visible(after)}` would be read back besides{more}", first.path
     return f"`{visible(before)}` would be read back as `{visible(after)}`{more}", first.path
+
+
+SourceRow = Mapping[str, Any]
+Path = tuple[str | int, ...]
+
+ORIGINALS = frozenset(columns_of(JsonValue))
+
+AT_ONCE = 512
+"""Altered rows that are read at once."""
+
+MOST_REMEMBERED = 20_000
+"""Places of which it is remembered what depends on them."""
+
+ABSENT: Any = object()
+DEEPEST = 100
+"""No format reads deeper parts one by one: a value at this depth is compared as a whole."""
+
+
+class UnreadValues:
+    """Finds the values of source rows that were lost; it remembers what it has learned of earlier rows."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._depending: dict[Place, frozenset[str]] = {}
+
+    def among(
+        self, source_rows: Sequence[SourceRow], back: Sequence[SourceRow]
+    ) -> Iterator[tuple[Suspect, frozenset[str]]]:
+        """The values of source rows that are not in the rows that came `back`, in the same form, and that are not
+        merely spelled otherwise there; each with the canonical columns that depend on it, none if it is not read."""
+        if len(self._depending) > MOST_REMEMBERED:
+            self._depending.clear()
+        suspects = [s for i, rows in enumerate(zip(source_rows, back, strict=True)) for s in _missing(i, (), *rows)]
+        shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
+        reader = _Reader(source_rows, self._plan)
+        while suspects:
+            found = [((shapes[suspect.row], suspect.path), suspect) for suspect in suspects]
+            untested = {place: s for place, s in reversed(found) if place not in self._depending}
+            self._depending.update(reader.depending(untested))
+            suspects = []
+            for place, suspect in found:
+                columns = self._depending[place]
+                if suspect.is_read_whole(columns):
+                    yield suspect, columns
+                else:
+                    suspects += suspect.parts()
+
+
+Place: TypeAlias = "tuple[bytes, Path]"
+"""The shape of a row, and a path in it."""
+
+
+def _shape(row: SourceRow) -> bytes:
+    """What the reading of a row may depend on: its keys, the types of its values, and the words that may be a role or
+    a type; not which text it has in a place, and which number of several digits."""
+    try:
+        text = _NUMBER.sub("00", msgspec.json.encode(row, enc_hook=repr).decode())
+    except (ValueError, TypeError, OverflowError, RecursionError):  # not JSON: a shape of its own
+        return uuid4().bytes
+    return hashlib.blake2b(repr(_TEXT.split(text)).encode(), digest_size=16).digest()
+
+
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_TEXT = re.compile(rf'("[^\d\s"\\/]{{0,32}}"(?!:)|{_STRING}(?=:)|(?="\W){_STRING})|{_STRING}')
+"""A string in a JSON text. It is in the group if it counts: a word, a key, and what begins with no letter or digit, as
+JSON in a string does."""
+_NUMBER = re.compile(r"(?<=[:,\[])-?\d[\d.eE+-]+")
+
+
+class Suspect(Struct, frozen=True):
+    """A value of the source: its row (a place among the source rows), its path, and the value in its place in the row
+    that was read back (`ABSENT` if there is none)."""
+
+    row: int
+    path: Path
+    value: Any
+    came: Any
+
+    def is_read_whole(self, columns: frozenset[str]) -> bool:
+        """Whether its parts need not be examined one by one: it has none, or none of them was read back, and all are
+        read alike: nowhere, or only as a part of an original."""
+        alike = not columns or (self.came is ABSENT and columns <= ORIGINALS)
+        return alike or not isinstance(self.value, dict | list) or not self.value or len(self.path) >= DEEPEST
+
+    def parts(self) -> Iterator[Suspect]:
+        """The parts that did not come back."""
+        came = self.came if isinstance(self.came, type(self.value)) else type(self.value)()
+        return _missing(self.row, self.path, self.value, came)
+
+
+def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
+    """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
+    value, came = structured(value), structured(came)
+    if len(path) >= DEEPEST:
+        if value is not None and value != came:
+            yield Suspect(row, path, value, came)
+    elif isinstance(value, dict) and isinstance(came, dict):
+        spelled = {_plain_key(k): v for k, v in came.items() if k not in value}
+        for key, part in value.items():
+            part_came = came[key] if key in came else spelled.get(_plain_key(key), ABSENT)
+            yield from _missing(row, (*path, key), part, part_came)
+    elif isinstance(value, list) and isinstance(came, list):
+        for i, part in enumerate(value):
+            yield from _missing(row, (*path, i), part, came[i] if i < len(came) else ABSENT)
+    elif value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
+        yield Suspect(row, path, value, came)
+
+
+def _plain_key(key: Any) -> str:
+    return str(key).replace("_", "").lower()
+
+
+class _Reader:
+    """Reads altered copies of source rows, and returns the canonical columns that then differ."""
+
+    def __init__(self, source_rows: Sequence[SourceRow], plan: Plan) -> None:
+        self._rows, self._plan = source_rows, plan
+        self._unaltered: dict[int, CanonicalRow] = {}
+
+    def depending(self, suspects: Mapping[Place, Suspect]) -> Iterator[tuple[Place, frozenset[str]]]:
+        """The columns that depend on each suspect."""
+        left = iter(suspects.items())
+        while part := list(islice(left, AT_ONCE)):
+            new = sorted({s.row for _, s in part} - self._unaltered.keys())
+            altered = [_altered_at(self._rows[s.row], s.path) for _, s in part]
+            read = check_batch(batch_of_rows([*(self._rows[i] for i in new), *altered]), self._plan)
+            _, columns = to_columns([rows_of(read)])
+            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            self._unaltered.update(zip(new, rows, strict=False))
+            for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
+                before = self._unaltered[suspect.row]
+                yield place, frozenset(name for name in COLUMNS if before[name] != row[name])
+
+
+def _altered_at(value: Any, path: Path) -> Any:
+    """A copy of a value in which everything at the path is another value of its type."""
+    if not path:
+        return _altered(value)
+    value = structured(value)
+    if isinstance(value, list):
+        return [_altered_at(v, path[1:]) if i == path[0] else v for i, v in enumerate(value)]
+    return {k: _altered_at(v, path[1:]) if k == path[0] else v for k, v in value.items()}
+
+
+def _altered(value: Any, depth: int = 0) -> Any:
+    """Another value of the same type, in every part."""
+    value = structured(value)
+    has_parts = bool(value) and depth < DEEPEST
+    if isinstance(value, Mapping):
+        return {k: _altered(v, depth + 1) for k, v in value.items()} if has_parts else {"~": "~"}
+    if isinstance(value, list):
+        return [_altered(v, depth + 1) for v in value] if has_parts else ["~"]
+    return next((change(value) for kind, change in _CHANGES if isinstance(value, kind)), "~")
+
+
+_CHANGES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (bool, lambda value: not value),
+    (int, lambda value: value + 1),
+    (float, lambda value: value + 1.0 if abs(value) < 1e15 else 1.0),
+    (str, lambda value: f"{value}~"),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# results of Customer Engagement Suite, which do not consist of rows
+ReadKeys = EllipsisType | Mapping[str, Any]
+"""The keys that are read of a value; lists are looked through, of `ALL` everything is read."""
+
+ALL = ...
+
+
+def unread_fields(evaluation: CesEvaluation) -> Iterator[tuple[str, Any]]:
+    """The fields of a result that no row represents: the JSON path and the value. The rows of an evaluation represent
+    all of it; fields that a trajectory cannot represent are reported."""
+    named = by_json_names(evaluation.evaluation)
+    if not named.keys() & {"golden", "scenario"}:
+        yield from unread(named, _READ)
+    for path in _any_arguments(named):
+        yield path, "any arguments"
+
+
+def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The path and the value of everything below a value that its shape does not read."""
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from unread(item, shape, f"{path}[{i}]")
+    elif isinstance(value, dict) and not isinstance(shape, EllipsisType):
+        for key, part in value.items():
+            below = f"{path}.{key}" if path else key
+            if key in shape:
+                yield from unread(part, shape[key], below)
+            elif part not in (None, "", [], {}):
+                yield below, part
+
+
+def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
+    """Expected calls with unspecified arguments, which a trajectory cannot represent."""
+    golden, scenario = evaluation.get("golden"), evaluation.get("scenario")
+    expected = objects(scenario.get("scenarioExpectations")) if isinstance(scenario, dict) else []
+    for i, wanted in enumerate(expected):
+        tool = wanted.get("toolExpectation")
+        call = tool.get("expectedToolCall") if isinstance(tool, dict) else None
+        if isinstance(call, dict) and call.get("args") is None:
+            yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall.args"
+    for i, turn in enumerate(objects(golden.get("turns")) if isinstance(golden, dict) else ()):
+        for j, step in enumerate(objects(turn.get("steps"))):
+            expectation = step.get("expectation")
+            call = expectation.get("toolCall") if isinstance(expectation, dict) else None
+            if isinstance(call, dict) and call.get("args") is None:
+                yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
+
+
+_CALL: ReadKeys = dict.fromkeys(("tool", "toolsetTool", "displayName", "args"), ALL)
+_SAID: ReadKeys = {"chunks": dict.fromkeys(("text", "transcript"), ALL)}
+_ERROR: ReadKeys = dict.fromkeys(("errorType", "errorMessage"), ALL)
+
+_READ: ReadKeys = {
+    **dict.fromkeys(("displayName", "name"), ALL),
+    "goldenResult": {
+        "turnReplayResults": {
+            **dict.fromkeys(("conversation", "turnLatency"), ALL),
+            **dict.fromkeys(("toolInvocationScore", "toolOrderedInvocationScore"), ALL),
+            "overallToolInvocationResult": {"toolInvocationScore": ALL},
+            "errorInfo": _ERROR,
+            **{key: {"score": ALL} for key in ("semanticSimilarityResult", "hallucinationResult")},
+            "expectationOutcome": {
+                **dict.fromkeys(("expectation", "outcome"), ALL),
+                "observedToolCall": _CALL,
+                "observedAgentResponse": _SAID,
+                "toolInvocationResult": {"parameterCorrectnessScore": ALL},
+            },
+        }
+    },
+    "scenarioResult": {
+        **dict.fromkeys(("conversation", "task", "allExpectationsSatisfied", "taskCompleted", "rubricOutcomes"), ALL),
+        **{key: {"score": ALL} for key in ("taskCompletionResult", "userGoalSatisfactionResult")},
+        "expectationOutcomes": {
+            "observedToolCall": {"toolCall": _CALL},
+            "observedAgentResponse": _SAID,
+            "expectation": {"toolExpectation": {"expectedToolCall": _CALL}},
+        },
+    },
+    **dict.fromkeys(("evaluationStatus", "evaluationRun", "appVersion"), ALL),
+    "errorInfo": _ERROR,
+}
+"""What result_rows.py reads of a result."""

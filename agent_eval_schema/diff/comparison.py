@@ -1,27 +1,51 @@
-"""Two sides → every number of a comparison, from hashes alone; no cell is read here.
+"""Two sides → every number of a comparison, from hashes alone; then the DiffSummary, with the values of few rows.
 
-Pairs (matching.py) ─┬─ fields      the pairs in which a column's hashes differ
-                     ├─ findings    the codes that a pair has on one side only
-                     └─ metrics     the pairs that support a metric on one side only
+Pairs ─┬─ fields      the pairs in which a column's hashes differ
+       ├─ findings    the codes that a pair has on one side only
+       └─ metrics     the pairs that support a metric on one side only
+
+A row is known by one of several keys, the surest first; each key is tried on the rows that the keys before it left:
+
+    its request_id, with the rest of the row, else with all its inputs, else alone
+    the whole rest of the row, else all inputs, else the request     IDs that are missing, or were replaced
+
+Where several rows have the same key, the n-th is taken for the n-th. Every row is in one pair or in none.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.diff.diff_summary import IssueChange, MetricChange, RowCounts
-from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
-from agent_eval_schema.diff.matching import match, moved_rows
-from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.decoding.requests import last_user_text
+from agent_eval_schema.diff.diff_blocks import (
+    EXAMPLES_KEPT,
+    CellChange,
+    DatasetSummary,
+    DiffPlace,
+    DiffSummary,
+    FieldChange,
+    IssueChange,
+    MetricChange,
+    MetricRow,
+    RowCounts,
+)
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, ORIGINAL_LINE, Snapshot, mixed
+from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON, Metric
-from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.edits import edits
+from agent_eval_schema.text.jsontext import encode
+from agent_eval_schema.validation.report import Report
 
 CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
 """The bits of a finding that are its code."""
@@ -65,7 +89,6 @@ class Comparison:
 
     @cached_property
     def counts(self) -> RowCounts:
-        """How many rows there are of each kind."""
         matched = len(self.pairs.old)
         changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
         gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
@@ -187,10 +210,199 @@ def _of_pairs(snapshot: Snapshot, rows: Array) -> Array:
 
 
 def _on(snapshot: Snapshot, rows: Array) -> IssueSet:
-    """The findings of some rows."""
     return IssueSet(snapshot.findings[np.isin(snapshot.findings >> CODE_BITS, rows)], set())
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:
     """Our columns in the order of the schema, then the others by name."""
     return (*(n for n in COLUMNS if n in names), *sorted(names.difference(COLUMNS)))
+
+
+class Pairs(NamedTuple):
+    """The rows that are on both sides (`old[i]` is `new[i]`, in the order of the new), and those that are on one."""
+
+    old: Array
+    new: Array
+    removed: Array
+    added: Array
+
+
+def match(old: Sequence[Array], new: Sequence[Array]) -> Pairs:
+    """Pair the rows of two sides by their keys."""
+    old_left, new_left = np.arange(len(old[0])), np.arange(len(new[0]))
+    pairs = []
+    for old_keys, new_keys in zip(old, new, strict=True):
+        old_at, new_at = _nth_with_nth(old_keys[old_left], new_keys[new_left])
+        pairs.append((old_left[old_at], new_left[new_at]))
+        old_left, new_left = np.delete(old_left, old_at), np.delete(new_left, new_at)
+    old_rows, new_rows = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    order = np.argsort(new_rows)
+    return Pairs(old_rows[order], new_rows[order], old_left, new_left)
+
+
+def _nth_with_nth(old: Array, new: Array) -> tuple[Array, Array]:
+    """The places of equal keys, the n-th on one side with the n-th on the other."""
+    old_at, new_at = np.flatnonzero(old), np.flatnonzero(new)
+    if not len(old_at) or not len(new_at):
+        return old_at[:0], new_at[:0]
+    _, a, b = np.intersect1d(_numbered(old[old_at]), _numbered(new[new_at]), assume_unique=True, return_indices=True)
+    return old_at[a], new_at[b]
+
+
+def _numbered(keys: Array) -> Array:
+    """Each key mixed with the number of its earlier occurrences: all are distinct."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    places = np.arange(len(keys))
+    times = np.empty(len(keys), np.uint64)
+    times[order] = (places - np.maximum.accumulate(np.where(first, places, 0))).astype(np.uint64)
+    return mixed(mixed(keys) + times)
+
+
+def moved_rows(pairs: Pairs) -> int:
+    """How few of the paired rows must be moved to get from the old order to the new one."""
+    if bool(np.all(pairs.old[1:] > pairs.old[:-1])):
+        return 0
+    # the longest run that rises needs no move: tails[n] is the least end of such a run of n + 1 rows
+    tails: list[int] = []
+    for row in pairs.old.tolist():
+        at = bisect_left(tails, row)
+        tails[at : at + 1] = [row]
+    return len(pairs.old) - len(tails)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# examples: each side is read once more, and of it only the rows that are shown
+ASKS = 80
+"""Characters of a request by which a row is named."""
+
+NAMING = ("request_id", "request", ORIGINAL_LINE)
+"""The fields of a row that name it."""
+
+CellValues = dict[str, dict[int, Any]]
+
+
+def asked(values: CellValues, row: int) -> str | None:
+    """The request of a row, or the value in its place; from the columns NAMING."""
+    request = values["request"][row]
+    if isinstance(request, dict) and isinstance(request.get("messages"), list):
+        messages = [m for m in request["messages"] if isinstance(m, dict)]
+        return last_user_text(messages) or encode(request).decode()
+    if request is None:
+        line: str | None = values[ORIGINAL_LINE][row]
+        return line
+    return request if isinstance(request, str) else encode(request).decode()
+
+
+def issues_among(snapshot: Snapshot, found: IssueSet) -> Iterator[Issue]:
+    """The issues of a snapshot that belong to findings."""
+    wanted = set(found.rows.tolist())
+    if not wanted and not found.overall:
+        return
+    for issue in snapshot.report.iter_issues():
+        if issue.row is None:
+            belongs = (issue.code, issue.column) in found.overall
+        else:
+            belongs = (issue.row << int(CODE_BITS)) | CODES.index(issue.code) in wanted
+        if belongs:
+            yield issue
+
+
+class Summarizer:
+    """What there is to see of a comparison, with at most 20 examples of a kind."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._all = comparison
+        self._pairs = comparison.pairs
+        self._fields = {name: pairs[:EXAMPLES_KEPT] for name, pairs in comparison.fields.items()}
+        self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES_KEPT] for valid in (False, True))
+        changes = {metric.name: comparison.changed_support(metric) for metric in metrics_of("all")}
+        self._support = {n: [np.flatnonzero(is_so)[:EXAMPLES_KEPT] for is_so in both] for n, both in changes.items()}
+        supporting = [pairs for both in self._support.values() for pairs in both]
+        pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
+        self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
+        self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
+
+    def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
+        named = np.concatenate([rows[pairs], alone])
+        return snapshot.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
+
+    def summary(self) -> DiffSummary:
+        found = self._all
+        gained, lost = _first_issues(found.new, found.gained), _first_issues(found.old, found.lost)
+        return DiffSummary(
+            same=found.same,
+            losses=found.losses,
+            old=_summary(found.old.report),
+            new=_summary(found.new.report),
+            rows=found.counts,
+            columns_added=found.columns_added,
+            columns_dropped=found.columns_dropped,
+            added=tuple(self._place(None, row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
+            removed=tuple(self._place(row, None) for row in self._pairs.removed[:EXAMPLES_KEPT].tolist()),
+            became_invalid=tuple(map(self._pair, self._invalid.tolist())),
+            became_valid=tuple(map(self._pair, self._valid.tolist())),
+            fields=tuple(
+                FieldChange(name, len(found.fields[name]), tuple(self._change(name, pair) for pair in pairs.tolist()))
+                for name, pairs in self._fields.items()
+            ),
+            issues=tuple(
+                replace(line, gained_examples=gained.get(line.code, ()), lost_examples=lost.get(line.code, ()))
+                for line in found.issues
+            ),
+            metrics=tuple(map(self._metric, found.metrics)),
+        )
+
+    # rows
+
+    def _pair(self, pair: int) -> DiffPlace:
+        return self._place(int(self._pairs.old[pair]), int(self._pairs.new[pair]))
+
+    def _place(self, old: int | None, new: int | None) -> DiffPlace:
+        """A row, named by the new side as far as that has it, else by the old."""
+        sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
+        there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
+        name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
+        asks = next((a for _, values, row in there if (a := cut(asked(values, row) or "", ASKS))), "")
+        snapshot, _, row = there[0]
+        return DiffPlace(old, new, name, asks, snapshot.errors(row))
+
+    def _change(self, name: str, pair: int) -> CellChange:
+        old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
+        return CellChange(self._pair(pair), *edits(name, self._before[name][old], self._after[name][new]))
+
+    def _metric(self, line: MetricChange) -> MetricChange:
+        gained, lost = self._support[line.metric]
+        has = ("has", "is valid now", self._all.old, self._pairs.old)
+        lacks = ("lacks", "is invalid now", self._all.new, self._pairs.new)
+        return replace(
+            line,
+            gained_examples=tuple(self._row(line.metric, pair, *has) for pair in gained.tolist()),
+            lost_examples=tuple(self._row(line.metric, pair, *lacks) for pair in lost.tolist()),
+        )
+
+    def _row(self, name: str, pair: int, verb: str, else_: str, snapshot: Snapshot, rows: Array) -> MetricRow:
+        """A pair whose support changed, and why: the fields that a valid row of one side lacks; an invalid one has to
+        be fixed first."""
+        row, outputs = int(rows[pair]), snapshot.report.outputs
+        missing = missing_needs(find_metric(name), int(snapshot.masks[row]), outputs) if snapshot.valid[row] else ()
+        words = ", and ".join(need_words(need) for need in missing)
+        return MetricRow(self._pair(pair), f"{verb} {words}" if words else else_)
+
+
+def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
+    """The first issues of each code among findings, one per row (or column, for the dataset as a whole)."""
+    codes = found.rows & CODE_MASK
+    first = [found.rows[codes == code][:EXAMPLES_KEPT] for code in np.unique(codes).tolist()]
+    places: dict[str, dict[int | str | None, Issue]] = {}
+    for issue in issues_among(snapshot, IssueSet(np.concatenate([found.rows[:0], *first]), found.overall)):
+        of_code = places.setdefault(issue.code, {})
+        if len(of_code) < EXAMPLES_KEPT:
+            of_code.setdefault(issue.column if issue.row is None else issue.row, issue)
+    return {code: tuple(of_code.values()) for code, of_code in places.items()}
+
+
+def _summary(report: Report) -> DatasetSummary:
+    counts = report.row_count, report.valid_count, report.invalid_count
+    return DatasetSummary(report.name, report.format, report.summary.format_reason, report.outputs, *counts)

@@ -17,10 +17,8 @@ import numpy as np
 from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.diff.comparison import Comparison
-from agent_eval_schema.diff.diff_blocks import diff_document
-from agent_eval_schema.diff.diff_summary import DiffSummary, IssueChange, MetricChange
-from agent_eval_schema.diff.examples import NAMING, asked, issues_among, summarize
+from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, asked, issues_among
+from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_document
 from agent_eval_schema.diff.snapshot import Snapshot
 from agent_eval_schema.formats.column_names import require_in_one, with_names
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -479,7 +477,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         >>> type(diff_eval_sets(old, old).review).__name__
         'DiffSummary'
         """
-        return summarize(self._comparison)
+        return Summarizer(self._comparison).summary()
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
         """Return the diff as text for a terminal.

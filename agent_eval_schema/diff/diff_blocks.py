@@ -1,4 +1,12 @@
-"""A comparison as blocks, in the order of a summary: rows, fields from what to what, issues, what can be measured."""
+"""What a comparison found, ready to be drawn: every number is exact, every list of examples holds at most 20.
+
+    DiffSummary ─ rows added, removed, made invalid, made valid  (DiffPlace)
+                ├ fields that changed                                (FieldChange ─ CellChange ─ Edit)
+                ├ issues gained and lost, a line per code            (IssueChange)
+                └ metric support gained and lost, a line per metric  (MetricChange)
+
+As JSON it is what `Diff.to_json` writes; as blocks it is in the order of a summary.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +14,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.diff.diff_summary import (
-    DatasetSummary,
-    DiffPlace,
-    DiffSummary,
-    IssueChange,
-    MetricChange,
-    MetricRow,
-)
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON, SYSTEMS
 from agent_eval_schema.render.blocks import (
@@ -41,7 +42,158 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, command_on, counted, plural
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.text.edits import Edit
 
+EXAMPLES_KEPT = 20
+"""Examples of a kind in a DiffSummary; counts are always exact, and the frames of a Diff are complete."""
+
+
+class DatasetSummary(Struct, frozen=True):
+    """One side as its report has it. `source` is the file's path."""
+
+    source: str | None
+    format: str
+    format_reason: str
+    outputs: str
+    rows: int
+    valid: int
+    invalid: int
+
+
+class RowCounts(Struct, frozen=True):
+    """How many rows: old = matched + removed, new = matched + added, matched = changed + unchanged.
+
+    `moved` is how few of the matched rows must be moved to get from one order to the other. `became_invalid`,
+    `became_valid`, `gained_a_metric` and `lost_a_metric` speak of matched rows.
+    """
+
+    old: int
+    new: int
+    matched: int
+    added: int
+    removed: int
+    changed: int
+    unchanged: int
+    moved: int
+    became_invalid: int
+    became_valid: int
+    gained_a_metric: int
+    lost_a_metric: int
+
+
+class DiffPlace(Struct, frozen=True):
+    """A row: its 0-based positions (None on the side where it is not), its id, an excerpt of what it asks, and the
+    codes for which it is invalid now (or was, if it was removed)."""
+
+    old_row: int | None
+    new_row: int | None
+    request_id: str | None
+    asks: str
+    errors: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[int | None, int | None]:
+        return self.old_row, self.new_row
+
+    @property
+    def rows(self) -> str:
+        """The position, or both if they differ: `3`, `3 → 5`."""
+        return " → ".join(f"{row:,}" for row in dict.fromkeys(self.key) if row is not None)
+
+
+class CellChange(Struct, frozen=True):
+    """A cell whose value differs: the first edits, and the number of further ones."""
+
+    row: DiffPlace
+    edits: tuple[Edit, ...]
+    more_edits: int
+
+
+class FieldChange(Struct, frozen=True):
+    """A field, and the number of matched rows whose value differs."""
+
+    field: str
+    rows: int
+    examples: tuple[CellChange, ...] = ()
+
+
+class IssueChange(Struct, frozen=True):
+    """A code and the rows that have it: old - lost - on_removed + gained + on_added = new.
+
+    `gained` and `lost` count matched rows. A finding on the dataset as a whole counts like a row.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    old: int
+    new: int
+    gained: int
+    lost: int
+    on_added: int
+    on_removed: int
+    gained_examples: tuple[Issue, ...] = ()
+    lost_examples: tuple[Issue, ...] = ()
+
+
+class MetricRow(Struct, frozen=True):
+    """A row that supports a metric now or no longer, and why."""
+
+    row: DiffPlace
+    why: str
+
+
+class MetricChange(Struct, frozen=True):
+    """A metric and the rows that support it: old - lost - on_removed + gained + on_added = new.
+
+    `gained` and `lost` count matched rows; `old_rows` and `new_rows` are all rows of each side.
+    """
+
+    system: str
+    metric: str
+    old: int
+    old_rows: int
+    new: int
+    new_rows: int
+    gained: int
+    lost: int
+    on_added: int
+    on_removed: int
+    gained_examples: tuple[MetricRow, ...] = ()
+    lost_examples: tuple[MetricRow, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether no row supports it that did not, and the other way round."""
+        return not (self.gained or self.lost or self.on_added or self.on_removed)
+
+
+class DiffSummary(Struct, frozen=True):
+    """A comparison of two datasets, in the order in which a reader would ask.
+
+    `same`: nothing differs but, perhaps, the order of the rows. `losses`: a row is gone, invalid now, or lost a metric.
+    `columns_added` and `columns_dropped` name those that hold something on one side only. `metrics` has all metrics of
+    the catalog, the others only what differs.
+    """
+
+    same: bool
+    losses: bool
+    old: DatasetSummary
+    new: DatasetSummary
+    rows: RowCounts
+    columns_added: tuple[str, ...]
+    columns_dropped: tuple[str, ...]
+    added: tuple[DiffPlace, ...]
+    removed: tuple[DiffPlace, ...]
+    became_invalid: tuple[DiffPlace, ...]
+    became_valid: tuple[DiffPlace, ...]
+    fields: tuple[FieldChange, ...]
+    issues: tuple[IssueChange, ...]
+    metrics: tuple[MetricChange, ...]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the blocks
 ROWS_OPEN = 20
 """Rows of a group that is open at once on a page; a longer one is closed."""
 
@@ -146,11 +298,11 @@ def _rows(summary: DiffSummary) -> Iterator[Block]:
             texts.append(Section(title, f"{title} ({count:,})", [examples]))
     if texts:
         yield Only("text", texts)
-        yield Only("html", [Section("rows", "Rows", [*(_columns(verb, names) for verb, _, names in columns), *groups])])
-
-
-def _columns(verb: str, names: Sequence[str]) -> Line:
-    return Line((f"Columns {verb}:", *(piece for name in names for piece in (" ", Part(name, "code")))))
+        lines = [
+            Line((f"Columns {verb}:", *(piece for name in names for piece in (" ", Part(name, "code")))))
+            for verb, _, names in columns
+        ]
+        yield Only("html", [Section("rows", "Rows", [*lines, *groups])])
 
 
 def _fields(summary: DiffSummary) -> Iterator[Block]:
@@ -173,12 +325,16 @@ def _fields(summary: DiffSummary) -> Iterator[Block]:
 
 
 def _issues(summary: DiffSummary) -> Iterator[Block]:
+    def moves(line: IssueChange) -> list[tuple[int, str]]:
+        on_others = (line.on_added, "on added rows"), (line.on_removed, "on removed rows")
+        return [(line.gained, "gained"), (line.lost, "lost"), *on_others]
+
     groups = [
         Group(
             [
                 Part(f"{line.code} {line.name}", f"tag {line.severity}"),
                 Part(f"{line.old:,} → {line.new:,}", "count"),
-                Part(f"({_moves(line)})", "muted"),
+                Part(f"({', '.join(counted(moves(line)))})", "muted"),
             ],
             [
                 Examples(
@@ -195,12 +351,6 @@ def _issues(summary: DiffSummary) -> Iterator[Block]:
         yield Section("issues", "Issues gained and lost", groups, short="Issues", text_title="Issues")
 
 
-def _moves(line: IssueChange) -> str:
-    """In words, why a number is another one."""
-    on_others = (line.on_added, "on added rows"), (line.on_removed, "on removed rows")
-    return ", ".join(counted([(line.gained, "gained"), (line.lost, "lost"), *on_others]))
-
-
 def _found(issue: Issue, sign: str) -> Example:
     row = "" if issue.row is None else f"{issue.row:,}"
     return Example(row, issue.request_id, [issue.path or "", Part(issue.message, "message")], sign)
@@ -215,7 +365,11 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
         if line.gained or line.lost or line.old != line.new:
             differing.setdefault(line.system, []).append(line)
     texts: list[Block] = [
-        Section(name, f"Metric coverage ({name}): {len(lines)} of {totals[name]} metrics differ", [_in_text(lines)])
+        Section(
+            name,
+            f"Metric coverage ({name}): {len(lines)} of {totals[name]} metrics differ",
+            [Table(["", "#", ""], list(map(_in_text, lines)), notes=True)],
+        )
         for name in (SYSTEMS if system == "all" else (system,))
         if (lines := differing.get(name))
     ]
@@ -244,12 +398,8 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
         yield Only("html", [Section("metrics", "Metric coverage", groups, short="Metrics")])
 
 
-def _in_text(lines: Sequence[MetricChange]) -> Table:
-    rows = [
-        (line.metric, f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}", _reasons(line))
-        for line in lines
-    ]
-    return Table(["", "#", ""], rows, notes=True)
+def _in_text(line: MetricChange) -> tuple[Words, ...]:
+    return line.metric, f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}", _reasons(line)
 
 
 def _on_page(line: MetricChange) -> list[Words | Cell]:
@@ -262,15 +412,9 @@ def _on_page(line: MetricChange) -> list[Words | Cell]:
 def _reasons(line: MetricChange) -> tuple[str | Part, ...]:
     """Which rows lost and gained it, and why; rows that came and went are only counted."""
     found: list[str | Part] = []
-    for rows, count, sign, kind in (
-        (line.lost_examples, line.lost, "-", "old"),
-        (line.gained_examples, line.gained, "+", "new"),
-    ):
-        if count:
-            more = "; …" if count > EXAMPLES_SHOWN else ""
-            found += ["; "] if found else []
-            found += [Part(f"{sign}{count:,} ", kind), "; ".join(map(_reason, rows[:EXAMPLES_SHOWN])) + more]
     for count, sign, what, kind in (
+        (line.lost, "-", _examples(line.lost_examples, line.lost), "old"),
+        (line.gained, "+", _examples(line.gained_examples, line.gained), "new"),
         (line.on_removed, "-", "removed", "old"),
         (line.on_added, "+", "added", "new"),
     ):
@@ -280,9 +424,9 @@ def _reasons(line: MetricChange) -> tuple[str | Part, ...]:
     return tuple(found)
 
 
-def _reason(row: MetricRow) -> str:
-    name = row.row.request_id or f"row {row.row.new_row:,}"
-    return f"{name} {row.why}"
+def _examples(rows: Sequence[MetricRow], count: int) -> str:
+    found = [f"{at.row.request_id or f'row {at.row.new_row:,}'} {at.why}" for at in rows[:EXAMPLES_SHOWN]]
+    return "; ".join(found) + ("; …" if count > EXAMPLES_SHOWN else "")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

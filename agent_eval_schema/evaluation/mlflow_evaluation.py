@@ -1,4 +1,8 @@
-"""An evaluation by MLflow: the scores as its scorers gave them, which scores_blocks.py shows; a result as a run."""
+"""An evaluation by MLflow: the scores as its scorers gave them, as blocks and as JSON; and a result as a run of MLflow.
+
+A text has a line per row and a column per scorer; a page those rows first that are to be examined first, with their
+cells.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,60 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from string import ascii_lowercase
 from typing import Any
 
+import msgspec
+import numpy as np
 import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.evaluation.scores_blocks import scored_rows, scores_document, scores_json
+from agent_eval_schema.decoding.requests import last_question
+from agent_eval_schema.evaluation.result_blocks import cell_text
+from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.metrics.alignment import CallPair, aligned
 from agent_eval_schema.metrics.catalog import FAILURE
-from agent_eval_schema.metrics.standard_errors import numbers_of
-from agent_eval_schema.render.blocks import Document
-from agent_eval_schema.render.phrases import NextCommand, command_on
+from agent_eval_schema.metrics.standard_errors import WORDS, numbers_of
+from agent_eval_schema.render.blocks import (
+    LONGEST_CELL,
+    LONGEST_TITLE,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Grid,
+    Line,
+    Meter,
+    Only,
+    OpenRow,
+    OpenRows,
+    Part,
+    Section,
+    Table,
+    Words,
+)
+from agent_eval_schema.render.document import json_text, plain_values, versioned
+from agent_eval_schema.render.page import heat, percent
+from agent_eval_schema.render.phrases import MISSING, NextCommand, command_on, number, plural
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.report import Report
+
+ROWS_IN_TEXT = 50
+"""Rows that a text shows; the frames have them all."""
+
+WIDEST = 160
+"""Characters of a line of the text at most, however wide the terminal is."""
+
+LONGEST_SCORE = 24
+"""Characters of a score in the table; all of it is shown with the row."""
+
+CELLS_SHOWN = ("request", "response", "expected_response", "expected_facts", "guidelines", "expectations", "error")
+"""The cells of a row that are shown with it, those that it has."""
 
 
 class MlflowEvaluation(Struct, frozen=True):
@@ -61,38 +105,184 @@ class MlflowEvaluation(Struct, frozen=True):
             table[f"{name}/reason"] = pd.Series(self.reasons[name].tolist(), rows.index, dtype="object")
         return pd.DataFrame(table, index=rows.index)
 
-    def document(self, headline: str, scored: dict[str, int], most: int = 0) -> Document:
-        """What a report shows, with at most `most` rows."""
+    def document(self, headline: str, scored: Mapping[str, int], most: int = 0) -> Document:
+        """What a report shows, with at most `most` rows; `scored` is the number of scored rows by scorer."""
         following = []
         if headline and not self.report.ok:  # the issues are the reason
             command = command_on(self.report.name, "validate", instead="result.report")
             following = [NextCommand(command, "shows the issues of the data and how to fix them")]
-        rows = scored_rows(self.scores, self.reasons, self.failed, self.report, self.answers, most) if most else []
-        return scores_document(
-            self.scores,
-            self.reasons,
-            headline=headline,
+        rows = self._rows(most) if most else []
+        opened = [Section("rows", "Rows", [OpenRows(list(scored), rows, len(self.scores))])] if rows else []
+        return Document(
+            title=f"{plural(len(self.scores), 'row')}, {plural(len(scored), 'scorer')}",
+            verdict=headline or f"{plural(len(self.scores), 'row')} evaluated",
+            mood="warning" if headline else "good",
+            notes=[Only("html", [Line(("MLflow run ", Part(self.run_id, "code")), "muted")])],
             following=following,
-            metrics=self.metrics,
-            scored=scored,
-            without_judge=self.without_judge,
-            run_id=self.run_id,
-            rows=rows,
+            blocks=[Only("text", list(self._grid())), Only("html", [self._scorers(scored), *opened])],
+            widest=WIDEST,
         )
 
-    def json(self, headline: str, scored: dict[str, int]) -> str:
-        """The scores and reasons of all rows."""
-        return scores_json(
-            self.scores,
-            self.reasons,
-            headline=headline,
-            metrics=self.metrics,
-            scored=scored,
-            without_judge=self.without_judge,
-            run_id=self.run_id,
-        )
+    def json(self, headline: str, scored: Mapping[str, int]) -> str:
+        """The scores and reasons of all rows, for other programs. NaN is null."""
+        names = list(scored)
+        ids = self.scores[REQUEST_ID] if REQUEST_ID in self.scores else [None] * len(self.scores)
+        values, whys = (frame[names].itertuples(index=False, name=None) for frame in (self.scores, self.reasons))
+        rows = [
+            {
+                "row": index,
+                "request_id": request_id,
+                "scores": dict(zip(names, found, strict=True)),
+                "reasons": dict(zip(names, why, strict=True)),
+            }
+            for index, request_id, found, why in zip(self.scores.index, ids, values, whys, strict=True)
+        ]
+        document = {
+            "run_id": self.run_id,
+            "headline": headline or None,
+            "metrics": self.metrics,
+            "scored": scored,
+            "without_judge": self.without_judge,
+            "rows": rows,
+        }
+        return json_text(plain_values(versioned(document)))
+
+    def _grid(self) -> Iterator[Block]:
+        """All rows as text: the table, its letters with their reasons, and the scorers that have no judge."""
+        letters: dict[str, str] = {}
+        columns = []
+        for name in self.scores.columns:
+            found, why = self.scores[name].tolist()[:ROWS_IN_TEXT], self.reasons[name].tolist()[:ROWS_IN_TEXT]
+            is_id = name == REQUEST_ID
+            cells = [
+                str(score or "") if is_id else _score(score) or letters.setdefault(str(reason), _letter(len(letters)))
+                for score, reason in zip(found, why, strict=True)
+            ]
+            columns.append((name, cells))
+        yield Grid(list(map(str, self.scores.index[:ROWS_IN_TEXT])), columns)
+        if len(self.scores) > ROWS_IN_TEXT:
+            yield Line(f"… and {len(self.scores) - ROWS_IN_TEXT:,} more rows")
+        for reason, letter in letters.items():
+            yield Line(f"{letter}  {reason}")
+        if self.without_judge:
+            yield Line(f"Skipped without a judge (model=), with the rows that each could score: {self._skipped}")
+
+    @property
+    def _skipped(self) -> str:
+        return ", ".join(f"{name} {rows:,}" for name, rows in self.without_judge.items())
+
+    def _scorers(self, scored: Mapping[str, int]) -> Section:
+        """The number of scored rows and the aggregated metrics of each scorer, then the metrics that are of none."""
+        of_scorers = {m: m.rpartition("/")[2] for m in self.metrics if m.rpartition("/")[0] in scored}
+        kinds = list(dict.fromkeys(of_scorers.values()))
+        lines: list[list[Words | Cell]] = []
+        total = len(self.scores)
+        for name, count in scored.items():
+            meter = Meter(percent(count, total), f"{name}: {count}", "" if count == total else "hatched")
+            found = [self.metrics.get(f"{name}/{kind}") for kind in kinds]
+            numbers = [MISSING if value is None else number(value) for value in found]
+            lines.append([Part(name, "name"), Cell(picture=meter), f"{count:,} of {total:,}", *numbers])
+        names: list[str | Column] = ["Scorer", "%Rows scored", "#", *(Column(kind, is_number=True) for kind in kinds)]
+        others = [(name, number(value)) for name, value in self.metrics.items() if name not in of_scorers]
+        explained = f"Skipped because no judge model was given, with the rows that each could score: {self._skipped}."
+        blocks: list[Block] = [
+            Table(names, lines, title="Scorers", kind="metrics scores"),
+            *([Table(["Metric", "#value"], others, kind="metrics")] if others else []),
+            *([Line(explained, "muted")] if self.without_judge else []),
+        ]
+        return Section("scorers", "Scorers", blocks)
+
+    def _rows(self, most: int) -> list[OpenRow]:
+        """At most `most` rows of a page: those that failed, then those with the lowest mean of the scores from 0 to 1,
+        those without one, and last those with the full score. Where the report hides values, they have no cells."""
+        names, scores, report = list(self.scorers), self.scores, self.report
+        values = list(scores[names].itertuples(index=False, name=None))
+        whys = list(self.reasons[names].itertuples(index=False, name=None))
+        ranks = [-1.0 if row in self.failed else _rank(found) for row, found in enumerate(values)]
+        chosen = np.argsort(ranks, kind="stable")[:most].tolist()
+        ids = scores[REQUEST_ID].tolist() if REQUEST_ID in scores else [None] * len(scores)
+        cells: dict[int, dict[str, Any]] = {}
+        if report.summary.values:  # the data is read no further than to the last of these rows
+            read = enumerate(islice(report.iter_rows(), max(chosen, default=-1) + 1))
+            cells = {row: found for row, found in read if row in chosen}
+        answers = self.answers if cells and report.outputs == "generated" else {}
+        rows = []
+        for row in chosen:
+            own = {**cells.get(row, {}), **({"response": answers[row]} if row in answers else {})}
+            shown = [(name, cell_text(own[name])) for name in CELLS_SHOWN if name in own and not is_absent(own[name])]
+            error = dict(shown).get("error") if row in self.failed else None
+            label = str(scores.index[row])
+            rows.append(
+                OpenRow(
+                    row=label,
+                    title=cut(error or last_question(own.get("request")) or "", LONGEST_TITLE) or f"Row {label}",
+                    scores=list(map(_cell, values[row])),
+                    values=[(name, cut(text, LONGEST_CELL)) for name, text in shown],
+                    calls=_calls(own),
+                    table=Table(
+                        ["Scorer", "Score", "Reason"],
+                        [
+                            [name, _score(score), Cell(str(why or ""), "muted")]
+                            for name, score, why in zip(names, values[row], whys[row], strict=True)
+                        ],
+                    ),
+                    request_id=ids[row] or "",
+                    failed=row in self.failed,
+                )
+            )
+        return rows
 
 
+def _score(score: Any) -> str:
+    """A score, or several of one row; nothing for None."""
+    if isinstance(score, list):
+        return ", ".join(map(_score, score))
+    return "" if score is None else number(score) if isinstance(score, float) else str(score)
+
+
+def _letter(place: int) -> str:
+    """(a), (b) … (z), (aa) …"""
+    name = ""
+    place += 1
+    while place:
+        place, digit = divmod(place - 1, 26)
+        name = ascii_lowercase[digit] + name
+    return f"({name})"
+
+
+def _cell(score: Any) -> Cell:
+    if score is None:
+        return Cell(MISSING, "muted")
+    is_share = isinstance(score, float | int) and 0 <= score <= 1
+    return Cell(cut(_score(score), LONGEST_SCORE), heat(1 - score) if is_share else "")
+
+
+def _rank(scores: Sequence[Any]) -> float:
+    points = [point for score in scores for point in _points(score)]
+    mean = sum(points) / len(points) if points else math.nan
+    return 1.5 if math.isnan(mean) else mean if mean < 1 else 2.0
+
+
+def _points(score: Any) -> Iterator[float]:
+    """A score from 0 to 1, or several; a judge's answer is 1 or 0."""
+    if isinstance(score, list):
+        for one in score:
+            yield from _points(one)
+    elif isinstance(score, str):
+        yield from [WORDS[score.lower()]] if score.lower() in WORDS else []
+    elif isinstance(score, bool | int | float) and 0 <= score <= 1:
+        yield float(score)
+
+
+def _calls(cells: dict[str, Any]) -> list[CallPair] | None:
+    predicted, reference = cells.get("predicted_trajectory"), cells.get("reference_trajectory")
+    if predicted is None or reference is None:
+        return None
+    return aligned(msgspec.convert(list(predicted), list[ToolCall]), msgspec.convert(list(reference), list[ToolCall]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a result as a run
 _FOLDER = "eval_result"
 _NOT_ALLOWED = re.compile(r"[^\w\-./ ]")
 

@@ -22,20 +22,37 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID, score_column
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
-from agent_eval_schema.evaluation.findings import FailedCalls, Findings
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
-from agent_eval_schema.evaluation.result_blocks import result_document, result_json
-from agent_eval_schema.evaluation.result_summary import ResultSummary, Scored, ScorePlot
-from agent_eval_schema.evaluation.score_stats import RESAMPLES, Groups, ScoreStats, add_by_group, scores_in
+from agent_eval_schema.evaluation.result_blocks import (
+    Overview,
+    ResultSummary,
+    Scored,
+    result_document,
+    result_json,
+    worst_rows,
+)
+from agent_eval_schema.evaluation.table import (
+    NAMED,
+    REQUEST_ID,
+    RESAMPLES,
+    FailedCalls,
+    Findings,
+    Groups,
+    ScoreStats,
+    add_by_group,
+    headline,
+    score_column,
+    scores_in,
+)
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import Document
-from agent_eval_schema.render.coverage import NAMED, headline
+from agent_eval_schema.render.page import plot
+from agent_eval_schema.render.phrases import seconds
 from agent_eval_schema.render.printable import Savable, as_inline, as_page, as_text
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
@@ -666,10 +683,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     # pictures and files
 
-    @property
-    def _match(self) -> Match:
-        return "tool_name" if self.options.get("match") == "tool_name" else "call"
-
     def summary(self, *, worst: int = 0) -> ResultSummary:
         """Return the numbers of the result as plain values.
 
@@ -710,15 +723,20 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         )
         if not worst:
             return summary
-        from agent_eval_schema.evaluation.overview import Overview
-        from agent_eval_schema.evaluation.worst import worst_rows
-
-        overview = Overview(stats, self.row_count)
-        rows = worst_rows(overview.watching(self.iter_parts()), stats, worst, self._match) if self.row_count else []
+        overview, rows = Overview(stats, self.row_count), None
+        if self.row_count:
+            match: Match = "tool_name" if self.options.get("match") == "tool_name" else "call"
+            rows = worst_rows(overview.watching(self.iter_parts()), stats, self.row_count, worst, match)
+        plots = []
+        for name, one in stats.items():
+            if name != FAILURE and not one.is_binary:
+                bars = one.tenths if name != LATENCY and one.is_share else None
+                unit, show = ("", seconds) if name == LATENCY else ("score", None)
+                plots.append(plot(name, unit, one.distribution, bars, show, one.percentile))
         return replace(
             summary,
             findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples()],
-            plots=[_plot(name, one) for name, one in stats.items() if name != FAILURE and not one.is_binary],
+            plots=plots,
             worst=rows,
             intervals={name: one.interval() for name, one in stats.items() if one.scored > 1},
             steps=overview.steps,
@@ -904,8 +922,3 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
         failed=FailedCalls(len(evaluation.failed), [ids[row] or str(index[row]) for row in evaluation.failed[:NAMED]]),
         evaluation=evaluation,
     )
-
-
-def _plot(name: str, stats: ScoreStats) -> ScorePlot:
-    bars = stats.tenths if name != LATENCY and stats.is_share else None
-    return ScorePlot(name, stats.distribution, bars, {share: stats.percentile(share) for share in (0.5, 0.9, 0.99)})

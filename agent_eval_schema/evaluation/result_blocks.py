@@ -1,25 +1,50 @@
-"""The scores of a result as blocks: means, why rows have no score, the rows, and the pictures; and what is written
-alike of two results."""
+"""What a report on scores shows: as plain values, then as blocks.
+
+EvalResult.summary() ──▶ ResultSummary ──▶ result_document
+                         lines             a line per metric
+                         reason_groups     why rows have no score
+                         plots, worst      only with `worst`: how scores are distributed, the rows, worst first,
+                         intervals …       and the pictures: confidence intervals, scores by row and by group
+
+Its pictures are counted while the rows pass by:
+
+part ─▶ steps    per metric: what the scores of each step of the rows lack to 1
+     ─▶ groups   per column with few values: the rows and the scores of each value
+     ─▶ errors   the calls that failed with each error
+     ─▶ rows     those first that are to be examined first: those that failed, then the lowest scores
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agent_eval_schema.evaluation.result_summary import (
-    GroupMean,
-    GroupOfRows,
-    ResultSummary,
-    Scored,
-    ScorePlot,
-    ScoreSteps,
-    Worst,
+import msgspec
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+
+from agent_eval_schema.decoding.requests import last_question
+from agent_eval_schema.evaluation.runnables import read_calls
+from agent_eval_schema.evaluation.table import (
+    REQUEST_ID,
+    RUN_COLUMNS,
+    Groups,
+    ScoreStats,
+    add_by_group,
+    score_column,
+    scores_in,
 )
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Severity
+from agent_eval_schema.metrics import alignment
+from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
+from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import (
     LONGEST_CELL,
     LONGEST_TITLE,
@@ -42,10 +67,10 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.figures import CELLS
-from agent_eval_schema.render.numbers import MISSING, aligned, number, seconds, share
-from agent_eval_schema.render.page import heat, percent, plot, runs
-from agent_eval_schema.render.phrases import NextCommand, command_on, plural
+from agent_eval_schema.render.page import heat, percent, runs
+from agent_eval_schema.render.phrases import MISSING, NextCommand, aligned, command_on, number, plural, seconds, share
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
 
@@ -56,6 +81,88 @@ ISSUES_AT_ONCE = 5
 """First issues that a notebook does not fold."""
 
 
+class Scored(Struct, frozen=True):
+    """One line of a result's table of metrics."""
+
+    metric: str
+    mean: float
+    std: float
+    rows: int
+    scored: int
+
+
+class ScoreSteps(Struct, frozen=True):
+    """Over the rows in order, in equal steps: the mean of what a score lacks to 1, and the share of unscored rows."""
+
+    metric: str
+    lost: list[float]
+    unscored: list[float]
+
+
+class GroupMean(Struct, frozen=True):
+    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN for fewer than two scores)."""
+
+    metric: str
+    mean: float
+    low: float
+    high: float
+    scored: int
+
+
+class GroupOfRows(Struct, frozen=True):
+    """The rows with one value of a column."""
+
+    value: str
+    rows: int
+    means: list[GroupMean]
+
+
+class ResultSummary(Struct, frozen=True, kw_only=True):
+    """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
+    first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score.
+    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column,
+    `errors` the most frequent errors of failed calls, with their rows."""
+
+    name: str | None
+    row_count: int
+    metrics: tuple[str, ...]
+    options: dict[str, str]
+    numbers: dict[str, float]
+    lines: list[Scored]
+    reasons: dict[tuple[str, str], int]
+    reason_groups: list[tuple[str, int, list[str]]]
+    issue_counts: dict[str, int]
+    headline: str
+    latency: dict[str, float]
+    findings: list[tuple[Any, Any, str]] = []
+    plots: list[dict[str, Any]] = []
+    worst: OpenRows | None = None
+    intervals: dict[str, tuple[float, float]] = {}
+    steps: list[ScoreSteps] = []
+    groups: dict[str, list[GroupOfRows]] = {}
+    errors: list[tuple[str, int]] = []
+
+
+class MetricComparison(Struct, frozen=True):
+    """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
+    rows have a higher and a lower score in the new result, the p value of the test, the standard error of the mean
+    difference and its 95 % confidence interval (NaN for fewer than two clusters)."""
+
+    metric: str
+    rows: int
+    old: float
+    new: float
+    difference: float
+    higher: int
+    lower: int
+    p_value: float
+    std_error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the blocks
 def result_document(result: ResultSummary) -> Document:
     """A line per metric, why rows have no score, then what the means cover and the next command."""
     where = os.path.basename(result.name) if result.name else ""
@@ -77,7 +184,7 @@ def result_document(result: ResultSummary) -> Document:
             Only("text", [means]),
             Only("html", [Section("metrics", "Metrics", [means])]),
             *_unscored(result),
-            *_rows(result),
+            *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
             *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
         ],
         footer=f" ({options}). Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
@@ -208,44 +315,6 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
         yield Only("html", [Section("reasons", "Unscored rows", blocks)])
 
 
-def _rows(result: ResultSummary) -> Iterator[Block]:
-    """The rows, each with its scores, cells and calls."""
-    if not result.worst:
-        return
-    columns = [_scores(*column) for column in zip(*(row.scores for row in result.worst), strict=True)]
-    scores = list(zip(*columns, strict=True)) if columns else [()] * len(result.worst)
-    rows = [_row(row, cells, is_open=i == 0) for i, (row, cells) in enumerate(zip(result.worst, scores, strict=True))]
-    names = [name for name, _ in result.worst[0].scores]
-    yield Only("html", [Section("rows", "Rows", [OpenRows(names, rows, result.row_count)])])
-
-
-def _row(row: Worst, scores: Sequence[Cell], *, is_open: bool) -> OpenRow:
-    cells = dict(row.cells)
-    title = cells.get("error", "") if row.failed else row.asked
-    return OpenRow(
-        row=f"{row.row:,}",
-        title=cut(title, LONGEST_TITLE) or f"Row {row.row:,}",
-        scores=scores,
-        values=[(name, cut(text, LONGEST_CELL)) for name, text in row.cells],
-        calls=row.lines,
-        request_id=cells.get("request_id", ""),
-        failed=row.failed,
-        is_open=is_open,
-    )
-
-
-def _scores(*column: tuple[str, float | None]) -> list[Cell]:
-    """The scores of a metric, aligned; the darker the more they lack to 1."""
-    metric = column[0][0]
-    scores = [math.nan if score is None else score for _, score in column]
-    lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
-    moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
-    return [
-        Cell(text, mood, None if math.isnan(score) else score)
-        for text, mood, score in zip(written_alike(metric, scores), moods, scores, strict=True)
-    ]
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # pictures
 def _pictures(result: ResultSummary) -> Iterator[Block]:
@@ -264,7 +333,7 @@ def _pictures(result: ResultSummary) -> Iterator[Block]:
         tables = [_grouping(column, groups) for column, groups in result.groups.items()]
         yield Section("groups", "Scores by group", [Line(explained, "muted"), *tables])
     if result.plots:
-        yield Section("numbers", "Distributions", [Histograms(list(map(_plot, result.plots)))])
+        yield Section("numbers", "Distributions", [Histograms(result.plots)])
 
 
 def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
@@ -279,18 +348,198 @@ def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
 def _grouping(column: str, groups: Sequence[GroupOfRows]) -> Table:
     by_metric = zip(*(group.means for group in groups), strict=True)
     numbers = zip(*(aligned(mean.mean for mean in means) for means in by_metric), strict=True)
-    rows = [
-        [Cell(group.value), Cell(f"{group.rows:,}"), *map(_group_mean, texts, group.means)]
-        for group, texts in zip(groups, numbers, strict=True)
-    ]
+    rows = []
+    for group, texts in zip(groups, numbers, strict=True):
+        means = zip(texts, group.means, strict=True)
+        cells = [Cell(text, picture=_bar(mean.metric, mean.mean, mean.low, mean.high)) for text, mean in means]
+        rows.append([Cell(group.value), Cell(f"{group.rows:,}"), *cells])
     names = [Column(column), Column("rows", is_number=True), *(Column(mean.metric) for mean in groups[0].means)]
     return Table(names, rows, title=column, kind="groups")
 
 
-def _group_mean(text: str, mean: GroupMean) -> Cell:
-    return Cell(text, picture=_bar(mean.metric, mean.mean, mean.low, mean.high))
+# ---------------------------------------------------------------------------------------------------------------------
+# the pictures, counted while the rows pass by: part ─▶ steps, groups, errors
+GROUPINGS, MOST_GROUPS = 3, 12
+"""Columns that rows are grouped by, and the values of such a column, at most."""
+
+CAUSES_SHOWN = 10
+"""Errors that a result shows, at most."""
+
+SMALLEST_GROUP = 2
+"""Rows that a group has on average, at least: otherwise the values identify rows."""
+
+ERRORS_COUNTED, LONGEST_ERROR = 1_000, 200
+"""Different errors that are counted, and the characters of one by which it is known."""
+
+GROUP_RESAMPLES = 500
+"""Samples that the interval of a group is read from; there can be hundreds of them."""
+
+_IDENTIFYING = {REQUEST_ID, "prompt", "request", "inputs", "reference", "expected_response", "trace", *RUN_COLUMNS}
+"""Columns that are different in each row by what they mean."""
 
 
-def _plot(scores: ScorePlot) -> dict[str, Any]:
-    unit, show = ("", seconds) if scores.metric == LATENCY else ("score", None)
-    return plot(scores.metric, unit, scores.distribution, scores.bars, show, scores.quantiles.__getitem__)
+class Overview:
+    """The parts of a result's table, in the order of the rows → the pictures."""
+
+    def __init__(self, stats: Mapping[str, ScoreStats], row_count: int) -> None:
+        self._names = list(stats)
+        self._unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
+        self._bounds = np.linspace(0, row_count, min(row_count, CELLS) + 1).astype(int)
+        self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
+        self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
+        self._groups: dict[str, Groups] | None = None
+        self._errors: Counter[str] = Counter()
+        self._rows = 0
+
+    def watching(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """The parts as they are; each is counted when it passes."""
+        for part in parts:
+            at = np.searchsorted(self._bounds, self._rows + np.arange(len(part)), side="right") - 1
+            for name in self._unit:
+                scores = scores_in(part, name)
+                np.add.at(self._lost[name], at, np.nan_to_num(1 - scores))
+                np.add.at(self._unscored[name], at, np.isnan(scores))
+            self._add_groups(part)
+            if FAILURE in self._names:
+                errors = part.loc[(part[FAILURE] == 1).to_numpy(bool, na_value=False), "error"].dropna()
+                for error in errors.astype(str).str.slice(0, LONGEST_ERROR):
+                    if error in self._errors or len(self._errors) < ERRORS_COUNTED:
+                        self._errors[error] += 1
+            self._rows += len(part)
+            yield part
+
+    def _add_groups(self, part: pd.DataFrame) -> None:
+        if self._groups is None:
+            scores = {score_column(name) for name in self._names}
+            names = (str(c) for c in part.columns if c not in scores and "/" not in str(c))
+            self._groups = {name: {} for name in names if name not in _IDENTIFYING}
+        for column in list(self._groups):
+            keys = part[column].map(_label)
+            found = self._groups[column]
+            if len(found.keys() | set(keys.dropna())) > MOST_GROUPS or keys.eq("").any():
+                del self._groups[column]
+                continue
+            add_by_group(found, part, keys, self._names)
+
+    @property
+    def errors(self) -> list[tuple[str, int]]:
+        """The most frequent errors of calls that failed, each with its rows."""
+        return self._errors.most_common(CAUSES_SHOWN)
+
+    @property
+    def steps(self) -> list[ScoreSteps]:
+        """What the scores from 0 to 1 lack, a line per metric."""
+        sizes = np.maximum(np.diff(self._bounds), 1)
+        return [
+            ScoreSteps(name, *((sums[name] / sizes).round(3).tolist() for sums in (self._lost, self._unscored)))
+            for name in self._unit
+        ]
+
+    @property
+    def groups(self) -> dict[str, list[GroupOfRows]]:
+        """The groups of each column that has few values; the largest group first."""
+        found = {}
+        for column, values in (self._groups or {}).items():
+            if len(values) >= 2 and len(values) * SMALLEST_GROUP <= self._rows:
+                groups = []
+                for value, tallies in values.items():
+                    rows = max(tally.rows for tally in tallies.values())
+                    means = []
+                    for name, tally in tallies.items():
+                        several = tally.scored > 1
+                        interval = tally.interval(resamples=GROUP_RESAMPLES) if several else (math.nan, math.nan)
+                        means.append(GroupMean(name, tally.mean, *interval, tally.scored))
+                    groups.append(GroupOfRows(value, rows, means))
+                found[column] = sorted(groups, key=lambda group: -group.rows)
+        return dict(list(found.items())[:GROUPINGS])
+
+
+def _label(value: Any) -> str | None:
+    """The value as the name of a group: a short text, a whole number or a flag; "" for any other, None for none."""
+    if isinstance(value, str):
+        return value if len(value) <= 60 and value[:1] not in ("{", "[") else ""
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return str(value)
+    return None if is_absent(value) else ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the rows
+SHOWN_BESIDE = (
+    *("request_id", "prompt", "request", "inputs", "response", "outputs"),
+    *("reference", "expected_response", "expected_facts", "expectations", "error"),
+)
+"""The cells of a row that are shown with it, those that it has; after them what metrics explain."""
+
+
+def worst_rows(
+    parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], row_count: int, most: int, match: Match
+) -> OpenRows:
+    """At most `most` rows of a table: those that failed, then those with the lowest mean of the scores from 0 to 1,
+    those without a score, and last those with the full score."""
+    metrics = [name for name in stats if name != FAILURE]
+    unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
+    ranked = _ranked(parts, unit, FAILURE in stats, most)
+    chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
+    scores = [_scores(name, [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
+    columns = list(zip(*scores, strict=True)) if scores else [()] * len(chosen)
+    rows = [_row(metrics, *row, match, columns[i], is_open=i == 0) for i, row in enumerate(chosen)]
+    return OpenRows(metrics, rows, row_count)
+
+
+def _ranked(
+    parts: Iterable[pd.DataFrame], unit: list[str], ran: bool, most: int
+) -> Iterator[tuple[float, int, dict[str, Any]]]:
+    """(rank, row, cells) of the lowest rows of each part: the mean score, -1 of a row that failed, 2 of a full score,
+    and between the two 1.5 of a row without a score."""
+    start = 0
+    for part in parts:
+        means = part[[score_column(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
+        if ran:
+            means = means.mask(part[FAILURE] == 1, -1.0)
+        scores = means.to_numpy(np.float64)
+        ranks = np.where(scores < 1, scores, np.where(np.isnan(scores), 1.5, 2.0))
+        for place in np.argsort(ranks, kind="stable")[:most].tolist():
+            cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
+            yield ranks[place].item(), start + place, cells
+        start += len(part)
+
+
+def _row(
+    metrics: list[str], row: int, cells: dict[str, Any], match: Match, scores: Sequence[Cell], *, is_open: bool
+) -> OpenRow:
+    explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
+    shown = {n: cell_text(cells[n]) for n in (*SHOWN_BESIDE, *explained) if n in cells and not is_absent(cells[n])}
+    calls = []
+    for cell in (cells.get(PREDICTED), cells.get(REFERENCE)):
+        found = None if is_absent(cell) else read_calls(cell)[0]
+        calls.append(None if found is None else msgspec.convert(found, list[ToolCall]))
+    failed = cells.get(FAILURE) == 1
+    asked = next((cells[n] for n in ("prompt", "request", "inputs") if not is_absent(cells.get(n))), None)
+    title = shown.get("error", "") if failed else "" if asked is None else last_question(asked) or cell_text(asked)
+    return OpenRow(
+        row=f"{row:,}",
+        title=cut(title, LONGEST_TITLE) or f"Row {row:,}",
+        scores=scores,
+        values=[(name, cut(text, LONGEST_CELL)) for name, text in shown.items()],
+        calls=None if calls[0] is None or calls[1] is None else alignment.aligned(calls[0], calls[1], match),
+        request_id=shown.get("request_id", ""),
+        failed=failed,
+        is_open=is_open,
+    )
+
+
+def _scores(metric: str, cells: Sequence[Any]) -> list[Cell]:
+    """The scores of a metric, aligned; the darker the more they lack to 1."""
+    scores = [math.nan if is_absent(score) else float(score) for score in cells]
+    lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
+    moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
+    return [
+        Cell(text, mood, None if math.isnan(score) else score)
+        for text, mood, score in zip(written_alike(metric, scores), moods, scores, strict=True)
+    ]
+
+
+def cell_text(cell: Any) -> str:
+    """A cell as the text that is shown of it."""
+    return cell if isinstance(cell, str) else msgspec.json.encode(cell, enc_hook=str).decode("utf-8", "replace")

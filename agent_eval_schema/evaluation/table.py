@@ -1,16 +1,50 @@
-"""The rows that metrics are computed on, and the outcome of one metric on them."""
+"""The columns of a result's table, the rows that metrics are computed on, the outcome of one metric on them, the issues
+of their cells, what the means cover, and the statistics of scores.
+
+`ScoreStats` counts how often each value occurs, so that a million scores of 0, 0.5 and 1 are three numbers. Rows
+without a score (NaN) are counted and excluded from all other statistics. The standard deviation is that of a sample
+(ddof 1), NaN for one row, as in the Vertex AI SDK.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.metrics.batch.numbers import Numbers
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.render.figures import Bar, Distribution
+from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.plan import Plan
+
+RUN_COLUMNS = ("response", LATENCY, FAILURE, "predicted_trajectory", "error")
+"""The columns that running an agent adds; `error` is ours, the documented run loses it."""
 
 
+REQUEST_ID = "request_id"
+"""The first column, if any row has an id and the data has no column of that name."""
+
+
+def score_column(metric: str) -> str:
+    return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the rows
 class RowTable(Struct):
     """The input of the metrics: the rows as they will be in the result, and the columns that metrics read, as plain
     values (None where absent). Rows on which the agent `failed` have no outputs."""
@@ -50,3 +84,193 @@ class Measured(Struct):
 
 FAILED_CALL = "the call failed"
 """The reason why a row on which an agent failed has no score of its outputs."""
+
+
+KEPT = 10_000
+"""The number of findings that are kept; a file may have one per row."""
+
+
+class Findings:
+    """The issues of a run, first those of the data as a whole, then in the order of the rows: `counts` of all, `kept`
+    the first of them."""
+
+    def __init__(self, of_the_whole: Iterable[Issue] = ()) -> None:
+        self.kept = list(of_the_whole)
+        self.counts = Counter(issue.code for issue in self.kept)
+
+    def add(self, log: IssueLog, start: int) -> None:
+        """Take in the log of a batch whose first row is row `start`."""
+        self.counts.update(note[0] for note in log.notes)
+        for at in sorted(range(len(log.rows)), key=log.rows.__getitem__)[: KEPT - len(self.kept)]:
+            code, column, path, message, hint = log.notes[at]
+            self.kept.append(Finding(RULES[code], message, column, path, hint).issue(start + log.rows[at]))
+
+
+def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None] | None = None) -> IssueLog:
+    """The issues of a checked batch, or those of these columns (None: of rows as a whole), by our names of columns."""
+    log = IssueLog(checked.num_rows)
+    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
+        for note in notes or ():
+            column = column_at(note["path"] or note["column"] or "", plan.origins) or note["column"]
+            if columns is None or column in columns:
+                log.rows.append(row)
+                log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
+    return log
+
+
+class FailedCalls(Struct):
+    """How many rows failed, and the first of them by their request_id or position."""
+
+    count: int = 0
+    names: list[str] = []
+
+    def add(self, failed: Numbers, start: int, ids: Sequence[str | None]) -> None:
+        """Take in the rows of a part, the first of which is row `start`."""
+        rows: list[int] = np.flatnonzero(failed > 0).tolist()
+        self.count += len(rows)
+        self.names += [ids[row] or str(start + row) for row in rows[: NAMED - len(self.names)]]
+
+
+NAMED = 10
+"""Rows that are named."""
+
+NAMED_METRICS = 2
+"""Metrics with the same number of scored rows that are named."""
+
+
+def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[str], left_out: int = 0) -> str:
+    """What is missing of the rows that were given; "" if every metric has a score on every row. `scored` are the rows
+    with a score by metric, `names` the first of those on which a call failed."""
+    parts = []
+    if failed:
+        more = ", …" if failed > len(names) else ""
+        which = f"row{'' if failed == 1 else 's'} {', '.join(names)}{more}"
+        parts.append(f"{failed:,} of {plural(rows, 'call')} failed ({which})")
+    counts = set(scored.values())
+    if not rows or counts == {0}:
+        parts.append("no row was scored" if rows else "no row to score")
+    elif counts and min(counts) < rows:
+        if len(counts) == 1:
+            parts.append(f"{min(counts):,} of {plural(rows, 'row')} scored")
+        else:
+            fewer: dict[int, list[str]] = {}
+            for name, count in scored.items():
+                fewer.setdefault(count, []).append(name)
+            parts.append(_fewer({count: names for count, names in fewer.items() if count < rows}, rows, len(scored)))
+    if left_out:
+        parts.append(f"{plural(left_out, 'invalid evaluation')} left out")
+    return "; ".join(parts)
+
+
+def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
+    """The rows that metrics scored, by that number; many metrics are counted, not named."""
+    if len(names) == 1:
+        ((count, found),) = names.items()
+        if len(found) > NAMED_METRICS:
+            return f"{count:,} of {plural(rows, 'row')} scored by {len(found)} of {metrics} metrics"
+    told = (
+        [f"{len(found)} metrics {count:,}"] if len(found) > NAMED_METRICS else [f"{name} {count:,}" for name in found]
+        for count, found in names.items()
+    )
+    return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in told for part in parts)}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# scores → mean, standard deviation, percentiles, a confidence interval
+RESAMPLES = 2_000
+"""Samples that an interval is read from: its ends then differ by about a percent of its width from run to run."""
+
+
+Groups = dict[str, dict[str, "ScoreStats"]]
+"""The scores of groups of rows: by group, by metric."""
+
+
+class ScoreStats:
+    """The scores of one metric: how often each value occurs, and how many rows have none."""
+
+    def __init__(self, scores: Iterable[float] = ()) -> None:
+        self._counts: Counter[float] = Counter()
+        self.rows = 0
+        self.add(np.fromiter(scores, np.float64))
+
+    def add(self, scores: Numbers) -> None:
+        """Add the scores of some rows, NaN where there is none."""
+        self.rows += len(scores)
+        for one in pc.value_counts(pa.array(scores[~np.isnan(scores)])).to_pylist():  # numpy would sort them
+            self._counts[one["values"]] += one["counts"]
+
+    @property
+    def scored(self) -> int:
+        return self._counts.total()
+
+    @property
+    def counts(self) -> list[tuple[float, int]]:
+        """The values in order, and how often each came."""
+        return sorted(self._counts.items())
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(v * n for v, n in self._counts.items()) / self.scored if self.scored else math.nan
+
+    @property
+    def std(self) -> float:
+        if self.scored < 2:
+            return math.nan
+        mean = self.mean
+        return math.sqrt(math.fsum(n * (v - mean) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
+
+    @property
+    def distribution(self) -> Distribution:
+        """The scores from 0 on, as a report draws them."""
+        found = Distribution()
+        found.add(np.repeat(*(np.array(c) for c in zip(*self.counts, strict=True))) if self.scored else np.empty(0))
+        return found
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether all scores are 0 or 1, so that the mean describes them completely."""
+        return all(value in (0, 1) for value in self._counts)
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all scores lie from 0 to 1."""
+        return bool(self._counts) and min(self._counts) >= 0 and max(self._counts) <= 1
+
+    @property
+    def tenths(self) -> list[Bar]:
+        """Scores from 0 to 1 in ten bars; the last one has the ones."""
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        sums = np.bincount(np.minimum((values * 10 + 1e-9).astype(int), 9), weights=counts, minlength=10)
+        return [Bar(i / 10, (i + 1) / 10, int(n)) for i, n in enumerate(sums.tolist())]
+
+    def percentile(self, share: float) -> float:
+        """The quantile of the scores, interpolated linearly (as in NumPy)."""
+        if not self.scored:
+            return math.nan
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        last = np.cumsum(counts) - 1  # the place of the last score of each value
+        place = share * (self.scored - 1)
+        low, high = (float(values[np.searchsorted(last, at)]) for at in (math.floor(place), math.ceil(place)))
+        return low + (high - low) * (place - math.floor(place))
+
+    def interval(self, level: float = 0.95, *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
+        """A bootstrap confidence interval of the mean: resampled means of as many scores each. The same seed gives the
+        same interval."""
+        if not self.scored:
+            return math.nan, math.nan
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        drawn = np.random.default_rng(seed).multinomial(self.scored, counts / counts.sum(), size=resamples)
+        low, high = np.quantile(drawn @ values / self.scored, [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+
+def scores_in(table: pd.DataFrame, metric: str) -> Numbers:
+    return table[score_column(metric)].to_numpy(np.float64, na_value=np.nan)
+
+
+def add_by_group(groups: Groups, part: pd.DataFrame, keys: pd.Series[Any], metrics: Iterable[str]) -> None:
+    """Add the scores of a part of a result's table to the groups of its rows, by the key of each row."""
+    for key, rows in part.groupby(keys.to_numpy(), sort=False):
+        tallies = groups.setdefault(str(key), {name: ScoreStats() for name in metrics})
+        for name, tally in tallies.items():
+            tally.add(scores_in(rows, name))

@@ -1,9 +1,9 @@
 """The metrics that an EvalTask takes: names, and objects with options.
 
     "trajectory_exact_match" … , ToolUseMetric(tool_name=…)    all rows at once (trajectories.py)
-    "rouge_l_sum", "document_recall", "tool_invocation" …                columns of a row → a score (row_metrics.py)
-    CustomMetric(name, function)                                         a row as a dict → {name: score, …} (custom.py)
-    PointwiseMetric(name, template, model=…)                             a model, by mlflow's judges (judges.py)
+    "rouge_l_sum", "document_recall", "tool_invocation" …                columns of a row → a score
+    CustomMetric(name, function)                                         a row as a dict → {name: score, …}
+    PointwiseMetric(name, template, model=…)                             a model, by mlflow's judges
 
 Each gives `Measured`: columns for the table, and why rows have no score. A metric that raises on a row costs that score
 only.
@@ -11,19 +11,275 @@ only.
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
-from agent_eval_schema.evaluation.custom import CustomMetric
-from agent_eval_schema.evaluation.judges import PointwiseMetric
-from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
-from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-from agent_eval_schema.text.choices import meant, shown
+import msgspec
+from msgspec import Struct
 
+from agent_eval_schema.evaluation.runner import error_line, run_all
+from agent_eval_schema.evaluation.table import Measured, RowTable
+from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.schema import Document, ToolCall
+from agent_eval_schema.text.choices import meant, require_kind, shown
+from agent_eval_schema.text.visible import visible
+
+_TYPED: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(
+        ("retrieved_context", "expected_retrieved_context"),
+        lambda cells: [Document(c["doc_uri"], c.get("content")) for c in cells],  # one of a trace may have no doc_uri
+    ),
+    **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), partial(msgspec.convert, type=list[ToolCall])),
+}
+"""How the values of columns become what metrics take; others are given as they are."""
+
+_NAMES = (
+    *("exact_match", "bleu", "rouge_1", "rouge_l", "rouge_l_sum", "document_recall", "document_precision"),
+    *("tool_invocation", "tool_ordered_invocation", "parameter_correctness", "tool_calls_pass"),
+)
+
+ROW_METRICS: dict[str, Definition] = {name: DEFINITIONS[name] for name in _NAMES}
+"""Metrics of a row that need no options, by name."""
+
+
+def measure_row_metric(metric: Definition, table: RowTable) -> Measured:
+    columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
+    found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
+    reasons = [reason if math.isnan(score) else None for score, reason in found]
+    return Measured({"score": [score for score, _ in found]}, reasons)
+
+
+def _scored(metric: Definition, table: RowTable, row: int, cells: Sequence[Any]) -> tuple[float, str]:
+    """The score of a row, and the reason in case that it is NaN."""
+    for name, cell in zip(metric.reads, cells, strict=True):
+        if cell is None:
+            return math.nan, table.why_lacking(row, name)
+    try:
+        values = [_TYPED[name](c) if name in _TYPED else c for name, c in zip(metric.reads, cells, strict=True)]
+        return float(metric.measure(*values)), metric.undefined
+    except EvalSetError:
+        raise  # a package that is not installed
+    except Exception as error:
+        return math.nan, f"the metric raised an exception: {error_line(error)}"
+
+
+class CustomMetric(Struct, frozen=True):
+    """A user-defined metric.
+
+    Parameters
+    ----------
+    name : str
+        The name of the metric.
+    metric_function : callable
+        A function that is called with each row as a dict: the columns of the data, and `prompt`, `response`,
+        `reference`, `predicted_trajectory` and `reference_trajectory` (None where absent). It returns the score, or a
+        dict with the score under the name of the metric and other values, which become columns `<name>/<key>`. A row on
+        which it raises an exception has no score.
+
+    See Also
+    --------
+    EvalTask : Compute the metric on a dataset.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import CustomMetric, EvalTask
+    >>> def short(row):
+    ...     return {"short": len(row["response"]) < 20, "length": len(row["response"])}
+    >>> data = [{"response": "A table format."}, {"response": "Delta Lake is a table format."}]
+    >>> EvalTask(data, [CustomMetric("short", short)]).evaluate().metrics_table[["short/score", "short/length"]]
+       short/score short/length
+    0          1.0           15
+    1          0.0           29
+    """
+
+    name: str
+    metric_function: Callable[[dict[str, Any]], Mapping[str, Any] | float]
+
+    def __post_init__(self) -> None:
+        require_kind("name", self.name, str, "a string")
+        require_kind("metric_function", self.metric_function, Callable, "a function of a row")  # type: ignore[arg-type]
+
+
+def measure_custom(metric: CustomMetric, table: RowTable) -> Measured:
+    """The scores of a user-defined metric; a row on which it raises an exception has none."""
+    found = [_custom_row(metric, row) for row in table.rows()]
+    parts = dict.fromkeys(["score", *(part for columns, _ in found for part in columns)])
+    columns = {
+        part: [columns.get(part, math.nan if part == "score" else None) for columns, _ in found] for part in parts
+    }
+    return Measured(columns, [reason for _, reason in found])
+
+
+def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    try:
+        result = metric.metric_function(row)
+        result = result if isinstance(result, Mapping) else {metric.name: result}
+        columns = {"score" if name == metric.name else str(name): value for name, value in result.items()}
+        absent = is_absent(columns.get("score"))
+        columns["score"] = math.nan if absent else float(columns["score"])
+    except Exception as error:
+        return {"score": math.nan}, f"the metric raised an exception: {error_line(error)}"
+    return columns, "the metric gave no score" if absent else None
+
+
+_VARIABLE = re.compile(r"\{(\w+)\}")
+"""A column that a template names; other braces are the template's own."""
+
+
+class PointwiseMetric(Struct, frozen=True):
+    """A metric that an LLM judge computes for each row.
+
+    It uses the judges of MLflow, which requires MLflow 3.4 or newer. The judge gives a number and an explanation.
+
+    Parameters
+    ----------
+    name : str
+        The name of the metric.
+    template : str, default ""
+        The instructions for the judge, with the names of columns in braces, such as `{prompt}` and `{response}`.
+    model : str
+        The judge model, such as `"openai:/gpt-4o"`. It is required.
+    criteria : mapping of str to str, default {}
+        Names of criteria and their descriptions; an alternative to `template`.
+    rating_rubric : mapping of str to str, default {}
+        Scores and their descriptions.
+    input_variables : sequence of str, default ()
+        The columns that the judge is given, besides those in `template`.
+
+    Raises
+    ------
+    EvalSetError
+        `model` is missing, or neither `template` nor `input_variables` names a column.
+
+    See Also
+    --------
+    EvalTask : Compute the metric on a dataset.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import PointwiseMetric
+    >>> metric = PointwiseMetric("polite", "Rate from 1 to 5 how polite {response} is.", model="openai:/gpt-4o")
+    >>> metric.variables
+    ('response',)
+    """
+
+    name: str
+    template: str = ""
+    model: str = ""
+    criteria: Mapping[str, str] = {}
+    rating_rubric: Mapping[str, str] = {}
+    input_variables: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise EvalSetError(f"{self.name}: name the judge, such as model='openai:/gpt-4o'")
+        if not self.variables:
+            raise EvalSetError(f"{self.name}: give a template with {{response}} or so, or criteria and input_variables")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns that the judge is given.
+
+        Returns
+        -------
+        tuple of str
+            The columns of `template`, then `input_variables`, each once.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import PointwiseMetric
+        >>> PointwiseMetric("polite", "Does {response} answer {prompt}?", model="openai:/gpt-4o").variables
+        ('response', 'prompt')
+        """
+        return tuple(dict.fromkeys([*_VARIABLE.findall(self.template), *self.input_variables]))
+
+    @property
+    def instructions(self) -> str:
+        """The instructions for the judge.
+
+        Returns
+        -------
+        str
+            The template with the names of columns in backticks, the criteria and the ratings.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import PointwiseMetric
+        >>> rubric = {"1": "rude", "5": "polite"}
+        >>> metric = PointwiseMetric("polite", "Rate {response}.", model="openai:/gpt-4o", rating_rubric=rubric)
+        >>> print(metric.instructions)
+        Rate `response`.
+        # Ratings
+        1: rude
+        5: polite
+        """
+        parts = [_VARIABLE.sub(r"`\1`", self.template)] if self.template else ["Rate the agent's behavior."]
+        parts += ["# Criteria", *(f"{name}: {words}" for name, words in self.criteria.items())] if self.criteria else []
+        if self.rating_rubric:
+            parts += ["# Ratings", *(f"{score}: {words}" for score, words in self.rating_rubric.items())]
+        return "\n".join(parts)
+
+
+def measure_pointwise(metric: PointwiseMetric, table: RowTable, max_workers: int) -> Measured:
+    """The judge's score and explanation of each row. For a row that lacks an input, the judge is not called."""
+    judge = _judge(metric)
+    scores, reasons = [math.nan] * table.size, list[str | None]([None] * table.size)
+    questions: list[tuple[int, dict[str, Any]]] = []
+    for row, cells in enumerate(table.rows()):
+        if unknown := [name for name in metric.variables if name not in cells]:
+            raise EvalSetError(f"{metric.name}: no column {unknown[0]!r} in the data: there are {', '.join(cells)}")
+        lacking = [name for name in metric.variables if cells[name] is None]
+        if lacking:
+            reasons[row] = table.why_lacking(row, lacking[0])
+        else:
+            questions.append((row, {name: _plain(cells[name]) for name in metric.variables}))
+    for outcome in run_all(lambda given: judge(inputs=given), questions, max_workers=max_workers):
+        scores[outcome.row], reasons[outcome.row] = _read(outcome.value, outcome.error)
+    explanations = [None if math.isnan(score) else reason for score, reason in zip(scores, reasons, strict=True)]
+    return Measured({"score": scores, "explanation": explanations}, reasons)
+
+
+def _judge(metric: PointwiseMetric) -> Any:
+    try:
+        from mlflow.exceptions import MlflowException
+        from mlflow.genai.judges import make_judge
+    except ImportError as error:
+        raise missing("mlflow", "mlflow 3.4", error) from None
+    # Text of a template in double braces would be variables of MLflow.
+    text = metric.instructions.replace("{{", "{ {").replace("}}", "} }")
+    instructions = f"{text}\n\nAnswer with a number. The values of this row:\n{{{{ inputs }}}}"
+    try:
+        return make_judge(name=metric.name, instructions=instructions, model=metric.model, feedback_value_type=float)
+    except MlflowException as error:
+        raise EvalSetError(f"{metric.name}: {visible(str(error).splitlines()[0])}") from error
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=str) if not isinstance(value, str | Mapping | list) else value
+
+
+def _read(feedback: Any, error: str | None) -> tuple[float, str]:
+    """The score and its rationale, or NaN and the reason why there is none."""
+    problem = error or getattr(getattr(feedback, "error", None), "error_message", None)
+    if problem:
+        return math.nan, f"the judge raised an exception: {visible(str(problem).splitlines()[0])}"
+    try:
+        return float(feedback.value), visible(feedback.rationale or "")
+    except (TypeError, ValueError):
+        return math.nan, "the judge returned no number"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# metrics of any kind
 MetricName = Literal[
     "trajectory_exact_match", "trajectory_in_order_match", "trajectory_any_order_match", "trajectory_precision",
     "trajectory_recall", "exact_match", "bleu", "rouge_1", "rouge_l", "rouge_l_sum", "document_recall",
@@ -64,7 +320,6 @@ def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
 
 
 def _nearest(metric: object) -> str:
-    """The nearest thing that works."""
     if metric == SINGLE_TOOL_USE:
         return f"; use {_EXAMPLES[ToolUseMetric]}"
     if isinstance(metric, type) and issubclass(metric, _WITH_OPTIONS):
@@ -76,5 +331,4 @@ def _nearest(metric: object) -> str:
 
 
 def trajectory_metrics(metrics: Iterable[TaskMetric]) -> tuple[TrajectoryMetric, ...]:
-    """Those that compare trajectories."""
     return tuple(m for m in metrics if isinstance(m, ToolUseMetric) or (isinstance(m, str) and m in TRAJECTORY_METRICS))

@@ -20,9 +20,7 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
 from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import TextColumn
-from agent_eval_schema.evaluation.columns import REQUEST_ID, score_column
-from agent_eval_schema.evaluation.findings import issues_of
-from agent_eval_schema.evaluation.table import FAILED_CALL
+from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, issues_of, score_column
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
@@ -155,28 +153,19 @@ def score_calls(
     names_tools = any(isinstance(metric, ToolUseMetric) for metric in options.metrics)
     with gc_paused():
         pair = read_pair(calls, unread, names=names_tools, by_name=options.match == "tool_name")
-    _mark_unreadable(pair, log)
-    scores = _score_numbers(pair, options)
-    return scores, *_reasons(pair, options, scores, failed)
-
-
-def _mark_unreadable(pair: Pair, log: IssueLog) -> None:
-    """Cells that a reader or the validation could not read are absent in its rows; its log has them."""
+    # Cells that a reader or the validation could not read are absent in its rows; its log has them.
     columns = {PREDICTED: [pair.predicted], REFERENCE: [pair.reference], None: [pair.predicted, pair.reference]}
     for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
         if RULES[code].severity is Severity.ERROR:
-            for found in columns.get(column, ()):
-                found.states[row] = UNREADABLE_CALLS
-
-
-def _score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
-    """The scores of numbered trajectories, by the name of the metric."""
+            for calls_of in columns.get(column, ()):
+                calls_of.states[row] = UNREADABLE_CALLS
     define = options.empty == "define"
     found = score_pair(pair, one_to_one=options.duplicates == "one_to_one", define_empty=define)
-    return {
+    scores = {
         name: found[metric] if isinstance(metric, str) else _uses(pair, metric.tool_name, define)
         for metric, name in zip(options.metrics, options.names, strict=True)
     }
+    return scores, *_reasons(pair, options, scores, failed)
 
 
 def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog]:

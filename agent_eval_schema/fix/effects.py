@@ -1,6 +1,6 @@
 """The effects of fixes, in the words of `explain`, and the issues that they resolve.
 
-The functions that do it are elsewhere (catalog.py), as they need Arrow: `explain` starts without it.
+The functions that do it are elsewhere (values.py), as they need Arrow: `explain` starts without it.
 """
 
 from __future__ import annotations

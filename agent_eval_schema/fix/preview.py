@@ -17,8 +17,7 @@ PREVIEWED_ROWS = 10_000
 def preview_fixes(source: Source, report: Report) -> FixPreview | None:
     """What the safe fixes would change in a source, of which this is the report; None if nothing."""
     from agent_eval_schema.fix.effects import FIXABLE  # a validation needs none of them
-    from agent_eval_schema.fix.fix import fix_source
-    from agent_eval_schema.fix.source import FIXED_FORMATS, FixCounts
+    from agent_eval_schema.fix.fix import FIXED_FORMATS, FixCounts, fix_source
     from agent_eval_schema.validation.validate import check_source
 
     plan = run_of(report).plan
@@ -44,6 +43,5 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
 
 
 def fix_command(name: str | None) -> str:
-    """The command that writes the fixed rows of a file."""
     out = f"fixed{PurePath(name or '').suffix or '.jsonl'}"
     return command_on(name, "validate", "--fix", out, instead="normalize_eval_set(data, fix=True)")

@@ -24,9 +24,8 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.fix.catalog import CODES_OF, FIXES, FIXES_OF
 from agent_eval_schema.fix.effects import FIXABLE, MOVED
-from agent_eval_schema.fix.values import opened_json_text
+from agent_eval_schema.fix.values import CODES_OF, FIXES, FIXES_OF, opened_json_text
 from agent_eval_schema.formats.mlflow import EXPECTED
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
@@ -155,7 +154,17 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
     checked = check_batch(batch, plan)
     ids = verdict(checked, "id")
     rows = _rows_to_fix(batch, checked, plan, codes)
-    _search(batch, rows, plan, codes)
+    for row in rows:
+        row.find_tries(codes)
+    left = rows
+    # Try and validate again, one cell of each row at a time, until no row has anything left to try. After a fix that
+    # helped, all fixes are tried again: so a second run finds nothing more.
+    while left := [row for row in left if row.tries]:
+        tries = [row.tries.pop(0) for row in left]
+        for row, attempt, found in zip(left, tries, _issues_of_rows(_checked(batch, left, tries, plan)), strict=True):
+            if found.better_than(row.issues):
+                row.accept(attempt, found)
+                row.find_tries(codes)
     for row in rows:
         for column in (c for c in FIXES_OF if c in row.what):
             what = "; ".join(dict.fromkeys(row.what[column]))
@@ -218,22 +227,12 @@ def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:
     return found
 
 
-def _search(batch: pa.RecordBatch, rows: list[_Row], plan: Plan, codes: frozenset[str]) -> None:
-    """Try and validate again, one cell of each row at a time, until no row has anything left to try. After a fix that
-    helped, all fixes are tried again: so a second run finds nothing more."""
-    for row in rows:
-        row.find_tries(codes)
-    while rows := [row for row in rows if row.tries]:
-        tries = [row.tries.pop(0) for row in rows]
-        for row, attempt, found in zip(rows, tries, _issues_of_rows(_checked(batch, rows, tries, plan)), strict=True):
-            if found.better_than(row.issues):
-                row.accept(attempt, found)
-                row.find_tries(codes)
-
-
 def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Plan) -> pa.RecordBatch:
     """The validation result of these rows, with the cells that are tried."""
-    trial = _taken(batch, [row.at for row in rows])
+    mask = np.zeros(batch.num_rows, bool)
+    mask[[row.at for row in rows]] = True
+    taken = filtered(batch, mask)
+    trial = one_batch(taken) if isinstance(taken, pa.Table) else taken
     cells: dict[str, dict[int, Any]] = {}
     for i, (row, attempt) in enumerate(zip(rows, tries, strict=True)):
         for column in row.what:
@@ -242,13 +241,6 @@ def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Pl
     for column, values in cells.items():
         trial = with_cells(trial, column, values, plan.nests)
     return check_batch(trial, plan)
-
-
-def _taken(batch: pa.RecordBatch, rows: list[int]) -> pa.RecordBatch:
-    mask = np.zeros(batch.num_rows, bool)
-    mask[rows] = True
-    taken = filtered(batch, mask)
-    return one_batch(taken) if isinstance(taken, pa.Table) else taken
 
 
 # ---------------------------------------------------------------------------------------------------------------------

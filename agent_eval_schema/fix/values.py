@@ -10,13 +10,20 @@ documents behind would move), a list of bare texts as documents (URI or content?
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec import Struct
+
 from agent_eval_schema.decoding.chat import ROLES
+from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.decoding.requests import meant_of_value
-from agent_eval_schema.fix.names import meant, plain_name, with_key_renamed, with_lone_key_renamed
+from agent_eval_schema.fix import effects
+from agent_eval_schema.fix.effects import Effect
+from agent_eval_schema.formats.ragas import LISTS
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import python_value
 from agent_eval_schema.text.spelling import ALIASES
@@ -267,3 +274,98 @@ def call_name(call: Any) -> Any:
 def call_input(call: Any) -> Any:
     """The call's only arguments under another key (args, arguments, input, …) while `tool_input` is absent."""
     return with_lone_key_renamed(call, "tool_input", _CALL, lambda v: isinstance(opened_json_text(v), dict))
+
+
+def meant(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
+    """The known name that `name` is another spelling of, or None if there is none or more than one.
+
+    A name with a digit (`response_2`) or with a word more (`response_b`) is a name of its own, not a misspelling.
+    """
+    known = list(known)
+    plain = plain_name(name)
+    bare = plain.replace("_", "")
+    aliases = [k for k in known if bare == k.replace("_", "") or plain in ALIASES.get(k, ())]
+    if aliases or any(c.isdigit() for c in plain):
+        return aliases[0] if len(aliases) == 1 else None
+    close = difflib.get_close_matches(plain, known, n=2, cutoff=cutoff)
+    own = any(set(k.split("_")) < set(plain.split("_")) for k in close)
+    return close[0] if len(close) == 1 and not own else None
+
+
+def plain_name(name: str) -> str:
+    """The name in the one spelling in which names are compared."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def with_lone_key_renamed(value: Any, right: str, known: tuple[str, ...], fits: Callable[[Any], bool]) -> Any:
+    """An object without `right`, with the only key renamed that means `right` and holds what `right` should; any other
+    value as it is."""
+    if not isinstance(value, dict) or value.get(right) is not None:
+        return value
+    keys = [k for k, v in value.items() if k not in known and meant(k, known) == right and fits(v)]
+    return with_key_renamed(value, keys[0], right) if len(keys) == 1 else value
+
+
+def with_key_renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str, Any]:
+    """The object with one key renamed, in its place; a null under the right name gives way."""
+    return {right if k == wrong else k: v for k, v in value.items() if k != right}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# FIXES: which function may fix which columns, and to which effect
+class Fix(Struct, frozen=True):
+    """One fix: the columns whose cells it may touch, and its effect.
+
+    The docstring of `apply` has the reason why it is safe.
+    """
+
+    columns: tuple[str, ...]
+    effect: Effect
+    apply: FixFunction
+
+
+_CONTEXTS = ("expected_retrieved_context", "retrieved_context")
+_TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
+_TEXTS = ("expected_facts", "guidelines")
+_OBJECTS = ("custom_expected", "tags")
+_STRUCTURED = ("request", *_CONTEXTS, *_TRAJECTORIES, *_TEXTS)
+
+FIXES: tuple[Fix, ...] = (
+    Fix((*_STRUCTURED, *_OBJECTS, *LISTS), effects.READ_PYTHON_TEXT, python_text),
+    Fix(("request", "expected_response", *SHAPES), effects.MADE_BLANK_NULL, blank_to_null),
+    Fix(_STRUCTURED, effects.READ_JSON_TEXT, opened_json_text),
+    Fix(("request",), effects.PUT_MESSAGES_INTO_OBJECT, messages_to_object),
+    Fix(("request",), effects.RENAMED_REQUEST_KEY, request_keys),
+    Fix(
+        ("request",),
+        effects.PUT_MESSAGE_INTO_LIST,
+        in_chats(lambda v: [v] if isinstance(v, dict) else opened_json_text(v)),
+    ),
+    Fix(("request",), effects.READ_MESSAGE_TEXT, in_chats(entries(opened_json_text))),
+    Fix(("request",), effects.WROTE_ROLE, in_chats(entries(message_role))),
+    Fix(("request",), effects.RENAMED_MESSAGE_KEY, in_chats(entries(message_content))),
+    Fix(_TEXTS, effects.PUT_TEXT_INTO_LIST, text_to_list),
+    Fix(("guidelines",), effects.PUT_NAMED_TEXT_INTO_LIST, named_texts),
+    Fix(_TEXTS, effects.WROTE_ENTRY_AS_TEXT, entries(number_to_text)),
+    Fix(_TEXTS, effects.DROPPED_BLANK_ENTRY, without_blanks),
+    Fix(("request_id", "expected_response"), effects.WROTE_NUMBER_AS_TEXT, number_to_text),
+    Fix(_CONTEXTS, effects.PUT_DOCUMENT_INTO_LIST, document_to_list),
+    Fix(_CONTEXTS, effects.READ_DOCUMENT_TEXT, entries(opened_json_text)),
+    Fix(_CONTEXTS, effects.RENAMED_DOCUMENT_KEY, entries(document_content)),
+    Fix(_CONTEXTS, effects.TOOK_DOC_URI, entries(document_uri)),
+    Fix(_CONTEXTS, effects.WROTE_DOC_URI_AS_TEXT, entries(document_uri_text)),
+    Fix(_TRAJECTORIES, effects.PUT_CALL_INTO_LIST, call_to_list),
+    Fix(_TRAJECTORIES, effects.READ_CALL_TEXT, entries(opened_json_text)),
+    Fix(_TRAJECTORIES, effects.TOOK_CALL_OUT, entries(call_function)),
+    Fix(_TRAJECTORIES, effects.RENAMED_TOOL_NAME, entries(call_name)),
+    Fix(_TRAJECTORIES, effects.RENAMED_TOOL_INPUT, entries(call_input)),
+)
+"""In the order in which they are applied to a cell."""
+
+FIXES_OF: dict[str, tuple[Fix, ...]] = {
+    name: found for name in (*COLUMNS, *LISTS) if (found := tuple(r for r in FIXES if name in r.columns))
+}
+"""The fixes of each column that has any, in order: ours, and those of Ragas that hold lists."""
+
+CODES_OF = {name: frozenset(code for fix in fixes for code in fix.effect.codes) for name, fixes in FIXES_OF.items()}
+"""The codes of the issues that may be fixed in each column."""

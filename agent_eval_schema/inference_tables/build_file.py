@@ -21,9 +21,8 @@ import msgspec
 
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.build import build_set
-from agent_eval_schema.inference_tables.build_summary import BuildSummary
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_numbers
 from agent_eval_schema.inference_tables.build_tables import input_of, require_out
-from agent_eval_schema.inference_tables.funnel_blocks import funnel_numbers
 from agent_eval_schema.inference_tables.options import BuildOptions, flag
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.atomic import replacing, require_apart, require_place, write_text

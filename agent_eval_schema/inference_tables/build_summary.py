@@ -2,31 +2,60 @@
 
     1,000,000 logged → 962,114 calls → 958,020 readable → 957,998 distinct → 500 sampled → 498 rows
 
-Numbers only (`FunnelSummary`): funnel_blocks.py shows them. `records == rows + sum(excluded.values())`, always.
+`records == rows + sum(excluded.values())`, always.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.inference_tables.funnel_blocks import funnel_document, funnel_json, funnel_line
-from agent_eval_schema.inference_tables.funnel_summary import FunnelStep, FunnelSummary, Removed, Stratum
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.blocks import (
+    Block,
+    Cell,
+    Document,
+    Fold,
+    Funnel,
+    Line,
+    Only,
+    Part,
+    Section,
+    Table,
+    Terms,
+    Words,
+)
+from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.phrases import NextCommand, command_on, counted, plural
 from agent_eval_schema.render.printable import Printable, as_page, as_text
-from agent_eval_schema.rules.exclusions import REASON_NAMES
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.exclusions import REASON_NAMES, find_reason
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
 if TYPE_CHECKING:
     from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.shown import shown_on_page
+
+FUNNEL_VERSION = 1
+"""Of the JSON form."""
+
+STRATA_SHOWN = 12
+"""Strata in a text; the page has them all."""
+
+REDACTED = {
+    "email": "e-mail",
+    "phone": "phone number",
+    "card": "card number",
+    "hook": "text",
+}
 
 FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("calls", ("filtered", "feedback")),
@@ -42,7 +71,31 @@ FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 """The steps of the funnel: the name of the remaining rows, and the reasons for which rows are excluded in it."""
 
 
-class BuildSummary(FunnelSummary, Printable, frozen=True, kw_only=True):  # numpydoc ignore=PR01
+class Removed(Struct, frozen=True):
+    """How many rows were excluded for a reason (rules/exclusions.py)."""
+
+    reason: str
+    rows: int
+
+
+class FunnelStep(Struct, frozen=True):
+    """One step: what the rows that are left are called, how many they are, and which went, most frequent reason in the
+    order of the funnel."""
+
+    name: str
+    left: int
+    removed: tuple[Removed, ...]
+
+
+class Stratum(Struct, frozen=True):
+    """A part of the calls that the sample was shared over: how many calls it has, how many were drawn."""
+
+    stratum: str
+    calls: int
+    sampled: int
+
+
+class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ignore=PR01
     """The row counts of a build, per step.
 
     `records` is the sum of `rows` and of the values of `excluded`.
@@ -106,6 +159,27 @@ class BuildSummary(FunnelSummary, Printable, frozen=True, kw_only=True):  # nump
     [('calls', 22), ('readable', 15), ('distinct', 14), ('sampled', 5), ('rows', 5)]
     """
 
+    table: str | None
+    format: str
+    format_reason: str
+    logged: int
+    records: int
+    steps: tuple[FunnelStep, ...]
+    rows: int
+    feedback: dict[str, int]
+    labels: dict[str, int]
+    redacted: dict[str, int]
+    traces_joined: int
+    strata: tuple[Stratum, ...]
+    issues: dict[str, int]
+    sample: int | float | None
+    seed: int
+    redaction: str | None = None
+    existing: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+    engine: str = "embedded"
+    seconds: float = 0.0
+
     @property
     def funnel(self) -> str:
         """The row counts in one line.
@@ -122,6 +196,23 @@ class BuildSummary(FunnelSummary, Printable, frozen=True, kw_only=True):  # nump
         27 logged → 29 records → 22 calls → 15 readable → 14 distinct → 5 sampled
         """
         return funnel_line(self)
+
+    @property
+    def excluded(self) -> dict[str, int]:
+        """The number of excluded rows per reason, in the order of the steps.
+
+        Returns
+        -------
+        dict of str to int
+            Reasons without a row are not in it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.excluded["status"]
+        2
+        """
+        return {gone.reason: gone.rows for step in self.steps for gone in step.removed}
 
     def to_text(self, *, color: bool = False, width: int | None = None) -> str:
         """Return the row counts per step as text for a terminal.
@@ -162,7 +253,7 @@ class BuildSummary(FunnelSummary, Printable, frozen=True, kw_only=True):  # nump
         >>> json.loads(eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_json())["logged"]
         27
         """
-        return funnel_json(self)
+        return json_text({"version": FUNNEL_VERSION, "funnel": funnel_line(self), **funnel_numbers(self)})
 
     def to_html(self) -> str:
         """Return the row counts as a standalone HTML page.
@@ -185,6 +276,148 @@ class BuildSummary(FunnelSummary, Printable, frozen=True, kw_only=True):  # nump
         return funnel_document(self)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# its text, page and JSON
+def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> Document:
+    """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows comes after
+    it, with their issues."""
+    where, line = os.path.basename(summary.table or ""), funnel_line(summary)
+    command = command_on(output, "profile") if summary.rows else ""
+    excluded = [
+        (reason, f"{rows:,}", find_reason(reason).sentence, Cell(find_reason(reason).remedy, "muted"))
+        for reason, rows in summary.excluded.items()
+    ]
+    facts = list(_facts(summary))
+    details: list[Block] = [
+        *([Table(["Excluded", "#Rows", "Reason", "What to do"], excluded, kind="examples")] if excluded else []),
+        Terms(facts),
+    ]
+    more: list[Block] = []
+    if summary.strata:
+        strata = [(s.stratum or "(none)", f"{s.calls:,}", f"{s.sampled:,}") for s in summary.strata]
+        more.append(Section("strata", "Strata", [Table(["Stratum", "#Calls", "#Sampled"], strata, kind="metrics")]))
+    if summary.issues and alone:
+        rows: list[list[Words | Cell]] = [
+            [Part(code, f"tag {RULES[code].severity}"), RULES[code].name, f"{count:,}"]
+            for code, count in summary.issues.items()
+        ]
+        table = Table(["Code", "Name", "#Issues"], rows, kind="examples")
+        more.append(Section("issues", "Validation issues", [table], short="Issues"))
+    on_page: list[Block] = [
+        _levels(summary),
+        Fold("Excluded rows, labels and sample", details),
+        *more,
+    ]
+    return Document(
+        title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
+        about=[Only("html", [Line(where, "muted")])] if where else [],
+        verdict=line,
+        mood="good" if summary.rows else "error",
+        following=[NextCommand(command, "shows which differences the rows can measure")] if command else [],
+        blocks=[Only("text", list(_in_text(summary, facts))), Only("html", on_page)],
+        kind="build",
+    )
+
+
+def funnel_line(summary: BuildSummary) -> str:
+    """`1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`: every step that took rows away."""
+    parts = [f"{summary.logged:,} logged"]
+    if summary.records != summary.logged:
+        parts.append(f"{summary.records:,} records")
+    parts += [f"{step.left:,} {step.name}" for step in _steps(summary)]
+    return " → ".join(parts)
+
+
+def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(summary)
+    return {**found, "excluded": summary.excluded}
+
+
+def _steps(summary: BuildSummary) -> list[FunnelStep]:
+    """The steps that took rows away; if there are none, the last."""
+    return [step for step in summary.steps if step.removed] or [summary.steps[-1]]
+
+
+def _levels(summary: BuildSummary) -> Funnel:
+    first = "logged" if summary.records == summary.logged else "records"
+    levels = [
+        ("", summary.records, first),
+        *(
+            (", ".join(f"− {gone.rows:,} {gone.reason}" for gone in step.removed), step.left, step.name)
+            for step in _steps(summary)
+        ),
+    ]
+    most = max(summary.records, 1)
+    return Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
+
+
+def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Block]:
+    """The excluded rows, then everything else as terms."""
+    if summary.excluded:
+        rows = [
+            (f"{rows:,}", Part(reason, "path"), Part(find_reason(reason).sentence, "muted"))
+            for reason, rows in summary.excluded.items()
+        ]
+        yield Section("excluded", "Excluded rows", [Table(["#", "", ""], rows)], indent=0)
+    terms = [
+        *facts,
+        *(("Stratum", f"{s.stratum or '(none)'}: {s.sampled:,} of {s.calls:,}") for s in summary.strata[:STRATA_SHOWN]),
+    ]
+    if len(summary.strata) > STRATA_SHOWN:
+        terms.append(("", f"… and {len(summary.strata) - STRATA_SHOWN} more strata"))
+    for code, count in summary.issues.items():
+        terms.append((code, f"{RULES[code].name} ({RULES[code].severity}) on {count:,}"))
+    yield Section("facts", "", [Terms(terms)], indent=0)
+
+
+def _facts(summary: BuildSummary) -> Iterator[tuple[str, str]]:
+    """Everything beside the counts, as a title and a text."""
+    yield "Table", f"{summary.format} ({summary.format_reason})"
+    said = summary.feedback
+    if said.get("given"):
+        said = {**said, "replaced": said["given"] - said["latest"]}
+        rest = counted((said.get(k, 0), text) for k, text in _FEEDBACK)
+        yield "Feedback", f"{plural(said['given'], 'judgment')}: {', '.join(rest)}"
+    labels = summary.labels
+    if labels.get("expected_response"):
+        copied = labels.get("copied", 0)
+        how = f", {copied:,} of them copied from the response" if copied else ""
+        yield "Labels", f"expected_response on {plural(labels['expected_response'], 'row')}{how}"
+    if labels.get("expected_retrieved_context"):
+        yield "Labels", f"expected_retrieved_context on {plural(labels['expected_retrieved_context'], 'row')}"
+    if summary.traces_joined:
+        yield "Traces", f"joined to {plural(summary.traces_joined, 'row')}"
+    if existing := summary.existing:
+        yield "Extends", f"{plural(existing['rows'], 'row')}; {summary.rows + existing['rows']:,} with the new ones"
+        changes = counted((existing.get(k, 0), text) for k, text in _CHANGES)
+        if changes:
+            yield "Updated", f"labels of {plural(existing['updated'], 'row')}: {', '.join(changes)}"
+    if summary.redaction:
+        counts = [plural(n, REDACTED.get(kind, kind)) for kind, n in summary.redacted.items()]
+        yield "Redacted", ", ".join(counts) or "no matches"
+    if summary.sample is not None:
+        yield "Sample", f"{summary.sample:,} with seed {summary.seed}"
+    for note in summary.notes:
+        yield "Note", note
+
+
+_FEEDBACK = (
+    ("attached", "on rows of the set"),
+    ("elsewhere", "on excluded rows"),
+    ("unknown", "on ids that the table does not have"),
+    ("replaced", "replaced by a later one"),
+)
+
+
+_CHANGES = (
+    ("expected_response", "expected_response from feedback"),
+    ("expected_retrieved_context", "expected_retrieved_context from feedback"),
+    ("withdrawn", "copied expected_response withdrawn"),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a build
 class Build(Protocol):
     """What became of a table, in numbers, and the report on the rows that were made of it."""
 
@@ -271,23 +504,9 @@ STRATA_KEPT = 100
 
 
 class Counts(Struct, kw_only=True):
-    """What an engine counts of a build.
-
-    logged, records
-        As in `BuildSummary`.
-    reasons
-        How many rows were excluded for which reason.
-    feedback
-        The table `tallies` of the decisions.
-    strata
-        The table `strata` of the decisions, largest first.
-    labels, redacted
-        As in `BuildSummary`, of the rows of the set.
-    codes
-        How many issues of each code the rows have, also those that were excluded as invalid.
-    traces_joined, existing
-        As in `BuildSummary`.
-    """
+    """What an engine counts of a build, as in `BuildSummary`: labels and redactions of the rows of the dataset, issues
+    by `codes` (of the rows that were excluded as invalid, too), excluded rows by their reason. `feedback` and `strata`
+    are the tables `tallies` and `strata` (largest first) of the decisions."""
 
     logged: int
     records: int

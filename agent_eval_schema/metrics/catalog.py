@@ -67,12 +67,15 @@ class Metric(NamedTuple):
     needs: tuple[Need, ...]
     judged: bool = False
 
+    @property
+    def fields(self) -> list[str]:
+        return [field for need in self.needs for field in ((need,) if isinstance(need, str) else need)]
+
 
 TRUTH = ("expected_response", "expected_facts")
 
 
 def _alike(system: str, judged: bool, names: str, *needs: Need) -> Iterator[Metric]:
-    """Metrics of a system with the same needs."""
     return (Metric(system, name, needs, judged) for name in names.split())
 
 

@@ -32,7 +32,6 @@ _BOTH = (_CALLS, "reference_trajectory")
 
 
 def _all(names: str, *needs: Need) -> Metrics:
-    """Metrics with the same needs."""
     return dict.fromkeys(names.split(), needs)
 
 

@@ -92,12 +92,9 @@ def _documents(table: pd.DataFrame) -> list[str | None]:
     """The first expected document of each row."""
     if DOCUMENTS not in table.columns:
         return [None] * len(table)
-    return [next(iter(_uris(cell)), None) for cell in table[DOCUMENTS].tolist()]
-
-
-def _uris(cell: Any) -> list[str]:
-    documents = cell if isinstance(cell, list | tuple | np.ndarray) else ()
-    return [uri for d in documents if isinstance(d, Mapping) and isinstance(uri := d.get("doc_uri"), str)]
+    cells = (cell if isinstance(cell, list | tuple | np.ndarray) else () for cell in table[DOCUMENTS].tolist())
+    uris = ([d.get("doc_uri") for d in documents if isinstance(d, Mapping)] for documents in cells)
+    return [next((uri for uri in found if isinstance(uri, str)), None) for found in uris]
 
 
 def errors_table(scores: Mapping[str, Numbers], clusters: Numbers | None) -> pd.DataFrame:

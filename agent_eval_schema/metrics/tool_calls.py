@@ -53,11 +53,11 @@ def tool_ordered_invocation(predicted: Calls, reference: Calls) -> float:
 def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
     """For each expected call the share of its parameters that the actual call has, with equal values
     (`parameterCorrectnessScore`)."""
-    pairs = [
-        (_correct(actual, wanted), i, j)
-        for (i, wanted), (j, actual) in product(enumerate(reference), enumerate(predicted))
-        if actual.tool_name == wanted.tool_name
-    ]
+    pairs = []
+    for (i, wanted), (j, actual) in product(enumerate(reference), enumerate(predicted)):
+        if actual.tool_name == wanted.tool_name:
+            given, inputs = actual.tool_input or {}, wanted.tool_input or {}
+            pairs.append((sum(k in given and value_key(given[k]) == value_key(v) for k, v in inputs.items()), i, j))
     # The best pairs first, those with more parameters before those with fewer: so equal calls meet. Then as they came.
     pairs.sort(key=lambda p: (-_score(p[0], reference[p[1]]), -p[0], p[1], p[2]))
     scores: dict[int, float] = {}
@@ -67,11 +67,6 @@ def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
             scores[i] = _score(correct, reference[i])
             taken.add(j)
     return [scores.get(i, 0.0) for i in range(len(reference))]
-
-
-def _correct(actual: ToolCall, wanted: ToolCall) -> int:
-    given = actual.tool_input or {}
-    return sum(k in given and value_key(given[k]) == value_key(v) for k, v in (wanted.tool_input or {}).items())
 
 
 def _score(correct: int, wanted: ToolCall) -> float:

@@ -1,27 +1,357 @@
-"""The facts of all rows, added batch by batch: a few numbers per row, and counts of names."""
+"""The facts of all rows: `fact_batch` makes a few numbers, hashes and names of each, pure and picklable, the same in a
+file and on Spark; `Facts` adds them up, batch by batch.
+
+No cell is kept. Only the trace of a row has the tools that its models were offered, when it ran, and whether a prompt
+contains the ground truth.
+"""
 
 from __future__ import annotations
 
+import re
+import string
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator
-from functools import cached_property, partial
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from agent_eval_schema.cells.arrow import bounds
+from agent_eval_schema.cells.arrow import bounds, is_text, list_array
 from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.profile.row_facts import NAMES, TEXTS, column_of, fact, fact_batch
-from agent_eval_schema.profile.traced import EARLIER_MESSAGE, SYSTEM_PROMPT
+from agent_eval_schema.profile.options import lengths
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
-from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.similarity.shingles import (
+    beside_questions,
+    contained,
+    content_text,
+    messages_of,
+    normalized,
+    question_text,
+    shingled,
+)
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.reading import Reading, attributes
+from agent_eval_schema.traces.spans import NOTHING, Trace, value_of
+from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report import Report
 
+STRINGS = pa.list_(pa.string())
+
+TEXTS = ("request", "response", "truth", "guidelines", "context")
+"""What a judge reads, of which the bytes or tokens are counted."""
+
+NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
+"""Lists of names, of which the rows are counted."""
+
+FACTS = pa.schema(
+    [
+        ("exact", pa.uint64()),  # the hash of the question, 0 if there is none
+        ("words", pa.int64()),
+        ("shingles", pa.list_(pa.uint32())),
+        ("script", pa.string()),
+        ("turns", pa.int64()),
+        ("session", pa.uint64()),
+        ("document", pa.uint64()),  # the first expected document
+        *((f"{name}_length", pa.int64()) for name in TEXTS),
+        ("chunks", pa.int64()),
+        *((name, STRINGS) for name in NAMES),
+        ("moment", pa.int64()),  # microseconds since 1970 UTC
+        ("in_prompt", pa.string()),  # where the row's own prompt contains its ground truth
+        ("found", pa.list_(pa.int32())),  # the given texts that contain the question (2 i) or the truth (2 i + 1)
+    ]
+)
+
+TIMES = ("request_time", "timestamp", "timestamp_ms", "created_at", "date")
+"""Columns, unknown to the format, that may say when a row was logged."""
+
+
+def fact_batch(
+    batch: pa.RecordBatch, plan: Plan, texts: tuple[str, ...] = (), tokenizer: str | None = None
+) -> pa.RecordBatch:
+    """The validation results of the rows of a batch, and what is kept of the rows; `texts` are normalized."""
+    checked = check_batch(batch, replace(plan, columns=True))
+    rows = _Cells(rows_of(checked))
+    arrays = [*checked.columns[: len(VERDICT)], *_facts(rows, texts, tokenizer)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*VERDICT, *FACTS], checked.schema.metadata))
+
+
+def fact(facts: pa.RecordBatch, name: str) -> pa.Array:
+    return facts.column(len(VERDICT) + FACTS.get_field_index(name))
+
+
+class _Cells:
+    """The normalized columns of some rows, each read when it is asked for."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self.rows, self.size = rows, rows.num_rows
+
+    def column(self, name: str) -> pa.Array:
+        return self.rows.column(self.rows.schema.get_field_index(name))
+
+    def texts(self, name: str) -> list[str | None]:
+        column = self.column(name)
+        return [None] * self.size if column.null_count == self.size else column.to_pylist()
+
+    def parts(self, name: str, key: str) -> list[list[str]]:
+        """Of each row the distinct values of a key of its documents or tool calls, in their order."""
+        return [list(dict.fromkeys(row)) for row in self.all_parts(name, key)]
+
+    def all_parts(self, name: str, key: str) -> list[list[str]]:
+        """Of each row the values of a key of its documents or tool calls, in their order."""
+        column = self.column(name)
+        if column.null_count == self.size:
+            return [[] for _ in range(self.size)]
+        values = iter(column.flatten().field(key).to_pylist())
+        counts = pc.list_value_length(column).fill_null(0).to_pylist()
+        rows = ([next(values) for _ in range(length)] for length in counts)
+        return [[v for v in row if v] for row in rows]
+
+
+def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterator[pa.Array]:
+    chats = [messages_of(t) for t in rows.texts("request")]
+    inputs = rows.texts("inputs")
+    questions = [question_text(messages) for messages in chats]
+    pairs = zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True)
+    truths = [[t for t in (answer, *(facts or ())) if t] for answer, facts in pairs]
+    traced = _traced(rows, truths)
+    named: list[Any] = rows.texts("guidelines")
+    guidelines = [list(dict.fromkeys(text for _, texts in cell or () for text in texts or ())) for cell in named]
+    expected = rows.parts("expected_retrieved_context", "doc_uri")
+    of = shingled(questions, beside_questions(chats, questions, inputs))
+    strings = partial(pa.array, type=STRINGS)
+    yield pa.array(of.exact)
+    yield pa.array(of.words)
+    yield list_array(np.diff(of.ends), pa.array(of.shingles))
+    yield pa.array([script_of(q) for q in questions], pa.string())
+    yield pa.array([sum(m.role == "user" for m in messages) for messages in chats], pa.int64())
+    yield hash_array(rows.column("session_id"))
+    yield hash_array(pa.array([uris[0] if uris else None for uris in expected], pa.string()))
+    for texts_of in (
+        [[q] for q in questions],
+        [[] if t is None else [t] for t in rows.texts("response")],
+        truths,
+        guidelines,
+        rows.all_parts("retrieved_context", "content"),
+    ):
+        yield pa.array(lengths(texts_of, tokenizer))
+    yield pc.list_value_length(rows.column("retrieved_context")).fill_null(0).cast(pa.int64())
+    called = rows.parts("predicted_trajectory", "tool_name")
+    offered = zip(called, [_offered(i) for i in inputs], [t.tools for t in traced], strict=True)
+    yield strings([sorted({*c, *i, *t}) for c, i, t in offered])
+    yield strings(rows.parts("reference_trajectory", "tool_name"))
+    yield strings(called)
+    yield strings(expected)
+    yield strings(rows.parts("retrieved_context", "doc_uri"))
+    yield strings(guidelines)
+    yield strings([[f"{k}={v}" for k, v in t or ()] for t in rows.column("tags").to_pylist()])
+    yield pa.array(_moments(rows, traced), pa.int64())
+    yield pa.array([t.in_prompt for t in traced], pa.string())
+    yield pa.array(_found(questions, truths, texts), pa.list_(pa.int32()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# questions
+def script_of(text: str) -> str | None:
+    """The script of most letters of a text: Latin, Cyrillic, Arabic, Cjk, Hiragana …; None if it has no letter."""
+    if text.isascii():
+        return None if text.strip("0123456789 .,;:?!-+*/=()'\"\n") == "" else "Latin"
+    head = text[:500]
+    plain = head.encode("ascii", "ignore")
+    scripts = ["Latin"] * (len(plain) - len(plain.translate(None, _LETTERS)))
+    scripts += [_script(c) for c in _BEYOND_ASCII(head) if c.isalpha()]
+    if not scripts:
+        return None
+    if "Japanese" in scripts:
+        return "Japanese"
+    return max(dict.fromkeys(scripts), key=scripts.count)
+
+
+_LETTERS = string.ascii_letters.encode()
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]").findall
+
+
+@lru_cache(maxsize=1 << 14)
+def _script(letter: str) -> str:
+    name = unicodedata.name(letter, "Other").split(" ")[0].split("-")[0].title()
+    return {"Cjk": "Chinese", "Hiragana": "Japanese", "Katakana": "Japanese", "Hangul": "Korean"}.get(name, name)
+
+
+def question_of(rows: pa.RecordBatch) -> list[str]:
+    """What each normalized row asks, without what else its inputs contain."""
+    return [question_text(messages_of(t)) for t in _Cells(rows).texts("request")]
+
+
+def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
+    """The ground truth of each normalized row as one text."""
+    cells = _Cells(rows)
+    pairs = zip(cells.texts("expected_response"), cells.texts("expected_facts"), strict=True)
+    return ["; ".join(facts) if facts else answer for answer, facts in pairs]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what else is counted
+def _offered(inputs: str | None) -> list[str]:
+    if inputs is None or '"tools"' not in inputs:
+        return []
+    value = jsontext.parse(inputs)
+    return tool_names(value.get("tools")) if isinstance(value, dict) else []
+
+
+def _traced(rows: _Cells, truths: list[list[str]]) -> list[Traced]:
+    traces = rows.texts("trace")
+    if traces.count(None) == rows.size:
+        return [Traced()] * rows.size
+    contents = rows.parts("retrieved_context", "content")
+    return [
+        Traced() if trace is None else read_trace(trace, expected, retrieved)
+        for trace, expected, retrieved in zip(traces, truths, contents, strict=True)
+    ]
+
+
+def _moments(rows: _Cells, traced: list[Traced]) -> list[int | None]:
+    moments = [t.moment for t in traced]
+    for name in TIMES:
+        if name in rows.rows.schema.names:
+            for i, moment in enumerate(_times(rows.column(name))):
+                moments[i] = moment if moments[i] is None else moments[i]
+    return moments
+
+
+def _times(column: pa.Array) -> list[int | None]:
+    if pa.types.is_temporal(column.type) and not pa.types.is_time(column.type):
+        times: list[int | None] = column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+        return times
+    return [_moment(v) for v in column.to_pylist()] if is_text(column.type) or pa.types.is_integer(column.type) else []
+
+
+def _moment(value: Any) -> int | None:
+    text = str(value).strip('"')
+    try:
+        # Of numbers those since 2001 in milliseconds are a time.
+        return int(text) * 1_000 if text.isdecimal() and len(text) == 13 else micros_since_epoch(read_iso(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _found(questions: list[str], truths: list[list[str]], texts: Sequence[str]) -> list[list[int] | None]:
+    if not texts:
+        return [None] * len(questions)
+    in_questions = contained(questions, texts)
+    expected = [contained(parts, texts) for parts in truths]
+    return [
+        [*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})]
+        for at, others in zip(in_questions, expected, strict=True)
+    ]
+
+
+def column_of(facts: pa.RecordBatch, name: str) -> Array:
+    """A column of numbers, 0 where there is none."""
+    return np.asarray(fact(facts, name).fill_null(0))
+
+
+SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the prompt"
+
+
+class Traced(Struct, frozen=True):
+    """What a trace contains: names of tools, the start in microseconds since 1970 UTC, and where in a prompt the ground
+    truth is word for word."""
+
+    tools: tuple[str, ...] = ()
+    moment: int | None = None
+    in_prompt: str | None = None
+
+
+def read_trace(text: str, truths: Sequence[str], retrieved: Sequence[str]) -> Traced:
+    """What a trace contains. A ground truth that a `retrieved` document contains may be in the prompt."""
+    trace = decode_trace(text)
+    if not isinstance(trace, Trace):
+        return Traced()
+    reading = Reading(trace)
+    spans = reading.models if reading.root is None else [*reading.models, reading.root]
+    prompts = [value_of(attributes(span).inputs) for span in spans]
+    prompts = [p for p in prompts if isinstance(p, dict)]
+    tools = [name for p in prompts for name in tool_names(p.get("tools"))]
+    tools += _named_in_spans(text) if "mlflow.chat.tools" in text else []
+    start = None if reading.root is None else reading.root.start
+    in_prompt = _place(prompts, truths, retrieved) if truths else None
+    return Traced(tuple(dict.fromkeys(tools)), None if start is None else start // 1_000, in_prompt)
+
+
+def _place(prompts: list[dict[str, Any]], truths: Sequence[str], retrieved: Sequence[str]) -> str | None:
+    documents = normalized(retrieved)
+    hidden = [t for t, at in zip(truths, contained(truths, documents), strict=True) if not at]
+    if not hidden:
+        return None
+    system, earlier = list[str](), list[str]()
+    for messages in map(_messages, prompts):
+        system += [content_text(m.get("content")) for m in messages if m.get("role") in ("system", "developer")]
+        last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=0)
+        before = [m for m in messages[:last] if m.get("role") in ("user", "assistant")]
+        earlier += [content_text(m.get("content")) for m in before]
+    for place, texts in ((SYSTEM_PROMPT, system), (EARLIER_MESSAGE, earlier)):
+        if any(contained(hidden, normalized(texts))):
+            return place
+    return None
+
+
+def _messages(prompt: dict[str, Any]) -> list[dict[str, Any]]:
+    messages = prompt.get("messages")
+    return [m for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
+
+
+def tool_names(tools: Any) -> list[str]:
+    """The names in the definitions of tools, as a request to a chat model has them."""
+    functions = [t.get("function", t) for t in tools if isinstance(t, dict)] if isinstance(tools, list) else []
+    return [f["name"] for f in functions if isinstance(f, dict) and isinstance(f.get("name"), str)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# definitions that are beside the inputs of a model
+class _Attributes(Struct, rename={"tools": "mlflow.chat.tools"}, gc=False):
+    tools: Raw = NOTHING
+
+
+class _Span(Struct, gc=False):
+    attributes: _Attributes | str | None = None
+
+
+class _Data(Struct, gc=False):
+    spans: list[_Span] = []
+
+
+class _Document(Struct, gc=False):
+    data: _Data | None = None
+    spans: list[_Span] = []
+
+
+_document = jsontext.decoder(_Document)
+
+
+def _named_in_spans(text: str) -> list[str]:
+    try:
+        document = _document(text)
+    except msgspec.MsgspecError:
+        return []
+    spans = [*document.spans, *(document.data.spans if document.data else ())]
+    tools = [s.attributes.tools for s in spans if isinstance(s.attributes, _Attributes)]
+    found = [value_of(t) for t in tools if t is not NOTHING]
+    return [name for value in found for name in tool_names(value)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# all rows
 PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_length" for name in TEXTS))
 DAY = 86_400 * 1_000_000
 
@@ -64,7 +394,8 @@ class Facts:
         kept = pa.array(valid)
         for name in NAMES:
             self.names[name].update(_counts(fact(facts, name).filter(kept).flatten()))
-        self.guideline_rows += _filled(fact(facts, "guidelines").filter(kept))
+        guidelines = pc.list_value_length(fact(facts, "guidelines").filter(kept)).fill_null(0)
+        self.guideline_rows += int(np.count_nonzero(np.asarray(guidelines)))
         if self._documents is not None:
             self.unknown_documents += _outside(fact(facts, "uris_expected").filter(kept), self._documents)
         self.scripts.update(_counts(fact(facts, "script").filter(kept)))
@@ -121,8 +452,8 @@ class Facts:
     def cluster_words(self) -> str:
         """What the clusters are, "" if there are none."""
         kinds = {"session": self.array("session"), "expected document": self.array("document")}
-        shared = [name for name, hashes in kinds.items() if _repeats(hashes[self.valid])]
-        return " or ".join(shared)
+        present = {name: hashes[self.valid & (hashes != 0)] for name, hashes in kinds.items()}
+        return " or ".join(name for name, hashes in present.items() if len(np.unique(hashes)) < len(hashes))
 
 
 def gather(
@@ -149,15 +480,6 @@ def _taken(parts: list[Array]) -> Iterator[Array]:
     parts.reverse()
     while parts:
         yield parts.pop()
-
-
-def _repeats(hashes: Array) -> bool:
-    present = hashes[hashes != 0]
-    return len(np.unique(present)) < len(present)
-
-
-def _filled(lists: pa.Array) -> int:
-    return int(np.count_nonzero(np.asarray(pc.list_value_length(lists).fill_null(0))))
 
 
 def _outside(lists: pa.Array, known: pa.Array) -> int:

@@ -1,16 +1,25 @@
-"""What a user asks for with a profile."""
+"""What a user asks for with a profile, and how texts are measured: in tokens of tiktoken, or in bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeGuard
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any, TypeGuard
 
+import numpy as np
 from msgspec import Struct
 
+from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.source import WORTH_IT, Source, size_of
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import SYSTEMS
-from agent_eval_schema.profile.tokens import encoding
+from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown
 
@@ -50,14 +59,17 @@ class Options(Struct, frozen=True):
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise EvalSetError(f"{name}: expected a whole number from 0 on; got {shown(number)}")
         price = self.price
-        if price is not None and (set(price) != {"input", "output"} or not all(map(_is_amount, price.values()))):
+        is_right = price is None or (
+            set(price) == {"input", "output"}
+            and all(_is_number(amount) and 0 <= amount < float("inf") for amount in price.values())
+        )
+        if price is not None and not is_right:
             expected = 'amounts per million tokens, such as {"input": 2.5, "output": 10}'
             raise EvalSetError(f"price: expected {expected}; got {dict(price)!r}")
         if self.tokenizer is not None:
             encoding(self.tokenizer)
 
     def system_of(self, format: str) -> str:
-        """The system whose metrics are profiled."""
         return find_format(format).system if self.system == "auto" else self.system
 
 
@@ -65,5 +77,63 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_amount(value: object) -> bool:
-    return _is_number(value) and 0 <= value < float("inf")
+BYTES_PER_TOKEN = 4
+
+USUAL = "o200k_base"
+"""The encoding that counts unless another one is asked for."""
+
+USUAL_URL = f"https://openaipublic.blob.core.windows.net/encodings/{USUAL}.tiktoken"
+USUAL_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+"""The file that tiktoken fetches for it, by which its copy on this machine is known."""
+
+
+def lengths(rows: Sequence[Sequence[str]], tokenizer: str | None) -> Array:
+    """The length of the texts of each row together, in tokens, or in bytes of UTF-8 without a tokenizer."""
+    flat = list(chain.from_iterable(rows))
+    if tokenizer is None:
+        sizes = [len(text.encode()) for text in flat]
+    else:
+        sizes = [len(tokens) for tokens in encoding(tokenizer).encode_ordinary_batch(flat)]
+    of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    return np.bincount(of, weights=sizes, minlength=len(rows)).astype(np.int64)
+
+
+def tokens_of(length: int, tokenizer: str | None) -> int:
+    return length if tokenizer is not None else -(-length // BYTES_PER_TOKEN)
+
+
+def tokenizer_at_hand(source: Source) -> str | None:
+    """The encoding that counts the tokens of a source unasked: None if it would have to be fetched, on this machine or
+    on the executors, or if the source is so large that counting takes longer than the rest of a profile."""
+    here = find_spec("tiktoken") is not None and source.remote is None
+    return USUAL if here and size_of(source) < WORTH_IT and _is_cached() else None
+
+
+def _is_cached() -> bool:
+    """Whether the usual encoding is in the cache of tiktoken, in the folder that its documentation names."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder is None:
+        folder = os.path.join(tempfile.gettempdir(), "data-gym-cache")
+    if not folder:  # there is no cache
+        return False
+    try:
+        with open(os.path.join(folder, hashlib.sha1(USUAL_URL.encode()).hexdigest()), "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest() == USUAL_SHA256  # else tiktoken would fetch it again
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=4)
+def encoding(name: str) -> Any:
+    """The encoding of that name; tiktoken fetches it once if it is not on this machine. Raises EvalSetError if it
+    cannot be had."""
+    try:
+        import tiktoken
+    except ImportError as error:
+        raise missing("profile", "tiktoken 0.8", error) from error
+    if name not in (known := tiktoken.list_encoding_names()):
+        raise EvalSetError(f"tokenizer: expected one of {', '.join(sorted(known))}; got {shown(name)}")
+    try:
+        return tiktoken.get_encoding(name)
+    except Exception as error:
+        raise EvalSetError(f"tokenizer: {name} cannot be loaded: {type(error).__name__}") from error

@@ -9,7 +9,7 @@ Of each row a few numbers and hashes are kept; examples are read again when it i
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,12 @@ from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import System
+from agent_eval_schema.profile.coverage import Other, find_leaks, find_repeats, open_others
 from agent_eval_schema.profile.facts import Facts, gather
-from agent_eval_schema.profile.leakage import open_others
-from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options
-from agent_eval_schema.profile.profile_blocks import profile_document
-from agent_eval_schema.profile.profile_summary import ProfileSummary
-from agent_eval_schema.profile.summarize import ProfileFindings, find, summarize
-from agent_eval_schema.profile.tokens import tokenizer_at_hand
+from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options, tokenizer_at_hand
+from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_document
+from agent_eval_schema.profile.size import read_past
+from agent_eval_schema.profile.summarize import summarize
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import plural
@@ -200,7 +199,7 @@ def build_profile(
     texts = tuple(other.text for other in others if other.text is not None)
     facts = gather(source, plan, texts, _documents(documents), screen, options.tokenizer)
     facts.format = given
-    return Profile(facts, find(facts, others, past, options), options)
+    return Profile(facts, options, others, past)
 
 
 def _documents(given: Any) -> frozenset[str] | None:
@@ -242,10 +241,12 @@ class Profile(Savable):  # numpydoc ignore=PR01
     1
     """
 
-    def __init__(self, facts: Facts, findings: ProfileFindings, options: Options) -> None:
-        self._facts, self._findings = facts, findings
+    def __init__(self, facts: Facts, options: Options, others: Sequence[Other], past: Any) -> None:
+        self._facts, self._repeats = facts, find_repeats(facts, options.near)
+        self._leaks = list(find_leaks(facts, self._repeats, others, options.near))
+        scores, compared = read_past(past, facts), tuple(other.name for other in others)
         self.report = facts.report
-        self.summary: ProfileSummary = summarize(facts, findings, options)
+        self.summary: ProfileSummary = summarize(facts, options, self._repeats, self._leaks, compared, scores)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -265,7 +266,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         (2, 1)
         """
         summary, found = self.summary, self.summary.duplicates
-        leaked = {row for leak in self._findings.leaks for row in leak.rows}
+        leaked = {row for leak in self._leaks for row in leak.rows}
         return {
             "rows": summary.rows,
             "valid": summary.valid,
@@ -322,7 +323,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
            row  first   kind
         0    1      0  exact
         """
-        repeats = self._findings.repeats
+        repeats = self._repeats
         rows = np.sort(np.concatenate([repeats.exact_rows, repeats.near_rows]))
         exact = repeats.exact[rows] != rows
         kinds = pd.Series(np.where(exact, "exact", "near").tolist(), dtype="object")
@@ -345,8 +346,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         >>> profile_eval_set([{"request": "Where is my order?"}], against=[train]).leaks["rows"].tolist()
         [1]
         """
-        found = self._findings.leaks
-        rows = [(leak.source, leak.kind, len(leak.rows), leak.rows) for leak in found]
+        rows = [(leak.source, leak.kind, len(leak.rows), leak.rows) for leak in self._leaks]
         return pd.DataFrame(rows, columns=["source", "kind", "rows", "positions"]).astype({"rows": "int64"})
 
     @property
@@ -451,7 +451,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         >>> profile_eval_set([{"request": "Where is my order?"}] * 4).write("distinct.jsonl")
         1
         """
-        source, near = self._facts.source, self._findings.repeats.near
+        source, near = self._facts.source, self._repeats.near
         rows = rows_where(source.batches(), near == np.arange(len(near)))
         kept = (batch.select(own_columns(batch.schema)) for batch in rows)
         return write_batches(path_of(path), kept, schema_of(source), source.state)

@@ -1,4 +1,5 @@
-"""A profile as blocks: size and power, duplicates, leakage, coverage, balance, cost, and what to do next."""
+"""The numbers and examples of a profile, as plain values (its JSON) and as blocks: size and power, duplicates, leakage,
+coverage, balance, cost, and what to do next."""
 
 from __future__ import annotations
 
@@ -7,18 +8,8 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from agent_eval_schema.profile.profile_summary import (
-    Balance,
-    Breakdown,
-    Coverage,
-    Documents,
-    Duplicates,
-    MetricPower,
-    ProfileSummary,
-    RowExample,
-    ToolCoverage,
-    short_name,
-)
+from msgspec import Struct
+
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -43,6 +34,226 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, plural
 
+
+class RowExample(Struct, frozen=True):
+    """A row by its position, its ID, its question and, where it matters, its ground truth; texts are shortened."""
+
+    row: int
+    request_id: str | None = None
+    question: str | None = None
+    truth: str | None = None
+
+
+class MetricPower(Struct, frozen=True):
+    """How exact a metric is on its rows, and which difference between two versions a run detects at 80 % power.
+
+    `unit` is "points" for a score from 0 to 1, whose numbers are shares of 1, and "value" for any other number. Numbers
+    are None where they would mean nothing; `note` gives the reason. `rows_needed` are those for a difference of 5, 3
+    and 1 points (percent of the mean, for a value), of two versions on the same rows.
+    """
+
+    system: str
+    metric: str
+    unit: str
+    rows: int
+    distinct: int
+    design_effect: float
+    effective_rows: float
+    mean: float | None
+    deviation: float | None
+    measured: bool
+    half_width: float | None
+    unpaired: float | None
+    paired: float | None
+    rows_needed: tuple[int, ...] | None
+    note: str
+
+
+def short_name(metric: str) -> str:
+    """The telling part of a metric's name."""
+    return next((part for part in reversed(metric.split("/")) if part != "rating"), metric)
+
+
+class DuplicateGroup(Struct, frozen=True):
+    """Rows that ask the same (`kind` is "exact"), or are near duplicates ("near")."""
+
+    kind: str
+    rows: int
+    examples: tuple[RowExample, ...]
+
+
+class Duplicates(Struct, frozen=True):
+    """Repeated questions: `rows` that have one, `distinct` of them, the rows that repeat an earlier question and
+    those that are near duplicates, the largest groups, and pairs with the same request and another ground truth
+    (AE902).
+    """
+
+    rows: int
+    distinct: int
+    exact: int
+    near: int
+    threshold: float
+    group_count: int
+    groups: tuple[DuplicateGroup, ...]
+    conflict_count: int
+    conflicts: tuple[tuple[RowExample, RowExample], ...]
+
+
+class Leak(Struct, frozen=True):
+    """Rows of which the question or the ground truth is in another place: `source` names it, `kind` describes it."""
+
+    source: str
+    kind: str
+    rows: int
+    examples: tuple[RowExample, ...]
+
+
+class ToolCoverage(Struct, frozen=True):
+    """The rows whose agent was offered a tool, which expect it, and which call it."""
+
+    tool: str
+    offered: int
+    expected: int
+    called: int
+
+
+class DocumentCoverage(Struct, frozen=True):
+    """The rows that expect a document, and those that retrieved it."""
+
+    doc_uri: str
+    expected: int
+    retrieved: int
+
+
+class Documents(Struct, frozen=True):
+    """Numbers of distinct documents, and the most frequent ones; `unknown_rows` expect one that is not in the given
+    list (None without a list)."""
+
+    expected: int
+    retrieved: int
+    never_retrieved: int
+    rows_expecting: int
+    top: tuple[DocumentCoverage, ...]
+    unknown_rows: int | None
+
+
+class Counted(Struct, frozen=True):
+    """A value and the number of rows that have it."""
+
+    value: str
+    rows: int
+
+
+class Breakdown(Struct, frozen=True):
+    """The rows per value of something; `thin` values have too few rows to be scored by themselves."""
+
+    name: str
+    values: int
+    top: tuple[Counted, ...]
+    thin: tuple[Counted, ...]
+
+
+class Cluster(Struct, frozen=True):
+    """Questions with words in common: their number, the most telling words, one of them."""
+
+    rows: int
+    terms: tuple[str, ...]
+    example: RowExample
+
+
+class Coverage(Struct, frozen=True):
+    tools: tuple[ToolCoverage, ...]
+    documents: Documents
+    breakdowns: tuple[Breakdown, ...]
+    sessions: int
+    days: int
+    median_words: float | None
+    longest_words: int | None
+    min_rows: int
+    clusters: tuple[Cluster, ...]
+    cluster_note: str
+
+
+class Balance(Struct, frozen=True):
+    """How even the ground truth is, and of which time. `top_truth` is the most frequent one, `shared_guidelines` are
+    those of every row that has guidelines; `first` and `last` are ISO dates."""
+
+    truths: int
+    distinct_truths: int
+    top_truth_rows: int
+    top_truth: str | None
+    guideline_rows: int
+    shared_guidelines: tuple[str, ...]
+    first: str | None
+    last: str | None
+
+
+class MetricCost(Struct, frozen=True):
+    """The calls of a judge that a metric needs, with their tokens and, if prices are given, what they cost."""
+
+    system: str
+    metric: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+
+
+class Cost(Struct, frozen=True):
+    """What one evaluation needs: calls of judges, of the agent, tokens, money, and minutes at the given rate."""
+
+    metrics: tuple[MetricCost, ...]
+    calls: int
+    agent_calls: int
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+    minutes: float | None
+    note: str
+
+
+class NextStep(Struct, frozen=True):
+    """What to do next: the share of the rows that gain, a sentence with its number, and the command that helps."""
+
+    gain: float
+    text: str
+    command: str
+
+
+class Assumptions(Struct, frozen=True):
+    """What is taken for granted where no past results are given."""
+
+    rate: float
+    correlation: float
+    cluster_correlation: float
+    clusters: str
+
+
+class ProfileSummary(Struct, frozen=True):
+    """Everything that a profile contains. `logged_calls`: the data is an inference table, not an evaluation dataset."""
+
+    source: str | None
+    format: str
+    outputs: str
+    system: str
+    rows: int
+    valid: int
+    invalid: int
+    notes: tuple[str, ...]
+    next_steps: tuple[NextStep, ...]
+    power: tuple[MetricPower, ...]
+    assumptions: Assumptions
+    duplicates: Duplicates
+    leaks: tuple[Leak, ...]
+    compared_with: tuple[str, ...]
+    coverage: Coverage
+    balance: Balance
+    cost: Cost
+    logged_calls: bool = False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the blocks
 POWER_COLUMNS = ("#Rows", "#Worth", "#±", "#Paired", "#Unpaired", "#for 5", "#for 3", "#for 1")
 
 POWER_NOTE = (
@@ -63,7 +274,16 @@ def profile_document(summary: ProfileSummary) -> Document:
     read = f"{summary.format} format, outputs {summary.outputs}"
     blocks: list[Block] = []
     if summary.valid:
-        curve = _curve(summary.power)
+        curve, cost = _curve(summary.power), list[Block](map(Line, _about_cost(summary)))
+        if cost:
+            rows: list[list[Words]] = [
+                [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
+                for of in summary.cost.metrics
+            ]
+            names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
+            table = Table(names, rows, title="Cost per metric", kind="cost")
+            cost += [Only("html", [table])] if rows else []
+            cost = [Section("cost", "Cost of one evaluation", cost, short="Cost")]
         blocks = [
             Only("notebook", [Terms(list(_key_numbers(summary, curve)))]),
             Fold(
@@ -74,7 +294,7 @@ def profile_document(summary: ProfileSummary) -> Document:
                     *_leaks(summary),
                     Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
                     *_section("balance", "Balance and age", map(Line, _about_balance(summary.balance))),
-                    *_cost(summary),
+                    *cost,
                 ],
             ),
         ]
@@ -210,7 +430,9 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
             meter = Meter(percent(group.rows, most), title)
             groups.append(Group([Part(title, "tag")], [examples], meter, is_open=i == 0, indent=2))
         several = Several(groups, "more groups", total=found.group_count, in_text=EXAMPLES_SHOWN)
-        repeated = [Line(about_duplicates(found)), several]
+        counts = f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near"
+        groups_of = plural(found.group_count, "group")
+        repeated = [Line(f"{counts} (similarity from {found.threshold:g}), in {groups_of}."), several]
     conflicts = Several(
         [_examples(pair, truth=": ") for pair in found.conflicts],
         "more",
@@ -225,14 +447,6 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
         yield Only("text", [Section("duplicates", "Repeated questions", repeated)])
     if found.conflict_count:
         yield Only("text", [Section("conflicts", title, [conflicts])])
-
-
-def about_duplicates(found: Duplicates) -> str:
-    """The numbers on repeated questions."""
-    return (
-        f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near (similarity from {found.threshold:g}), "
-        f"in {plural(found.group_count, 'group')}."
-    )
 
 
 def _examples(examples: Sequence[RowExample], total: int = 0, truth: str | None = None) -> Examples:
@@ -259,7 +473,12 @@ def _leaks(summary: ProfileSummary) -> Iterator[Block]:
 # ---------------------------------------------------------------------------------------------------------------------
 # coverage, balance and cost
 def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
-    yield from map(Line, (*_about_rows(found), *_about_documents(found.documents)))
+    if found.median_words is not None and found.longest_words is not None:
+        words = "word" if found.median_words == 1 else "words"
+        yield Line(f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}.")
+    if found.sessions:
+        yield Line(f"{plural(found.sessions, 'session')}.")
+    yield from map(Line, _about_documents(found.documents))
     if found.tools:
         names = ["Tool", "%Share", "#Offered", "#Expected", "#Called"]
         lines = [_tool(tool, valid) for tool in found.tools]
@@ -302,17 +521,7 @@ def _values(breakdown: Breakdown, thin: str) -> str:
     return f"{breakdown.name}: {values}{more}" + (f"; {thin}" if thin else "")
 
 
-def _about_rows(found: Coverage) -> Iterator[str]:
-    """The numbers on length and time."""
-    if found.median_words is not None and found.longest_words is not None:
-        words = "word" if found.median_words == 1 else "words"
-        yield f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}."
-    if found.sessions:
-        yield f"{plural(found.sessions, 'session')}."
-
-
 def _about_documents(found: Documents) -> Iterator[str]:
-    """The numbers on documents."""
     if found.expected:
         lost = f", {found.never_retrieved:,} of them never retrieved" if found.never_retrieved else ""
         yield f"{plural(found.expected, 'document')} expected{lost}; {found.retrieved:,} retrieved."
@@ -327,7 +536,6 @@ def _about_documents(found: Documents) -> Iterator[str]:
 
 
 def _about_balance(found: Balance) -> Iterator[str]:
-    """The numbers on ground truth and time."""
     if found.truths:
         distinct = f", {found.distinct_truths:,} of them distinct" if found.truths > 1 else ""
         yield f"{plural(found.truths, 'row')} with ground truth{distinct}."
@@ -344,21 +552,7 @@ def _about_balance(found: Balance) -> Iterator[str]:
         )
 
 
-def _cost(summary: ProfileSummary) -> Iterator[Block]:
-    lines: list[Block] = [*map(Line, _about_cost(summary))]
-    if lines:
-        rows: list[list[Words]] = [
-            [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
-            for of in summary.cost.metrics
-        ]
-        if rows:
-            names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
-            lines.append(Only("html", [Table(names, rows, title="Cost per metric", kind="cost")]))
-        yield Section("cost", "Cost of one evaluation", lines, short="Cost")
-
-
 def _about_cost(summary: ProfileSummary) -> Iterator[str]:
-    """The numbers on cost."""
     cost = summary.cost
     agent = f"{plural(cost.agent_calls, 'call')} of the agent"
     if cost.calls:

@@ -1,28 +1,43 @@
-"""Per metric: the rows that support it, what they are worth, and what can be seen on them."""
+"""Per metric: the rows that support it, what they are worth, and which difference between two versions they show.
+
+Standard formulas on the normal distribution, with a two-sided level of 5 % and a power of 80 %:
+
+    half-width of the 95 % interval     z · s / √n                      z = 1.96
+    smallest difference, unpaired       (z + 0.84) · s · √(2 / n)
+    smallest difference, paired         (z + 0.84) · s · √(2 (1 − r) / n)
+
+s is the standard deviation of the scores (of a rate p: √(p (1 − p))), r the correlation of both versions' scores on the
+same rows, n the effective number of rows: distinct questions divided by the design effect of their clusters, Kish's
+1 + (m − 1) · ρ with m the mean size of the cluster in which a row is. See Miller, "Adding Error Bars to Evals" (2024).
+By the scores of earlier evaluations, spread and correlation are measured rather than assumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.places import ending_of
+from agent_eval_schema.io.texts import read_bytes
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import METRICS, Metric
+from agent_eval_schema.metrics.standard_errors import Z_INTERVAL, numbers_of
 from agent_eval_schema.metrics.support import supports
-from agent_eval_schema.profile.duplicates import Repeats
+from agent_eval_schema.profile.coverage import Repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.past import PastScores
-from agent_eval_schema.profile.power import (
-    Numbers,
-    correlation_within,
-    design_effect,
-    deviation_of_rate,
-    half_width,
-    rows_needed,
-    smallest_difference,
-)
-from agent_eval_schema.profile.profile_summary import Assumptions, MetricPower
+from agent_eval_schema.profile.profile_blocks import Assumptions, MetricPower
+from agent_eval_schema.text.choices import shown
 
 POINTS = (0.05, 0.03, 0.01)
 """The differences for which the rows are given."""
@@ -34,40 +49,31 @@ LEAST = 2
 """Effective rows below which no interval is given."""
 
 
-class Sample(Struct, frozen=True):
-    """The rows of a metric: how many, with how many distinct questions, in clusters of which sizes."""
-
-    rows: Array
-    distinct: int
-    sizes: Array
-
-
 class Sizing:
     """What is the same for all metrics of a dataset."""
 
     def __init__(self, facts: Facts, repeats: Repeats, past: Sequence[PastScores], assumed: Assumptions) -> None:
         self._facts, self._repeats, self._past, self._assumed = facts, repeats, past, assumed
         self._clusters = facts.clusters()
-        self._samples: dict[bytes, Sample] = {}
+        self._samples: dict[bytes, tuple[int, int, Array]] = {}
 
     def power(self, metric: Metric) -> MetricPower:
-        """How exact a metric is."""
-        sample = self._sample(metric)
-        scores = next((s for p in self._past if (s := _scored(p, metric)) is not None), None)
+        rows, distinct, sizes = self._sample(metric)
+        scores = next((s[~np.isnan(s)] for p in self._past if (s := p.of(metric)) is not None), None)
         within, correlation = self._correlations(metric)
-        effect = design_effect(sample.sizes, within)
-        effective = sample.distinct / effect
-        unit = "value" if FIGURES.intersection(_fields(metric)) or metric.name == "ResponseLength" else "points"
+        effect = design_effect(sizes, within)
+        effective = distinct / effect
+        unit = "value" if FIGURES.intersection(metric.fields) or metric.name == "ResponseLength" else "points"
         mean, deviation, measured = self._spread(scores, unit)
-        note = _note(len(sample.rows), effective, deviation)
+        note = _note(rows, effective, deviation)
         scale = 1.0 if unit == "points" else abs(mean or 0.0)
         known = None if note else deviation
         return MetricPower(
             metric.system,
             metric.name,
             unit,
-            len(sample.rows),
-            sample.distinct,
+            rows,
+            distinct,
             effect,
             effective,
             mean if measured or unit == "points" else None,
@@ -82,14 +88,15 @@ class Sizing:
             note,
         )
 
-    def _sample(self, metric: Metric) -> Sample:
+    def _sample(self, metric: Metric) -> tuple[int, int, Array]:
+        """The rows of a metric, how many distinct questions they have, and the sizes of the clusters of these."""
         mask = supports(metric, self._facts.masks, self._facts.valid, self._facts.plan.outputs)
         key = np.packbits(mask).tobytes()
         if key not in self._samples:
             rows = np.flatnonzero(mask)
             _, first = np.unique(self._repeats.near[rows], return_index=True)
             _, sizes = np.unique(self._clusters[rows[first]], return_counts=True)
-            self._samples[key] = Sample(rows, len(first), sizes)
+            self._samples[key] = len(rows), len(first), sizes
         return self._samples[key]
 
     def _spread(self, scores: Numbers | None, unit: str) -> tuple[float | None, float | None, bool]:
@@ -124,15 +131,6 @@ class Sizing:
         return found
 
 
-def _scored(past: PastScores, metric: Metric) -> Numbers | None:
-    scores = past.of(metric)
-    return None if scores is None else scores[~np.isnan(scores)]
-
-
-def _fields(metric: Metric) -> set[str]:
-    return {field for need in metric.needs for field in ((need,) if isinstance(need, str) else need)}
-
-
 def _note(rows: int, effective: float, deviation: float | None) -> str:
     if not rows:
         return "no row supports it"
@@ -141,3 +139,125 @@ def _note(rows: int, effective: float, deviation: float | None) -> str:
     if deviation is None:
         return "no interval without past results: the spread of the values is unknown"
     return "" if deviation else "no interval: all past scores are the same"
+
+
+Numbers = np.ndarray[Any, Any]
+
+Z_POWER = NormalDist().inv_cdf(0.8)
+
+
+def half_width(deviation: float, rows: float) -> float:
+    """Half the width of the 95 % interval of a mean."""
+    return Z_INTERVAL * deviation / math.sqrt(rows)
+
+
+def smallest_difference(deviation: float, rows: float, correlation: float = 0.0) -> float:
+    """The smallest difference between two means of so many rows each that a run detects at 80 % power. The rows are
+    the same ones if there is a correlation."""
+    return (Z_INTERVAL + Z_POWER) * deviation * math.sqrt(2 * (1 - correlation) / rows)
+
+
+def rows_needed(difference: float, deviation: float, correlation: float = 0.0, design_effect: float = 1.0) -> int:
+    """The rows at which that difference is the smallest that a run detects."""
+    rows = 2 * (1 - correlation) * ((Z_INTERVAL + Z_POWER) * deviation / difference) ** 2
+    return math.ceil(rows * design_effect - 1e-9)
+
+
+def deviation_of_rate(rate: float) -> float:
+    return math.sqrt(rate * (1 - rate))
+
+
+def design_effect(sizes: Numbers, correlation: float) -> float:
+    """By how much clusters of these sizes widen the variance of a mean, at this correlation within a cluster."""
+    total = sizes.sum()
+    return 1.0 if not total else float(1 + ((sizes.astype(float) ** 2).sum() / total - 1) * correlation)
+
+
+def correlation_within(scores: Numbers, clusters: Numbers) -> float | None:
+    """The correlation within clusters, by analysis of variance; None if no cluster has two scores, or all have the
+    same score. Below 0 counts as 0."""
+    _, codes, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    count, groups = len(scores), len(sizes)
+    if count == groups or groups < 2 or np.ptp(scores) == 0:
+        return None
+    means = np.bincount(codes, weights=scores) / sizes
+    between = float((sizes * (means - scores.mean()) ** 2).sum()) / (groups - 1)
+    within = float(((scores - means[codes]) ** 2).sum()) / (count - groups)
+    size = (count - float((sizes.astype(float) ** 2).sum()) / count) / (groups - 1)
+    return max(0.0, (between - within) / (between + (size - 1) * within))
+
+
+SUFFIXES = ("/score", "/value")
+"""How columns of scores end, in the tables of this package; those of Databricks are named like the metric."""
+
+
+class PastScores(Struct, frozen=True):
+    """The scores of one result by column, and the row of the dataset to which each belongs (None: unknown)."""
+
+    scores: Mapping[str, Array]
+    rows: Array | None
+
+    def of(self, metric: Metric) -> Array | None:
+        """The scores of a metric of the catalog, NaN where there is none."""
+        for name, values in self.scores.items():
+            if name == metric.name or name in metric.name.split("/"):
+                return values
+        return None
+
+
+def read_past(past: Any, facts: Facts) -> list[PastScores]:
+    """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
+    given = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
+    found, named = [], {m.name for m in METRICS}
+    for table in map(_table, given):
+        scores = {}
+        for column in map(str, table.columns):
+            name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)
+            values = numbers_of(table[column].tolist()) if name != column or name in named else np.empty(0)
+            if not np.isnan(values).all():
+                scores[name] = values
+        if not scores:
+            raise EvalSetError("past: expected a table with columns of scores, such as document_recall/value; got none")
+        found.append(PastScores(scores, _rows(table, facts)))
+    return found
+
+
+def _table(result: Any) -> pd.DataFrame:
+    for name in ("metrics_table", "table"):
+        if isinstance(table := getattr(result, name, None), pd.DataFrame):
+            return table
+    if isinstance(result, pd.DataFrame):
+        return result
+    if isinstance(result, str | os.PathLike):
+        if (saved := _saved(result)) is not None:
+            return saved
+        return frame_of(open_source(result, "past").batches())
+    raise EvalSetError(f"past: expected a result of an evaluation, a DataFrame or the path of one; got {shown(result)}")
+
+
+def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
+    """The rows in the JSON report of a result; None if the file is none."""
+    try:
+        name = os.fspath(path)
+        text = read_bytes(name) if ending_of(name) == ".json" else b""
+        report = json.loads(text) if text[:1] == b"{" else None
+    except (EvalSetError, ValueError):  # also of several lines
+        return None
+    if not isinstance(report, dict) or "scored" not in report or not isinstance(report.get("rows"), list):
+        return None
+    rows = report["rows"]
+    for row in rows:  # each score gets a column of its own
+        if isinstance(row.get("scores"), dict):
+            row.update({f"{name}/value": score for name, score in row["scores"].items()})
+    return pd.DataFrame(rows)
+
+
+def _rows(table: pd.DataFrame, facts: Facts) -> Array | None:
+    """The row of the dataset of each row of a table: by request_id, else by position if there are as many."""
+    ids = facts.array("id")
+    if "request_id" in table.columns and ids.any():
+        hashes, _ = hash_texts([v if isinstance(v, str) else None for v in table["request_id"].tolist()])
+        order = np.argsort(ids, kind="stable")
+        at = np.minimum(np.searchsorted(ids[order], hashes), len(order) - 1)
+        return np.where(ids[order][at] == hashes, order[at], -1)
+    return np.arange(len(table)) if len(table) == facts.row_count else None

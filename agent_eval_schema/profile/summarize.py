@@ -1,68 +1,70 @@
-"""Facts → findings → the numbers and examples of a profile."""
+"""Facts → the numbers and examples of a profile, what one evaluation costs, and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.metrics.support import metrics_of, support_of
-from agent_eval_schema.profile.advice import next_steps
-from agent_eval_schema.profile.cost import estimate
-from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
-from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_repeats
-from agent_eval_schema.profile.examples import EXAMPLES, read_examples
-from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
-from agent_eval_schema.profile.options import Options
-from agent_eval_schema.profile.past import PastScores, read_past
-from agent_eval_schema.profile.profile_summary import (
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import Support, metrics_of, support_of, supports
+from agent_eval_schema.profile.coverage import (
+    ROWS_OF_A_GROUP,
+    TRUTH,
+    FoundLeak,
+    Repeats,
+    balance,
+    cluster_rows,
+    clusters_of,
+    commonest_truth,
+    cover,
+)
+from agent_eval_schema.profile.facts import Facts, question_of, shown_truths
+from agent_eval_schema.profile.options import BYTES_PER_TOKEN, USUAL, Options, tokens_of
+from agent_eval_schema.profile.profile_blocks import (
     Assumptions,
+    Cost,
     DuplicateGroup,
     Duplicates,
     Leak,
+    MetricCost,
+    NextStep,
     ProfileSummary,
     RowExample,
+    short_name,
 )
-from agent_eval_schema.profile.size import Sizing
+from agent_eval_schema.profile.size import PastScores, Sizing
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
+from agent_eval_schema.text.describe import cut
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
 
 
-class ProfileFindings(Struct, frozen=True):
-    """What was found on the rows."""
-
-    repeats: Repeats
-    conflicts: list[tuple[int, int]]
-    leaks: list[FoundLeak]
-    compared: tuple[str, ...]
-    past: list[PastScores]
-
-
-def find(facts: Facts, others: Sequence[Other], past: Any, options: Options) -> ProfileFindings:
-    """What the facts show."""
-    repeats = find_repeats(facts, options.near)
-    return ProfileFindings(
-        repeats,
-        facts.run.builder.conflicts,
-        list(find_leaks(facts, repeats, others, options.near)),
-        tuple(other.name for other in others),
-        read_past(past, facts),
-    )
-
-
-def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> ProfileSummary:
-    """The numbers and examples of a profile."""
+def summarize(
+    facts: Facts,
+    options: Options,
+    repeats: Repeats,
+    leaks: Sequence[FoundLeak],
+    compared: tuple[str, ...],
+    past: Sequence[PastScores],
+) -> ProfileSummary:
+    """The numbers and examples of a profile; `compared` are the names of what leaks were looked for in."""
+    conflicts = facts.run.builder.conflicts
     metrics = metrics_of(options.system_of(facts.plan.format))
-    groups, clustered = findings.repeats.groups(), cluster_rows(findings.repeats) if facts.plan.values else []
+    groups, clustered = repeats.groups(), cluster_rows(repeats) if facts.plan.values else []
     truth = commonest_truth(facts)[3]
-    examples = read_examples(facts, _shown(groups, findings, clustered, truth))
+    shown = [*clustered, *(() if truth is None else (truth,))]
+    shown += [row for group in groups for row in group[:ROWS_OF_A_GROUP].tolist()]
+    shown += [row for pair in conflicts[:EXAMPLES] for row in pair]
+    shown += [row for leak in leaks for row in leak.rows[:EXAMPLES]]
+    examples = read_examples(facts, shown)
     clusters, note = clusters_of([examples[row] for row in clustered])
     assumed = Assumptions(options.rate, options.correlation, options.cluster_correlation, facts.cluster_words())
-    sizing = Sizing(facts, findings.repeats, findings.past, assumed)
+    sizing = Sizing(facts, repeats, past, assumed)
     valid = int(np.count_nonzero(facts.valid))
     summary = ProfileSummary(
         facts.source.name,
@@ -76,9 +78,12 @@ def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> Prof
         (),
         tuple(map(sizing.power, metrics)),
         assumed,
-        _duplicates(findings, groups, examples, options.near),
-        tuple(_leak(leak, examples) for leak in findings.leaks),
-        findings.compared,
+        _duplicates(repeats, conflicts, groups, examples, options.near),
+        tuple(
+            Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))
+            for leak in leaks
+        ),
+        compared,
         cover(facts, options.min_rows, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
         estimate(facts, metrics, options),
@@ -87,18 +92,6 @@ def summarize(facts: Facts, findings: ProfileFindings, options: Options) -> Prof
     masks, rows = facts.run.builder.valid_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
     return replace(summary, next_steps=next_steps(summary, support))
-
-
-def _shown(groups: list[Any], findings: ProfileFindings, clustered: list[int], truth: int | None) -> Iterable[int]:
-    """The rows that a profile shows."""
-    yield from clustered
-    yield from () if truth is None else (truth,)
-    for group in groups:
-        yield from group[:ROWS_OF_A_GROUP].tolist()
-    for pair in findings.conflicts[:EXAMPLES]:
-        yield from pair
-    for leak in findings.leaks:
-        yield from leak.rows[:EXAMPLES]
 
 
 def _notes(facts: Facts, valid: int) -> Iterable[str]:
@@ -121,9 +114,12 @@ def _notes(facts: Facts, valid: int) -> Iterable[str]:
 
 
 def _duplicates(
-    findings: ProfileFindings, groups: list[Any], examples: Mapping[int, RowExample], threshold: float
+    repeats: Repeats,
+    conflicts: Sequence[tuple[int, int]],
+    groups: list[Any],
+    examples: Mapping[int, RowExample],
+    threshold: float,
 ) -> Duplicates:
-    repeats = findings.repeats
     made = [
         DuplicateGroup(
             "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near",
@@ -132,7 +128,7 @@ def _duplicates(
         )
         for group in groups
     ]
-    pairs = tuple((examples[one], examples[other]) for one, other in findings.conflicts[:EXAMPLES])
+    pairs = tuple((examples[one], examples[other]) for one, other in conflicts[:EXAMPLES])
     return Duplicates(
         int(np.count_nonzero(repeats.asked)),
         repeats.distinct,
@@ -141,10 +137,203 @@ def _duplicates(
         threshold,
         repeats.group_count,
         tuple(made),
-        len(findings.conflicts),
+        len(conflicts),
         pairs,
     )
 
 
-def _leak(leak: FoundLeak, examples: Mapping[int, RowExample]) -> Leak:
-    return Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))
+EXAMPLES = 20
+"""Examples of a kind, at most."""
+
+LONGEST = 160
+"""Characters of a text that is shown."""
+
+
+def read_examples(facts: Facts, rows: Iterable[int]) -> dict[int, RowExample]:
+    """The examples of these rows; without values, only their positions."""
+    wanted = np.unique(np.fromiter(rows, np.int64))
+    if not facts.plan.values:
+        return {row: RowExample(row) for row in wanted.tolist()}
+    mask = np.zeros(facts.row_count, bool)
+    mask[wanted] = True
+    found, left = dict[int, RowExample](), wanted.tolist()
+    for _, checked in facts.run.reread(mask):
+        ids, cells = verdict(checked, "id").to_pylist(), rows_of(checked)
+        for i, (question, truth) in enumerate(zip(question_of(cells), shown_truths(cells), strict=True)):
+            row = left.pop(0)
+            texts = (cut(" ".join(text.split()), LONGEST) if text else None for text in (question, truth))
+            found[row] = RowExample(row, ids[i], *texts)
+    return found
+
+
+READ_BY = {
+    "request": "request",
+    "response": "response",
+    "retrieved_content": "context",
+    "retriever_span": "context",
+    "expected_response": "truth",
+    "expected_facts": "truth",
+    "guidelines": "guidelines",
+    "trace": "response",
+}
+"""The text that a judge reads of a field."""
+
+PER_CHUNK = ("retrieval/llm_judged/chunk_relevance_precision", "RetrievalRelevance")
+"""Metrics whose judge is called for each retrieved chunk."""
+
+
+def estimate(facts: Facts, metrics: Sequence[Metric], options: Options) -> Cost:
+    """What the judged metrics cost on the rows that support them."""
+    lines = tuple(_lines(facts, metrics, options))
+    calls = sum(line.calls for line in lines)
+    agent = int(np.count_nonzero(facts.valid)) if facts.plan.outputs == "generated" else 0
+    return Cost(
+        lines,
+        calls,
+        agent,
+        sum(line.input_tokens for line in lines),
+        sum(line.output_tokens for line in lines),
+        None if options.price is None else round(sum(line.money or 0.0 for line in lines), 6),
+        None if options.calls_per_minute is None else (calls + agent) / options.calls_per_minute,
+        _note(options, facts.plan.outputs),
+    )
+
+
+def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterator[MetricCost]:
+    price = options.price
+    for metric in metrics:
+        rows = supports(metric, facts.masks, facts.valid, facts.plan.outputs)
+        if not metric.judged or not rows.any():
+            continue
+        read = dict.fromkeys(READ_BY[field] for field in metric.fields if field in READ_BY)
+        size = {name: facts.array(f"{name}_length")[rows] for name in read}
+        calls = np.ones(int(rows.sum()), np.int64)
+        if metric.name in PER_CHUNK:  # each call has one chunk, and all that is read besides
+            calls = facts.array("chunks")[rows]
+            size = {name: n if name == "context" else n * calls for name, n in size.items()}
+        tokens = tokens_of(sum(int(n.sum()) for n in size.values()), options.tokenizer)
+        total = int(calls.sum())
+        given, answered = tokens + total * options.instruction_tokens, total * options.answer_tokens
+        money = None if price is None else (given * price["input"] + answered * price["output"]) / 1e6
+        yield MetricCost(metric.system, metric.name, total, given, answered, money)
+
+
+def _note(options: Options, outputs: str) -> str:
+    by = f"tokens of the rows by {options.tokenizer}"
+    if options.tokenizer is None:
+        by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
+    missing = "tokens of the agent are"
+    if outputs == "generated":
+        missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
+    return (
+        f"Estimates: {by}, {options.instruction_tokens:,} tokens of instructions and {options.answer_tokens:,} tokens "
+        f"of answer per call of a judge; {missing} not included."
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what to do next
+MOST_STEPS = 7
+"""Steps that are reported, at most."""
+
+LEAST_TRUTHS = 4
+"""From this many rows with ground truth on, it means something that most have the same."""
+
+POINTS = 0.05
+"""The difference that a metric should be able to detect."""
+
+
+def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextStep, ...]:
+    """The steps in order of gain: the share of the rows, or of what a metric lacks, that they improve."""
+    file = shlex.quote(summary.source or "FILE")
+    if summary.logged_calls:
+        text = "The rows are logged calls: failed, repeated and feedback requests count as questions."
+        return (NextStep(1.0, text, f"agent-eval-schema from-inference-table {file} OUT"),)
+    # Logged calls are added to this dataset if it has the columns of one that is built of them.
+    extends = summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid
+    grow = "agent-eval-schema from-inference-table TABLE OUT" + (f" --extend {file}" if extends else "")
+    steps = []
+    if summary.invalid:
+        text = f"{_share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
+        steps.append(NextStep(summary.invalid / summary.rows, text, f"agent-eval-schema validate {file}"))
+    if summary.valid:
+        steps += [*_from_rows(summary, file), *_power(summary, grow), *_from_coverage(summary, support, file, grow)]
+    return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
+
+
+def _from_rows(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    """Repeated and conflicting questions, and leaks."""
+    found = summary.duplicates
+    if repeated := found.exact + found.near:
+        kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
+        text = f"{_share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
+        yield NextStep(repeated / found.rows, text, f"agent-eval-schema profile {file} --write-distinct OUT")
+    if count := found.conflict_count:
+        verbs = ("has", "expects") if count == 1 else ("have", "expect")
+        text = f"{plural(count, 'row')} {verbs[0]} the request of an earlier one and {verbs[1]} another answer."
+        yield NextStep(count / summary.rows, text, f"agent-eval-schema validate {file} --select AE902")
+    for leak in summary.leaks:
+        what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
+        text = f"{_share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."
+        against = f" --against {shlex.quote(leak.source)}" if leak.source in summary.compared_with else ""
+        yield NextStep(leak.rows / summary.valid, text, f"agent-eval-schema profile {file}{against} --output json")
+
+
+def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
+    known = [p for p in summary.power if p.unit == "points" and p.half_width is not None and p.rows_needed is not None]
+    weak = [p for p in known if p.paired is not None and p.paired > POINTS]
+    if not weak:
+        return
+    worst = max(weak, key=lambda p: (p.half_width or 0.0, p.metric))
+    width, rows = round(100 * (worst.half_width or 0.0)), worst.rows_needed or (0,)
+    supported = [p.half_width for p in summary.power if p.rows and p.unit == "points"]
+    which = f"{short_name(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points"
+    if worst.rows == summary.valid and {p.half_width for p in known} == {worst.half_width}:
+        every = " for each metric" if len(supported) == len(known) > 1 else ""
+        which = f"The dataset has {plural(worst.rows, 'row')}: ± {width} points{every}"
+    text = f"{which}; a difference of 5 points needs {rows[0]:,} rows."
+    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, grow)
+
+
+def _from_coverage(summary: ProfileSummary, support: list[Support], file: str, grow: str) -> Iterator[NextStep]:
+    """Fields that would enable metrics; tools, ground truth, documents and values that the rows do not cover."""
+    covered = summary.coverage
+    open_ = [s for s in support if s.unlock and s.unlock_rows]
+    if open_:
+        alike = Counter((s.unlock_rows, s.unlock) for s in open_)
+        rows, unlock = max(alike, key=lambda k: (k[0] * alike[k], k))
+        enabled = [short_name(s.metric) for s in open_ if (s.unlock_rows, s.unlock) == (rows, unlock)]
+        what = enabled[0] if len(enabled) == 1 else plural(len(enabled), "metric")
+        text = f"{unlock} in {plural(rows, 'more row')} would enable {what} there."
+        command = f"agent-eval-schema metrics {file} --system {summary.system}"
+        yield NextStep(0.2 * rows / summary.rows, text, command)
+    if unused := [t.tool for t in covered.tools if not t.expected and not t.called]:
+        names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
+        text = f"No row exercises {names}: {len(unused)} of {plural(len(covered.tools), 'tool')}."
+        yield NextStep(0.5 * len(unused) / len(covered.tools), text, grow)
+    found = summary.balance
+    if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
+        share = _share(found.top_truth_rows, found.truths)
+        text = f"{share} of the rows with ground truth have the same one: an agent that always gives it scores as much."
+        gain = found.top_truth_rows / summary.rows
+        yield NextStep(0.8 * gain, text, f"agent-eval-schema profile {file} --output json")
+    documents = covered.documents
+    if documents.unknown_rows:
+        text = f"{_share(documents.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
+        command = f"agent-eval-schema profile {file} --documents LIST --output json"
+        yield NextStep(documents.unknown_rows / summary.valid, text, command)
+    if documents.retrieved and (lost := documents.never_retrieved):
+        count = f"{lost:,} of {plural(documents.expected, 'expected document')}"
+        text = f"{count} {'is' if lost == 1 else 'are'} never retrieved."
+        yield NextStep(0.3 * lost / documents.expected, text, f"agent-eval-schema validate {file} --select AE903")
+    # values that are as many as the rows are no groups
+    groups = [b for b in covered.breakdowns if 2 * b.values <= summary.valid]
+    if thin := [(b.name, c.value) for b in groups for c in b.thin]:
+        name, value = thin[0]
+        more = f" and {len(thin) - 1} more" if thin[1:] else ""
+        text = f"Fewer than {covered.min_rows} rows have {name} `{value}`{more}: too few for their own score."
+        yield NextStep(0.1, text, f"{grow} --sample N --balance-by COLUMN")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if part * 200 >= whole else "Less than 1 %"

@@ -50,14 +50,12 @@ CALL_MARKS = {
 
 
 def document_page(document: Document) -> str:
-    """The document as a standalone HTML page."""
     blocks = _all_blocks(document.blocks, "page")
     script = any(isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks)
     return page(document.title, _drawn(document, "page"), STYLE, script=script)
 
 
 def document_inline(document: Document) -> str:
-    """The document for the output cell of a notebook."""
     return inline(_drawn(document, "notebook"), STYLE)
 
 

@@ -75,21 +75,17 @@ LEAST = 8
 
 def document_text(document: Document, *, color: bool = False, width: int | None = None) -> str:
     """The document for a terminal of the given width (that of the terminal, or 100, if not given)."""
-    return drawn(lambda console: print_document(console, document), color, width, document.widest).lstrip("\n")
 
+    def draw(console: Console) -> None:
+        _print_all(console, (*document.about, *document.notes, *document.blocks), 0)
+        console.print()
+        sign, style = MOODS[document.mood]
+        following: Iterable[NextCommand] = document.following
+        if document.numbered:
+            following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]
+        print_verdict(console, sign + document.verdict, style, following)
 
-def print_document(console: Console, document: Document) -> None:
-    """Draw the document on a console that reads no markup."""
-    for line in (*document.about, *document.notes):
-        _print(console, line, 0)
-    for block in document.blocks:
-        _print(console, block, 0)
-    console.print()
-    sign, style = MOODS[document.mood]
-    following: Iterable[NextCommand] = document.following
-    if document.numbered:
-        following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]
-    print_verdict(console, sign + document.verdict, style, following)
+    return drawn(draw, color, width, document.widest).lstrip("\n")
 
 
 def _print(console: Console, block: Block, indent: int) -> None:
@@ -143,7 +139,6 @@ def _print_line(console: Console, text: Text, indent: int) -> None:
 
 
 def _text(of: Words | Cell, kind: str = "") -> Text:
-    """Words in their styles."""
     words, kind = (of.words, of.mood) if isinstance(of, Cell) else (of, kind)
     text = Text(style=_style(kind))
     for part in words if isinstance(words, tuple) and not isinstance(words, Part) else (words,):

@@ -1,4 +1,10 @@
-"""HTML pages: one shell and one environment for all reports, escaped by construction."""
+"""HTML pages: one shell and one environment for all reports, escaped by construction; and the form for notebooks.
+
+In the latter, colors, bars and alignment stand in each tag: JupyterLab aligns the cells of every table right and
+stripes its rows; untrusted notebooks and GitHub's viewer strip `<style>`. What a reader must see is therefore written
+as `style` attributes, in colors that can be read on white and on black; where the style sheet is kept, it replaces them
+by those of the theme.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +22,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from agent_eval_schema.render.figures import Bar, Distribution
-from agent_eval_schema.render.notebook import styled
-from agent_eval_schema.render.numbers import number, share
-from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.phrases import number, plural, share
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
@@ -36,13 +40,11 @@ def page(title: str, body: Markup, *styles: str, script: bool = False) -> str:
 
 
 def inline(body: Markup, *styles: str) -> str:
-    """A body for the output cell of a notebook."""
     style = _style("style.css", *styles, "inline.css")
     return str(drawn("inline.html", style=style, body=styled(body)))
 
 
 def drawn(template: str, **values: Any) -> Markup:
-    """A template with its values."""
     return Markup(_environment().get_template(template).render(**values))
 
 
@@ -56,10 +58,11 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=lambda value: value if isinstance(value, Markup) else visible(value),  # the renderer's own goes out
     )
     environment.globals["version"] = __version__
-    environment.filters |= {"code": with_code, "number": _count, "breakable": breakable}
+    environment.filters |= {"code": with_code, "breakable": breakable}
+    environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"
     environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut}
     environment.filters["type"] = lambda value: type(value).__name__
     return environment
@@ -73,19 +76,9 @@ def with_code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
-def _count(number: int | None) -> str:
-    """A number of rows or the position of a row, if there is one."""
-    return "" if number is None else f"{number:,}"
-
-
 def breakable(name: str) -> Markup:
     """A long name that may be broken after its underscores and slashes."""
     return Markup("<wbr>").join(re.findall("[^_/]*[_/]|[^_/]+", visible(name)))
-
-
-def _shown(value: Any) -> Any:
-    """What a template prints: only the renderer's own markup goes out as it is."""
-    return value if isinstance(value, Markup) else visible(value)
 
 
 @lru_cache(maxsize=4)
@@ -203,3 +196,57 @@ def _bar(bar: Bar, i: int, bars: list[Bar], show: Callable[[float], str]) -> dic
         "height": height,
         "title": f"{values}: {plural(bar.count, 'row')}",
     }
+
+
+COLORS = {"error": "#d43c2f", "warning": "#a36d00", "info": "#3b7fc4", "good": "#2c8c45", "muted": "#7a838d"}
+
+_CLASSES = {
+    **{name: f"color:{color}" for name, color in COLORS.items()},
+    "n": "text-align:right;white-space:nowrap",
+    "tag": "font-weight:600",
+    "count": "font-weight:600",
+    "fix": "display:block",
+    "lost": "display:block",
+    "path": "font-family:monospace",
+    "cell": "font-family:monospace",
+    "meter": "display:block;min-width:5em;height:10px;background:#8884;overflow:hidden;margin-top:5px",
+    "interval": "display:block;height:3px;margin-top:2px;background:#8884",
+    "width": f"display:block;height:8px;margin:auto;background:{COLORS['good']}",
+    **{f"h{level}": f"background:{COLORS['error']}{22 * level}" for level in range(1, 5)},
+    "funnel": "list-style:none;padding:0",
+    "gone": "display:block;text-align:center",
+    "label": "display:block;text-align:center",
+    "line": f"display:block;height:3px;background:{COLORS['muted']}",
+    "bar": f"display:block;height:10px;background:{COLORS['good']}",
+}
+"""Styles by class."""
+
+_TAGS = {
+    "table": "border-collapse:collapse;table-layout:auto",
+    "tr": "background:transparent",
+    "th": "text-align:left;vertical-align:top;background:transparent",
+    "td": "text-align:left;vertical-align:top;background:transparent",
+    "a": "text-decoration:underline",
+    "mark": "font-weight:600",
+    "ins": f"color:{COLORS['good']}",
+    "del": f"color:{COLORS['error']}",
+}
+"""Styles by tag; those of a class win."""
+
+_TAG = re.compile(r"<([a-z][a-z0-9]*)((?: [a-z-]+(?:=\"[^\"]*\")?)*)>")
+_CLASS, _STYLE = re.compile(r' class="([^"]*)"'), re.compile(r' style="([^"]*)"')
+
+
+def styled(body: Markup) -> Markup:
+    """The body with the styles in its tags. It is our own markup: in it, text of the data has no `<` and no quotes."""
+    return Markup(_TAG.sub(_with_style, body))
+
+
+def _with_style(found: re.Match[str]) -> str:
+    tag, attributes = found[1], found[2]
+    named = _CLASS.search(attributes)
+    styles = [_TAGS.get(tag, ""), *(_CLASSES.get(name, "") for name in (named[1].split() if named else ()))]
+    own = _STYLE.search(attributes)
+    style = ";".join(s for s in (*styles, own[1] if own else "") if s)
+    attributes = _STYLE.sub("", attributes)
+    return f'<{tag}{attributes} style="{style}">' if style else found[0]

@@ -1,12 +1,88 @@
-"""What all forms share and no console is needed for: numbers with their nouns, styles, the next command."""
+"""What all forms share and no console is needed for: how numbers are written (three significant digits, thousands
+apart, the same decimals in a column, a unit once), nouns beside them, styles, the next command."""
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent_eval_schema.issues import Severity
+
+DIGITS = 3
+"""Significant digits of a number that was measured; counts are exact."""
+
+MISSING = "–"
+"""What is written where there is no number."""
+
+
+def number(value: float) -> str:
+    """A number with three significant digits: `0.667`, `12.3`, `1,230`; a dash for none."""
+    return _written(value, _decimals(value))
+
+
+def aligned(values: Iterable[float]) -> list[str]:
+    """The numbers of a column, all with the same decimals, so that they are aligned where they end."""
+    values = list(values)
+    decimals = min(max(map(_decimals, values), default=0), DIGITS)
+    return [_written(v, decimals) for v in values]
+
+
+def signed(value: float) -> str:
+    return number(value) if not value or math.isnan(value) else f"{'+' if value > 0 else '−'}{number(abs(value))}"
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage: it is 0 % or 100 % only if that is exactly so."""
+    if not whole or part in (0, whole):
+        return "100%" if part else "0%"
+    percent = 100 * part / whole
+    if percent < 0.1:
+        return "<0.1%"
+    if percent > 99.9:
+        return ">99.9%"
+    return f"{percent:.1f}%" if percent < 10 or percent > 99 else f"{percent:.0f}%"
+
+
+SECONDS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
+
+
+def seconds_unit(values: Sequence[float]) -> tuple[str, float]:
+    """The unit in which all of these seconds can be read, and what to multiply them with."""
+    largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+    fitting = (pair for pair in SECONDS if largest * pair[1] >= 0.1)
+    return next(fitting, SECONDS[-1] if largest else SECONDS[0])
+
+
+def seconds(value: float) -> str:
+    """Seconds in the unit in which they can be read; the unit is not parted from its number."""
+    if math.isnan(value):
+        return MISSING
+    unit, factor = seconds_unit([value])
+    return f"{number(value * factor)}\N{NO-BREAK SPACE}{unit}"
+
+
+def _decimals(value: float) -> int:
+    """The decimals of a number with three significant digits, without those that are zero."""
+    if not math.isfinite(value) or not value:
+        return 0
+    decimals = max(DIGITS - 1 - math.floor(math.log10(abs(value))), 0)
+    digits = f"{abs(value):.{decimals}f}"
+    return len(digits.partition(".")[2].rstrip("0"))
+
+
+def _written(value: float, decimals: int) -> str:
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value and abs(value) < 1e-6:
+        return f"{value:.2e}"
+    if abs(value) >= 1000:
+        value = float(f"{value:.3g}")
+    return f"{value:,.{decimals}f}"
+
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 

@@ -31,14 +31,12 @@ def as_text(document: Document, *, color: bool = False, width: int | None = None
 
 
 def as_page(document: Document) -> str:
-    """The document as a standalone HTML page."""
     from agent_eval_schema.render.block_html import document_page
 
     return document_page(document)
 
 
 def as_inline(document: Document) -> str:
-    """The document for the output cell of a notebook."""
     from agent_eval_schema.render.block_html import document_inline
 
     return document_inline(document)
@@ -101,12 +99,9 @@ class Savable(Printable):
         out = path_of(path)
         extension = Path(out).suffix.lower()
         if extension not in forms:
-            raise EvalSetError(f"{out}: save writes a report, to {', '.join(forms)}{self._instead}")
+            instead = "; write(path) writes the rows" if hasattr(self, "write") else ""
+            raise EvalSetError(f"{out}: save writes a report, to {', '.join(forms)}{instead}")
         write_text(out, forms[extension]())
 
     def _forms(self) -> dict[str, Callable[[], str]]:
         return {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json, ".txt": self.to_text}
-
-    @property
-    def _instead(self) -> str:
-        return "; write(path) writes the rows" if hasattr(self, "write") else ""

@@ -1,15 +1,18 @@
-"""Rules as `explain` and `rules` print them: what is wrong, why it matters, what to do, examples and a link."""
+"""What `rules`, `explain` and `formats` print: lines of styled text, one below the other; and JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import to_builtins
+
+from agent_eval_schema.formats.overview import FormatOverview
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.render.lines import Line, drawn_lines
 from agent_eval_schema.render.phrases import STYLES
+from agent_eval_schema.text.visible import escape_ci_commands
 
 
 def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
@@ -20,7 +23,9 @@ def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
     lines += ["", f"Example: none. {rule.no_example}"] if rule.no_example else []
     lines += ["", f"See: {rule.url}"] if rule.url else []
     head = (f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")"
-    return drawn_lines([head, *(_with_label(line) for line in lines)], color)
+    labels = [(line, _LABEL(line)) for line in lines]  # `Why:`
+    styled = [((found[0], "bold"), line[found.end() :]) if found else (line,) for line, found in labels]
+    return drawn_lines([head, *styled], color)
 
 
 def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False) -> str:
@@ -39,25 +44,23 @@ def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Cont
     """The rules as JSON; `fixable`: the codes whose issues --fix may fix."""
     from agent_eval_schema.render.document import json_text
 
-    return json_text(
-        {"schema_version": 1, "rules": [_document(rule, families, rule.code in fixable) for rule in rules]}
-    )
-
-
-def _document(rule: Rule, families: Mapping[str, str], fixable: bool) -> dict[str, Any]:
-    return {
-        "code": rule.code,
-        "name": rule.name,
-        "severity": rule.severity,
-        "family": families[rule.code[2]],
-        "summary": rule.summary,
-        "why": rule.why,
-        "hint": rule.hint,
-        "fixable": fixable,
-        "url": rule.url or None,
-        "examples": {"bad": _plain(rule.bad), "good": _plain(rule.good)},
-        "no_example": rule.no_example or None,
-    }
+    documents = [
+        {
+            "code": rule.code,
+            "name": rule.name,
+            "severity": rule.severity,
+            "family": families[rule.code[2]],
+            "summary": rule.summary,
+            "why": rule.why,
+            "hint": rule.hint,
+            "fixable": rule.code in fixable,
+            "url": rule.url or None,
+            "examples": {"bad": _plain(rule.bad), "good": _plain(rule.good)},
+            "no_example": rule.no_example or None,
+        }
+        for rule in rules
+    ]
+    return json_text({"schema_version": 1, "rules": documents})
 
 
 def _plain(rows: Sequence[dict[str, Any]]) -> Any:
@@ -69,12 +72,6 @@ def _plain(rows: Sequence[dict[str, Any]]) -> Any:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _with_label(line: str) -> Line:
-    """A line whose label (`Why:`) is bold."""
-    found = _LABEL(line)
-    return (line,) if found is None else ((found[0], "bold"), line[found.end() :])
-
-
 _LABEL = re.compile("(Why|Fix|Fixable|Bad|Good|Example|See):").match
 
 
@@ -83,3 +80,66 @@ def _example(label: str, rows: Sequence[dict[str, Any]]) -> list[str]:
         json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode() for row in rows
     ]
     return ["", f"{label}:", *(f"  {t if len(t) < 500 else t[:200] + ' …'}" for t in texts)] if rows else []
+
+
+Part = str | tuple[str, str]
+"""Text, or text and its style."""
+Line = tuple[Part, ...]
+
+
+def drawn_lines(lines: Iterable[Line], color: bool) -> str:
+    """Lines as text; they stay as long as they are. Without color nothing is drawn, so rich is loaded for a terminal
+    only: a command in a script starts in half the time."""
+    if not color:
+        text = "\n".join("".join(part if isinstance(part, str) else part[0] for part in line) for line in lines)
+        return escape_ci_commands("\n".join(line.rstrip() for line in text.splitlines())) + "\n"
+    from rich.console import Console
+    from rich.text import Text
+
+    from agent_eval_schema.render.console import drawn
+
+    def draw(console: Console) -> None:
+        for line in lines:
+            console.print(Text.assemble(*line), soft_wrap=True)
+
+    return drawn(draw, color, None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# formats
+SHOWN = 3
+"""Groups of columns that a list shows of each format."""
+
+
+def formats_text(formats: Sequence[FormatOverview], *, color: bool = False) -> str:
+    """Two lines per format: its content, and the columns by which it is known."""
+    width = max(len(entry.name) for entry in formats)
+    lines: list[Line] = []
+    for entry in formats:
+        use = "read, written" if entry.written else "read"
+        lines.append(((f"{entry.name:{width}}", "bold"), f"  {use:13}  {entry.summary}"))
+        signs = " | ".join(", ".join(group) for group in entry.signs[:SHOWN])
+        signs += " | …" if len(entry.signs) > SHOWN else ""
+        lines.append((f"{'':{width}}  known by       {signs}",))
+    return drawn_lines(lines, color)
+
+
+def format_text(entry: FormatOverview, *, color: bool = False) -> str:
+    """One format, with all signs and an example."""
+    use = "read and written" if entry.written else "read"
+    lines: list[Line] = [((entry.name, "bold"), f" ({use})"), ("",), (f"{entry.summary}.",), ("",)]
+    lines.append((("Known by all columns of a group:", "bold"),))
+    lines += [(f"  {', '.join(group)}",) for group in entry.signs]
+    lines += [("",), (f"Metrics: --system {entry.system}",)]
+    if entry.example is not None:
+        lines += [("",), (("Example:", "bold"),)]
+        given = entry.example
+        text = given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
+        lines += [(f"  {line}",) for line in text.splitlines()]
+    return drawn_lines(lines, color)
+
+
+def formats_json(formats: Sequence[FormatOverview]) -> str:
+    from agent_eval_schema.render.document import json_text
+
+    return json_text({"schema_version": 1, "formats": to_builtins(formats)})

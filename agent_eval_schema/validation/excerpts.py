@@ -35,27 +35,43 @@ def excerpts(
 
     Reads `batches` (in the order of the rows) no further than to the last row that is asked for.
     """
-    wanted = sorted({(i.row, i.column, i.path) for i in issues if i.row is not None}, key=lambda p: p[0])
+    of_rows: dict[int, set[Location]] = {}
+    for issue in issues:
+        if issue.row is not None:
+            of_rows.setdefault(issue.row, set()).add((issue.row, issue.column, issue.path))
     found: dict[Location, Excerpt] = {}
-    start = at = 0
-    for batch in batches if wanted else ():
-        ours: pa.RecordBatch | None = None
-        while at < len(wanted) and wanted[at][0] < start + batch.num_rows:
-            location = wanted[at]
-            ours = ours or read(batch)
-            row = location[0] - start
-            excerpt = _excerpt(ours, row, *location[1:]) or _excerpt(batch, row, *location[1:])
+    for row, place, batch, ours in rows_in(batches, of_rows, read):
+        for location in of_rows[row]:
+            excerpt = _excerpt(ours, place, *location[1:]) or _excerpt(batch, place, *location[1:])
             if excerpt is not None:
                 found[location] = excerpt
+    return found
+
+
+def rows_in(
+    batches: Iterable[pa.RecordBatch], rows: Iterable[int], read: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[tuple[int, int, pa.RecordBatch, pa.RecordBatch]]:
+    """Each of these rows, its place in its batch, the batch as it came and as its format reads it. The batches are read
+    no further than to the last row."""
+    wanted, start, at = sorted(rows), 0, 0
+    for batch in batches if wanted else ():
+        ours: pa.RecordBatch | None = None
+        while at < len(wanted) and wanted[at] < start + batch.num_rows:
+            ours = ours or read(batch)
+            yield wanted[at], wanted[at] - start, batch, ours
             at += 1
         start += batch.num_rows
         if at == len(wanted):
             break
-    return found
 
 
 def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | None) -> Excerpt | None:
-    cell = _line(batch, row) if column is None else _cell(batch, row, column)
+    if column is not None:
+        cell = _cell(batch, row, column)
+    else:  # of a line that is not a row
+        texts = line_texts(batch)
+        line = None if texts is None else texts[row].as_py()
+        cell = None if line is None else (line, True)
     if cell is None:
         return None
     text, is_json = _inner(*cell)
@@ -63,25 +79,25 @@ def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | No
     return _cut(text, start, end, is_json)
 
 
-def _line(batch: pa.RecordBatch, row: int) -> tuple[str, bool] | None:
-    """The text of a line that is not a row."""
-    texts = line_texts(batch)
-    text = None if texts is None else texts[row].as_py()
-    return None if text is None else (text, True)
-
-
 def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | None:
     """The text of a cell, and whether it is JSON."""
     at = next((i for i in own_columns(batch.schema) if batch.schema.names[i] == column), None)
     if at is None:
         return None
-    (value,) = to_values(batch.column(at).slice(row, 1))
+    value = cell_at(batch, at, row)
+    if isinstance(value, str):
+        return value, is_json_column(batch.schema.field(at)) or jsontext.is_structured(value)
+    return None if value is None else (value.decode("utf-8", "replace"), True)
+
+
+def cell_at(batch: pa.RecordBatch, column: int, row: int) -> str | bytes | None:
+    """The text of a cell, or the JSON of one that is no text; None for an absent one."""
+    (value,) = to_values(batch.column(column).slice(row, 1))
     if value is None or value != value:
         return None
     if isinstance(value, str):
-        return value, is_json_column(batch.schema.field(at)) or jsontext.is_structured(value)
-    plain = plain_values(batch.column(at).type)(value)
-    return msgspec.json.encode(plain, enc_hook=str).decode("utf-8", "replace"), True
+        return value
+    return msgspec.json.encode(plain_values(batch.column(column).type)(value), enc_hook=str)
 
 
 def _inner(text: str, is_json: bool) -> tuple[str, bool]:
@@ -95,8 +111,7 @@ _STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
 
 def _steps(path: str, column: str) -> list[str | int]:
     """`request.messages[0].role` below the column `request` → ["messages", 0, "role"]."""
-    rest = path.removeprefix(column)
-    return [int(m[1]) if m[1] else m[2] for m in _STEP.finditer(rest)]
+    return [int(m[1]) if m[1] else m[2] for m in _STEP.finditer(path.removeprefix(column))]
 
 
 def _offending(text: str, is_json: bool, steps: list[str | int]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -126,7 +127,6 @@ _members = jsontext.decoder(dict[str, msgspec.Raw])
 # ---------------------------------------------------------------------------------------------------------------------
 # the values of the source
 def _texts(rows: Rows, name: str) -> list[bytes | None]:
-    """The JSON texts of a column."""
     at = rows.batch.schema.get_field_index(name)
     if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
         return [None if v is None else _of_json(bytes(v)) for v in text_views(simplified(rows.batch.column(at)))]
@@ -167,11 +167,6 @@ def _inputs(rows: Rows) -> list[bytes | None]:
     return _with_those_of_traces(_given(rows, "inputs", *rules), rows, "inputs")
 
 
-def _outputs(rows: Rows) -> list[bytes | None]:
-    """outputs; else a response that is not text; else those of the trace's root."""
-    return _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
-
-
 def _with_those_of_traces(found: list[bytes | None], rows: Rows, name: str) -> list[bytes | None]:
     """The texts, and those of the traces from which the view was taken."""
     for row, derived in _taken(rows, name):
@@ -190,17 +185,15 @@ def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
 def _expected(rows: Rows) -> list[bytes | None]:
     """expectations without the keys that are null: MLflow rejects them, and null means absent here. Else those of the
     trace that the row took from it."""
-    found = [_without_null_keys(t) if t is not None and b"null" in t else t for t in _texts(rows, "expectations")]
+    found = _texts(rows, "expectations")
+    for row, text in enumerate(found):
+        if text is not None and b"null" in text and isinstance(value := jsontext.parse(text), dict):
+            found[row] = jsontext.encode({k: v for k, v in value.items() if v is not None})
     for row, derived in _taken(rows, "expectations"):
         columns = {name: EXPECTATIONS.get(name, "custom_expected") for name in derived.expectations or {}}
         own = {n: v for n, v in (derived.expectations or {}).items() if rows.filled[row] & BIT_OF[columns[n]]}
         found[row] = found[row] or jsontext.encode(own)
     return found
-
-
-def _without_null_keys(text: bytes) -> bytes:
-    value = jsontext.parse(text)
-    return jsontext.encode({k: v for k, v in value.items() if v is not None}) if isinstance(value, dict) else text
 
 
 def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
@@ -217,12 +210,8 @@ def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the values of the other columns
-def _requests(rows: Rows) -> list[bytes | None]:
-    return [None if v is None or v is FAILED else canonical_request(v) for v in rows.values["request"]]
-
-
-def _responses(rows: Rows) -> list[bytes | None]:
-    return [None if v is None or v is FAILED else jsontext.encode(v) for v in rows.values["response"]]
+def _of_view(name: str, write: Callable[[Any], bytes]) -> Callable[[Rows], list[bytes | None]]:
+    return lambda rows: [None if v is None or v is FAILED else write(v) for v in rows.values[name]]
 
 
 def _expectations(rows: Rows) -> list[bytes | None]:
@@ -238,8 +227,12 @@ _ANSWER = b'{"expected_response":'
 
 
 _READERS: dict[str, tuple[Callable[[Rows], list[bytes | None]], Callable[[Rows], list[bytes | None]]]] = {
-    "inputs": (_inputs, _requests),
-    "outputs": (_outputs, _responses),
+    "inputs": (_inputs, _of_view("request", canonical_request)),
+    # else a response that is not text, else the outputs of the trace's root
+    "outputs": (
+        lambda rows: _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs"),
+        _of_view("response", jsontext.encode),
+    ),
     "expectations": (_expected, _expectations),
 }
 """Per column the value of the source, and the value of the other columns."""

@@ -598,7 +598,7 @@ class Report(Savable):  # numpydoc ignore=PR01
         >>> report["rows"]
         {'total': 1, 'valid': 1, 'invalid': 0}
         """
-        from agent_eval_schema.render.report.json import report_json
+        from agent_eval_schema.render.report.summary import report_json
 
         return report_json(self.summary, self._run.builder.take_issues())
 

@@ -26,8 +26,7 @@ from agent_eval_schema.formats.suggestions import hint_for_column
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
-from agent_eval_schema.render.figures import FIGURES, Distribution
-from agent_eval_schema.render.occurrences import Occurrences, Together
+from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import quoted, quoting

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
-from agent_eval_schema.conversion.unread import _missing
+from agent_eval_schema.conversion.losses import _missing
 
 Row = dict[str, Any]
 ROW = {"request": "Hi", "response": "Hello"}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.diff.diff_summary import EXAMPLES_KEPT
+from agent_eval_schema.diff.diff_blocks import EXAMPLES_KEPT
 from agent_eval_schema.io import source
 from agent_eval_schema.io.source import rows_where
 from agent_eval_schema.text.edits import Edit, TextPart, edits

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema.evaluation.outputs import Answer, read_calls, read_output
+from agent_eval_schema.evaluation.runnables import Answer, read_calls, read_output
 from agent_eval_schema.rules.reading import MAX_DEPTH
 
 CALL = {"tool_name": "search", "tool_input": {"q": "x"}}

@@ -86,7 +86,7 @@ def test_a_file_is_scored_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(1 for _ in found.iter_parts()) == 8
     assert found.metrics_table["trajectory_recall/score"].tolist() == [0, 0.5] * 25
     assert found.metrics_table["n"].astype(int).tolist() == list(range(50))
-    assert [w.row for w in found.summary(worst=30).worst] == [*range(0, 50, 2), *range(1, 10, 2)]
+    assert [int(row.row) for row in found.summary(worst=30).worst.rows] == [*range(0, 50, 2), *range(1, 10, 2)]
     assert found.compare(score_trajectories(rows)).rows.empty
 
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 import agent_eval_schema.evaluation.task as task_module
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask
-from agent_eval_schema.evaluation.run import OPEN
 from agent_eval_schema.evaluation.runner import LEFT_BEHIND
+from agent_eval_schema.evaluation.task import OPEN
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.source import Source
 from tests.conftest import KINDS, Row

@@ -11,8 +11,7 @@ from typing import Any, TypedDict
 import pytest
 
 from agent_eval_schema import EvalSetError, EvalTask
-from agent_eval_schema.evaluation.outputs import Answer, read_output
-from agent_eval_schema.evaluation.runnables import calling
+from agent_eval_schema.evaluation.runnables import Answer, calling, read_output
 
 SEARCH = {"tool_name": "search", "tool_input": {"q": "x"}}
 

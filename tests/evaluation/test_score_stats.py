@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.evaluation.score_stats import ScoreStats
+from agent_eval_schema.evaluation.table import ScoreStats
 
 NAN = math.nan
 

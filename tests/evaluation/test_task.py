@@ -20,7 +20,7 @@ from agent_eval_schema import (
     eval_set_from_traces,
     score_trajectories,
 )
-from agent_eval_schema.evaluation.inputs import input_parts
+from agent_eval_schema.evaluation.score import input_parts
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row

@@ -20,12 +20,10 @@ from agent_eval_schema import FormulaWarning, InvalidEvalSetError, explain, norm
 from agent_eval_schema.cli import main
 from agent_eval_schema.fix import fix as fixing
 from agent_eval_schema.fix import search
-from agent_eval_schema.fix.catalog import CODES_OF, FIXES
 from agent_eval_schema.fix.effects import FIXABLE
-from agent_eval_schema.fix.fix import fix_source
-from agent_eval_schema.fix.names import meant
+from agent_eval_schema.fix.fix import FixedSource, fix_source
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.fix.source import FixedSource
+from agent_eval_schema.fix.values import CODES_OF, FIXES, meant
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Source

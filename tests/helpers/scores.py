@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pandas as pd
+
 from agent_eval_schema import EvalResult
+from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.render.blocks import Document
 
 
 def reasons_of(result: EvalResult) -> dict[tuple[str, str], int]:
     """The number of rows without a score, by metric and reason."""
     return {(metric, reason): rows for metric, reason, rows in result.unscored.itertuples(index=False)}
+
+
+def scores_document(scores: pd.DataFrame, reasons: pd.DataFrame) -> Document:
+    """What a text shows of these scores."""
+    nothing: Any = None
+    return MlflowEvaluation(scores, reasons, {}, "", report=nothing, result=None).document("", {})

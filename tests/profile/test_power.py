@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.profile.power import (
+from agent_eval_schema.profile.size import (
     correlation_within,
     design_effect,
     deviation_of_rate,

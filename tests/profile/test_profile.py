@@ -15,7 +15,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, EvalTask, Profile, profile_eval_set
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.profile import tokens
+from agent_eval_schema.profile import options as tokens
 from tests.conftest import Row
 
 CORRECTNESS = "response/llm_judged/correctness/rating"

@@ -94,7 +94,7 @@ def test_every_message_uses_them(path: Path) -> None:
 
 EXEMPT = [
     ("agent_eval_schema/inference_tables/spark.py", ["Use 'validation result' instead of 'verdicts'."]),  # SQL
-    ("agent_eval_schema/render/coverage.py", ["Use 'excluded' instead of 'left out'."]),
+    ("agent_eval_schema/evaluation/table.py", ["Use 'excluded' instead of 'left out'."]),
     ("agent_eval_schema/render/fixes.py", ["Use 'fix' instead of 'repaired'."]),
 ]
 

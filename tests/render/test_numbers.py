@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
-from agent_eval_schema.evaluation.comparison_blocks import comparison_document
-from agent_eval_schema.evaluation.result_summary import MetricComparison
-from agent_eval_schema.evaluation.scores_blocks import scores_document
-from agent_eval_schema.render.numbers import aligned, number, seconds, share, signed
+from agent_eval_schema.evaluation.comparison import comparison_document
+from agent_eval_schema.evaluation.result_blocks import MetricComparison
+from agent_eval_schema.render.phrases import aligned, number, seconds, share, signed
 from agent_eval_schema.render.printable import as_text
 from tests.conftest import SAMPLES
+from tests.helpers.scores import scores_document
 
 WIDTHS = [60, 80, 100, 140]
 

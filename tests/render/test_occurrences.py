@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agent_eval_schema import validate_eval_set
-from agent_eval_schema.render.occurrences import KINDS, STEPS, Occurrences
+from agent_eval_schema.render.figures import KINDS, STEPS, Occurrences
 
 
 @pytest.mark.parametrize("total", [1, 7, 120, 121, 1_000, 123_457])

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
-from agent_eval_schema.render.occurrences import Together
+from agent_eval_schema.render.figures import Together
 from agent_eval_schema.validation.frequent_answers import LONGEST, SHOWN
 from agent_eval_schema.validation.report import Report
 from tests.conftest import SAMPLES

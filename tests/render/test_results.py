@@ -4,8 +4,8 @@ import math
 import re
 
 from agent_eval_schema import EvalTask, score_trajectories
-from agent_eval_schema.evaluation.comparison_blocks import comparison_document
-from agent_eval_schema.evaluation.result_summary import MetricComparison
+from agent_eval_schema.evaluation.comparison import comparison_document
+from agent_eval_schema.evaluation.result_blocks import MetricComparison
 from tests.conftest import SAMPLES
 from tests.render.results import comparison
 

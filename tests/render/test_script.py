@@ -14,7 +14,7 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalTask, validate_eval_set
 from agent_eval_schema.render.page import LONGEST_LINK, _csv_cell, csv_link
-from agent_eval_schema.validation.shown_rows import CELL, ROWS
+from agent_eval_schema.validation.shown import CELL, ROWS
 from tests.conftest import SAMPLES
 from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows

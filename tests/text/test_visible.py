@@ -11,13 +11,13 @@ import pytest
 
 from agent_eval_schema import diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.evaluation.scores_blocks import scores_document
 from agent_eval_schema.render import console
 from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.text import metrics_text
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 from tests.conftest import Row
+from tests.helpers.scores import scores_document
 
 COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")
 

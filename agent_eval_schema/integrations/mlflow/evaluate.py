@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
+from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.integrations.mlflow.frames import Inputs

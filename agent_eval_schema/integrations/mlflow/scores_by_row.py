@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from agent_eval_schema.evaluation.columns import REQUEST_ID
+from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.integrations.mlflow.records import ROW_TAG, errors_by_row
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
 from agent_eval_schema.io.records import is_absent

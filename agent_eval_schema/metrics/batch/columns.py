@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.metrics.batch.cells import CallBatch, Texts, Tools, decoded_again, joined, trajectory_column
 from agent_eval_schema.metrics.batch.numbers import (
     ABSENT,
     GIVEN,
@@ -31,7 +30,15 @@ from agent_eval_schema.metrics.batch.numbers import (
     matches,
     renumbered,
 )
-from agent_eval_schema.metrics.batch.texts import of_texts
+from agent_eval_schema.metrics.batch.texts import (
+    CallBatch,
+    Texts,
+    Tools,
+    decoded_again,
+    joined,
+    of_texts,
+    trajectory_column,
+)
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
 

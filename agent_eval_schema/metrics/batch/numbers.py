@@ -44,7 +44,6 @@ class Trajectories(Struct):
         return len(self.lengths)
 
     def of(self, row: int) -> Numbers:
-        """The calls of a row."""
         start = int(self.starts[row])
         return self.ids[start : start + int(self.lengths[row])]
 

@@ -48,7 +48,9 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
     if is_cut:
         lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
-    lines += [_harmless((f"{path_from(r.name, root)}: " if r.name else "") + report_headline(r)) for r in reports]
+    for report in reports:
+        line = (f"{path_from(report.name, root)}: " if report.name else "") + report_headline(report)
+        lines.append(f"./{line}" if line.lstrip().startswith("::") else line)  # it does not begin as a command does
     return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
 
 
@@ -95,21 +97,12 @@ def _closing(left: dict[Severity, int], command: str) -> str:
 
 
 def _command(name: str, text: str, **properties: object) -> str:
-    given = ",".join(f"{k}={_property(v)}" for k, v in properties.items() if v is not None)
-    return f"::{name} {given}::{_data(text)}"
+    texts = {k: _data(str(v)).replace(":", "%3A").replace(",", "%2C") for k, v in properties.items() if v is not None}
+    return f"::{name} {','.join(f'{k}={text}' for k, text in texts.items())}::{_data(text)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(value: object) -> str:
-    return _data(str(value)).replace(":", "%3A").replace(",", "%2C")
-
-
-def _harmless(line: str) -> str:
-    """A line of plain text that does not begin as a command does."""
-    return f"./{line}" if line.lstrip().startswith("::") else line
 
 
 def path_from(name: str, root: str) -> str:

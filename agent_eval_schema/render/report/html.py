@@ -7,6 +7,7 @@ through `visible` and is escaped, and the page's own policy forbids loading anyt
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,12 +17,9 @@ from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.console import TITLES
-from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
-from agent_eval_schema.render.numbers import share
-from agent_eval_schema.render.occurrences import Kind
-from agent_eval_schema.render.page import csv_link, drawn, inline, json_block, page, percent, plot, runs
-from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.report.pictures import together
+from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
+from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
+from agent_eval_schema.render.phrases import plural, share
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     enabled,
@@ -56,20 +54,15 @@ ROWS_NAMED = 3
 def report_page(report: ReportSummary, shown: Shown, before: Document | None = None) -> str:
     """The report as a standalone HTML page; `before` comes first, with its title."""
     body = drawn("report.html", page=True, **_values(report, shown, 20, report.systems, inline=False))
-    if before is None:
-        return page(_title(report), body, script=True)
-    return page(before.title, part_of_page(before) + body, script=True)
+    if before is not None:
+        return page(before.title, part_of_page(before) + body, script=True)
+    where = os.path.basename(report.name) if report.name else "evaluation set"
+    return page(f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid", body, script=True)
 
 
 def report_inline(report: ReportSummary, shown: Shown) -> str:
-    """The report for the output cell of a notebook."""
     values = _values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True)
     return inline(drawn("report.html", page=False, **values))
-
-
-def _title(report: ReportSummary) -> str:
-    where = os.path.basename(report.name) if report.name else "evaluation set"
-    return f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid"
 
 
 def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[str], *, inline: bool) -> dict[str, Any]:
@@ -99,10 +92,26 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "no_action": no_action_line(report),
         "has_metrics": report.has_metrics,
         "generated": report.outputs == "generated",
-        "systems": [_system(report, system, inline) for system in systems],
+        "systems": [
+            {
+                "name": system,
+                "summary": enabled(report.support(system)),
+                "open": inline or system == report.system,
+                "lines": [_metric(report, line) for line in report.support(system)],
+            }
+            for system in systems
+        ],
         "invalid_advice": invalid_advice(report) if report.invalid_count else "",
         "step": -(-report.row_count // CELLS),
-        "presence": [_presence(line) for line in report.presence],
+        "presence": [
+            {
+                "field": "valid rows" if line.field == "valid" else line.field,
+                "rows": line.rows,
+                "width": len(line.shares),
+                "runs": _filled(line.shares),
+            }
+            for line in report.presence
+        ],
         "plots": plots,
         "plots_title": PLOTS,
         "together": pairs,
@@ -138,7 +147,14 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
     kinds = occurrences.kinds.most_common(KINDS_SHOWN)
     count, fixed = report.counts[code], shown.fixes.codes.get(code, 0) if shown.fixes else 0
     hint = kinds[0][0].hint if len({kind.hint for kind, _ in kinds}) == 1 else rule.hint
+    # equal issues as one line; a hint that all of the code have is not repeated
+    alike = [{**k._asdict(), "hint": k.hint if k.hint != hint else "", "count": number} for k, number in kinds]
     of_dataset = report.is_of_dataset(code)
+    fixable = "" if fixed == 0 else "may be fixable" if fixed is None else f"{fixed:,} fixable"
+    fixable = "fixable" if fixed == count else fixable
+    shares = [] if of_dataset else occurrences.shares(report.row_count)
+    most_rows = max(shares, default=0) or 1  # a step is the fuller the more rows of the code it has
+    strip = runs([0.0 if not s else round(0.35 + 0.65 * s / most_rows, 2) for s in shares])
     return {
         "code": code,
         "name": rule.name,
@@ -146,14 +162,14 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
         "count": count,
         "rows": occurrences.rows,
         "share": "" if of_dataset and not occurrences.rows else share(occurrences.rows, report.row_count),
-        "fixable": "" if fixed == 0 else "may be fixable" if fixed is None else _fixable(fixed, count),
+        "fixable": fixable,
         "where": _where(report, code),
         "what": rule.summary,
         "why": rule.why,
         "url": rule.url,
         "hint": hint,
-        "strip": None if of_dataset else _strip(occurrences.shares(report.row_count)),
-        "kinds": [_kind(kind, number, hint) for kind, number in kinds] if len(kinds) < count else [],
+        "strip": None if of_dataset else {"width": len(shares), "runs": strip},
+        "kinds": alike if len(kinds) < count else [],
         "others": count - sum(number for _, number in kinds),
         "examples": [_example(issue, shown, hint) for issue in examples[:most]],
         "more": count - len(examples[:most]),
@@ -163,25 +179,14 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
 
 def _csv(report: ReportSummary, shown: Shown, code: str) -> dict[str, Any]:
     """The issues of a code on the rows that the page can open, as a CSV file, and how many of how many it has."""
-    heads = ["row", "line", "column", "path", *(["value"] if report.values else []), "message"]
-    found = [issue for issue in shown.issues if issue.code == code]
-    link, lines = csv_link([heads, *(_csv_row(issue, shown, values=report.values) for issue in found)])
-    return {"csv": link, "listed": lines - 1 if found else 0}
-
-
-def _csv_row(issue: Issue, shown: Shown, *, values: bool) -> list[object]:
-    value = [shown.values.get((issue.row, issue.column, issue.path))] if values and issue.row is not None else []
-    line = None if issue.row is None else shown.lines.get(issue.row)
-    return [issue.row, line, issue.column, issue.path, *value, issue.message]
-
-
-def _fixable(fixed: int, count: int) -> str:
-    return "fixable" if fixed == count else f"{fixed:,} fixable"
-
-
-def _kind(kind: Kind, count: int, hint: str) -> dict[str, Any]:
-    """Equal issues as one line; a hint that all of the code have is not repeated."""
-    return {**kind._asdict(), "hint": kind.hint if kind.hint != hint else "", "count": count}
+    rows: list[list[object]] = [["row", "line", "column", "path", *(["value"] if report.values else []), "message"]]
+    for issue in (i for i in shown.issues if i.code == code):
+        row = issue.row
+        value = [shown.values.get((row, issue.column, issue.path))] if report.values and row is not None else []
+        line = None if row is None else shown.lines.get(row)
+        rows.append([row, line, issue.column, issue.path, *value, issue.message])
+    link, lines = csv_link(rows)
+    return {"csv": link, "listed": lines - 1 if len(rows) > 1 else 0}
 
 
 def _where(report: ReportSummary, code: str) -> str:
@@ -207,22 +212,6 @@ def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
     }
 
 
-def _strip(shares: list[float]) -> dict[str, Any]:
-    """Where in the file: steps with a row of the code, the fuller the more of them."""
-    most = max(shares, default=0) or 1
-    return {"width": len(shares), "runs": runs([0.0 if not s else round(0.35 + 0.65 * s / most, 2) for s in shares])}
-
-
-def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
-    lines = report.support(system)
-    return {
-        "name": system,
-        "summary": enabled(lines),
-        "open": inline or system == report.system,
-        "lines": [_metric(report, line) for line in lines],
-    }
-
-
 def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
     shares = report.support_shares.get(line.metric, [])
     return {
@@ -230,17 +219,15 @@ def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
         "number": _NUMBERS[line.metric],
         "advice": support_advice(line),
         "width": len(shares),
-        "runs": runs(0.0 if not s else round(0.2 + 0.8 * s, 2) for s in shares),
+        "runs": _filled(shares),
     }
 
 
 _NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
 
 
-def _presence(line: Presence) -> dict[str, Any]:
-    field = "valid rows" if line.field == "valid" else line.field
-    filled = runs(0.0 if share == 0 else round(0.2 + 0.8 * share, 2) for share in line.shares)
-    return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": filled}
+def _filled(shares: Iterable[float]) -> list[dict[str, Any]]:
+    return runs(0.0 if not share else round(0.2 + 0.8 * share, 2) for share in shares)
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:
@@ -261,3 +248,35 @@ _OUTPUTS = {
     "provided": "a response or a trace is expected in every row",
     "generated": "the agent will be run on the requests",
 }
+
+
+CODES = 12
+"""Codes of the table of issues that occur together, at most."""
+
+
+def together(report: ReportSummary) -> dict[str, Any] | None:
+    """A line and a column per code; None if no row has issues of two codes."""
+    rows = Counter[str]()
+    for (one, other), count in report.together.items():
+        rows[one] += count
+        rows[other] += count
+    if not rows:
+        return None
+    codes = sorted(code for code, _ in rows.most_common(CODES))
+    return {"codes": codes, "lines": [_line(report, code, codes) for code in codes], "more": len(rows) - len(codes)}
+
+
+def _line(report: ReportSummary, code: str, codes: list[str]) -> dict[str, Any]:
+    """The rows of a code, then of those the rows that have each of the codes."""
+    own = report.occurrences[code].rows
+    counts = [report.together.get((min(code, c), max(code, c)), 0) if c != code else None for c in codes]
+    return {
+        "code": code,
+        "name": RULES[code].name,
+        "rows": own,
+        "cells": [
+            {"text": "·" if count is None else f"{count:,}" if count else "", "mood": heat((count or 0) / max(own, 1))}
+            | {"title": f"{code} and {other}: {plural(count, 'row')}, {share(count, own)} of {code}" if count else ""}
+            for other, count in zip(codes, counts, strict=True)
+        ],
+    }

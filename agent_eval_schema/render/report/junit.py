@@ -37,7 +37,7 @@ def junit_xml(reports: Sequence[ReportSummary], *, failing: Collection[Severity]
         _add_suite(root, report, failing)
     for total in ("tests", "failures", "errors"):
         root.set(total, str(sum(int(suite.attrib[total]) for suite in root)))
-    root.set("time", _seconds(sum(report.seconds for report in reports)))
+    root.set("time", f"{sum(report.seconds for report in reports):.3f}")
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
     # A line may begin with what a cell says. In tags there is neither `::` nor `##`.
@@ -48,19 +48,9 @@ def _add_suite(root: Element, report: ReportSummary, failing: Collection[Severit
     name = visible(report.name or "data")
     failures = [c for c in report.counts if RULES[c].severity in failing]
     suite = SubElement(root, "testsuite", name=name, tests=str(len(report.codes)), failures=str(len(failures)))
-    suite.attrib.update(errors="0", skipped="0", time=_seconds(report.seconds))
+    suite.attrib.update(errors="0", skipped="0", time=f"{report.seconds:.3f}")
     properties = SubElement(suite, "properties")
-    for key, value in _properties(report).items():
-        SubElement(properties, "property", name=key, value=visible(value))
-    for code in report.codes:
-        case = SubElement(suite, "testcase", name=f"{code} {RULES[code].name}", classname=name, time="0")
-        if code in report.counts:
-            _add_findings(case, report, RULES[code], code in failures)
-    SubElement(suite, "system-out").text = report_headline(report)
-
-
-def _properties(report: ReportSummary) -> dict[str, object]:
-    return {
+    facts = {
         "version": __version__,
         "format": report.format,
         "outputs": report.outputs,
@@ -69,6 +59,13 @@ def _properties(report: ReportSummary) -> dict[str, object]:
         "invalid_rows": report.invalid_count,
         "rules_off": len(report.codes_off),
     }
+    for key, value in facts.items():
+        SubElement(properties, "property", name=key, value=visible(value))
+    for code in report.codes:
+        case = SubElement(suite, "testcase", name=f"{code} {RULES[code].name}", classname=name, time="0")
+        if code in report.counts:
+            _add_findings(case, report, RULES[code], code in failures)
+    SubElement(suite, "system-out").text = report_headline(report)
 
 
 def _add_findings(case: Element, report: ReportSummary, rule: Rule, is_failure: bool) -> None:
@@ -80,7 +77,3 @@ def _add_findings(case: Element, report: ReportSummary, rule: Rule, is_failure: 
         SubElement(case, "failure", type=str(rule.severity), message=message).text = "\n".join(lines)
     else:
         SubElement(case, "system-out").text = "\n".join([f"{rule.severity}: {message}", *lines])
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.3f}"

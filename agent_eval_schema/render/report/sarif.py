@@ -43,6 +43,11 @@ def sarif_text(reports: Sequence[Found], *, root: str = ".") -> str:
         "semanticVersion": __version__,
         "rules": [_rule(RULES[code]) for code in codes],
     }
+    files = []
+    for report, _, _ in reports:
+        rows = {"total": report.row_count, "valid": report.valid_count, "invalid": report.invalid_count}
+        uri = {"uri": _uri(report.name, root)} if report.name else {}
+        files.append({**uri, "rows": rows, "format": report.format, "outputs": report.outputs})
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
@@ -51,15 +56,9 @@ def sarif_text(reports: Sequence[Found], *, root: str = ".") -> str:
             for report, issues, lines in reports
             for issue in issues
         ],
-        "properties": {"files": [_file(report, root) for report, _, _ in reports]},
+        "properties": {"files": files},
     }
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
-
-
-def _file(report: ReportSummary, root: str) -> dict[str, Any]:
-    rows = {"total": report.row_count, "valid": report.valid_count, "invalid": report.invalid_count}
-    name = {"uri": _uri(report.name, root)} if report.name else {}
-    return {**name, "rows": rows, "format": report.format, "outputs": report.outputs}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

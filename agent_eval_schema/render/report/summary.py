@@ -1,18 +1,19 @@
-"""What a validation report shows, as plain values: renderers draw them and compute nothing."""
+"""What a validation report shows, as plain values and as JSON: renderers draw them and compute nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
-from agent_eval_schema.render.figures import Distribution, Presence
-from agent_eval_schema.render.occurrences import Occurrences
+from agent_eval_schema.render.document import json_text, versioned
+from agent_eval_schema.render.figures import Distribution, Occurrences, Presence
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.text.visible import visible
 
 Location = tuple[int, str | None, str | None]
 """A row, a column and a path: what an issue reports of where it is."""
@@ -128,7 +129,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         return self.count(Severity.ERROR) == 0
 
     def count(self, severity: Severity) -> int:
-        """The number of issues of a severity."""
         return sum(self.counts[code] for code in self.codes_of(severity))
 
     def codes_of(self, severity: Severity) -> list[str]:
@@ -137,7 +137,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         return sorted(found, key=lambda code: (not self.is_of_dataset(code), -self.occurrences[code].rows, code))
 
     def text_examples(self) -> list[Issue]:
-        """The examples that a text shows."""
         return [issue for code in self.counts for issue in self.examples[code][:EXAMPLES_SHOWN]]
 
     def is_of_dataset(self, code: str) -> bool:
@@ -152,5 +151,24 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The systems that are shown."""
         return shown_systems(self.system)
+
+
+def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
+    """The report as JSON, with the issues to list: all of data in memory, the first 100,000 of a file; `counts` is
+    always exact."""
+    document = {
+        "source": visible(report.name) if report.name else None,
+        "format": report.format,
+        "format_reason": report.format_reason,
+        "outputs": report.outputs,
+        "ok": report.ok,
+        "rows": {"total": report.row_count, "valid": report.valid_count, "invalid": report.invalid_count},
+        "severities": {str(s): report.count(s) for s in Severity},
+        "counts": report.counts,
+        "derived": report.derived,
+        "issues_listed": len(issues),
+        "issues": issues,
+        "metrics": report.support("all"),
+    }
+    return json_text(versioned(document))

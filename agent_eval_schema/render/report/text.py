@@ -23,8 +23,7 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, drawn, print_verdict
-from agent_eval_schema.render.numbers import share
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, plural, share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
@@ -214,7 +213,8 @@ def _print_excerpt(console: Console, excerpt: Excerpt) -> None:
         return
     room = console.width - INDENT - 3
     marked = _clipped(marked, room // 2)
-    before = _clipped_front(before, room // 3)
+    if cell_len(before) > room // 3:
+        before = _clipped(before[::-1], room // 3)[::-1]
     after = _clipped(after, room - cell_len(before) - cell_len(marked))
     indent = " " * (INDENT + 2)
     line = Text.assemble(indent, (before, "dim"), (marked, "bold"), (after, "dim"))
@@ -232,10 +232,6 @@ def _clipped(text: str, cells: int) -> str:
             break
         kept += character
     return kept + "…"
-
-
-def _clipped_front(text: str, cells: int) -> str:
-    return text if cell_len(text) <= cells else _clipped(text[::-1], cells)[::-1]
 
 
 def concise_text(report: ReportSummary, issues: Iterable[Issue], lines: Mapping[int, int]) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.fix.source import FIXED_FORMATS
+from agent_eval_schema.fix.fix import FIXED_FORMATS
 from agent_eval_schema.formats.ces.golden import ACTIONS
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
-from agent_eval_schema.evaluation.scores_blocks import scores_document
 from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.text import metrics_text
 from tests.conftest import DATA, ROOT, SAMPLES
+from tests.helpers.scores import scores_document
 
 GOLDEN = DATA / "golden"
 
