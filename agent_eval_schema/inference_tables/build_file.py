@@ -20,9 +20,8 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.build import build_set
+from agent_eval_schema.inference_tables.build import build_set, input_of, require_out
 from agent_eval_schema.inference_tables.build_summary import BuildSummary
-from agent_eval_schema.inference_tables.build_tables import input_of, require_out
 from agent_eval_schema.inference_tables.funnel_blocks import funnel_numbers
 from agent_eval_schema.inference_tables.options import BuildOptions, flag
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
@@ -71,8 +70,11 @@ def _is_elsewhere(path: str) -> bool:
 def _build_alone(
     table: str, out: str, given: Mapping[str, Any], excluded: str | None, html: str | None, **how: Any
 ) -> BuildSummary:
-    # The manifest records the input as it is read, however the tables change in the meantime.
-    given = {**given, **{name: _version_of(path) for name, path in BuildOptions(**given).tables.items()}}
+    # The manifest records the input as it is read, however the tables change in the meantime: a Delta folder by the
+    # name of the version that it has now.
+    tables = BuildOptions(**given).tables.items()
+    versions = {name: open_source(path).name or path if is_delta(path) else path for name, path in tables}
+    given = {**given, **versions}
     folder = TemporaryFolder() if _is_elsewhere(out) else None
     local = out if folder is None else folder.file(f"rows{ending_of(out)}")
     work = WorkFolder(work_of(local))
@@ -167,11 +169,6 @@ def chain_of(existing: str) -> list[dict[str, Any]]:
         return [{"output": existing}]
     earlier: list[dict[str, Any]] = found.pop("extends", [])
     return [*earlier, found]
-
-
-def _version_of(path: str) -> str:
-    """The name of a file, or of a Delta folder at the version that it has now."""
-    return open_source(path).name or path if is_delta(path) else path
 
 
 def _versions(*packages: str) -> dict[str, str]:

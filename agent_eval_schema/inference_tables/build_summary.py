@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agent_eval_schema.inference_tables.funnel_blocks import funnel_document, funnel_json, funnel_line
 from agent_eval_schema.inference_tables.funnel_summary import FunnelStep, FunnelSummary, Removed, Stratum
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.printable import Printable, as_page, as_text
 from agent_eval_schema.rules.exclusions import REASON_NAMES

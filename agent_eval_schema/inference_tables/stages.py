@@ -24,9 +24,8 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
 from agent_eval_schema.inference_tables.finish.finish import finish_batch, finish_existing
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT
-from agent_eval_schema.inference_tables.options import Hook
+from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
     EXISTING_UNIT,
     PartKey,

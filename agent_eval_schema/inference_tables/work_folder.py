@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns, entry_table
+from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, call_columns, entry_table
 from agent_eval_schema.io.parquet import decoded
 from agent_eval_schema.io.source import MAX_BATCH_ROWS
 from agent_eval_schema.issues import EvalSetError
