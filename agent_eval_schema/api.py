@@ -37,8 +37,7 @@ from agent_eval_schema.text.choices import path_of, require_bool, require_choice
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
-from agent_eval_schema.validation.chosen_rules import find_rule
-from agent_eval_schema.validation.plan import OnInvalid, Outputs
+from agent_eval_schema.validation.plan import OnInvalid, Outputs, find_rule
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.unreadable import UNREADABLE, unreadable_cells
 from agent_eval_schema.validation.validate import check_source

@@ -70,8 +70,8 @@ def _template(arguments: argparse.Namespace) -> int:
 
 def _update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of, review_update
-    from agent_eval_schema.io.stdin import stdin_as_file
     from agent_eval_schema.io.streams import STDIN
+    from agent_eval_schema.io.texts import stdin_as_file
     from agent_eval_schema.render.console import finding
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.render.update import update_text

@@ -21,10 +21,9 @@ from agent_eval_schema.fix.catalog import CODES_OF, FIXES_OF
 from agent_eval_schema.fix.search import CellFix, Try, fixes_in, moves_in, read_exactly, tries_of, twins_in
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
-from agent_eval_schema.io.json_cells import REMOVED
-from agent_eval_schema.io.rewrite import REWRITTEN, copy_file, rewrite_file
+from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.io.source import Source, schema_of
-from agent_eval_schema.io.write import require_writable, write_batches
+from agent_eval_schema.io.write import REWRITTEN, copy_file, require_writable, rewrite_file, write_batches
 from agent_eval_schema.issues import EvalSetError, Finding, Severity
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES, columns

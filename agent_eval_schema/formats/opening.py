@@ -20,9 +20,9 @@ from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.io.stdin import copy_pipe, copy_stdin
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.tables import like, to_arrow
+from agent_eval_schema.io.texts import copy_pipe, copy_stdin
 from agent_eval_schema.io.unity_catalog import active_table
 from agent_eval_schema.io.unity_catalog import fetch_table as fetch_catalog
 from agent_eval_schema.issues import EvalSetError, Line, file_of

@@ -103,7 +103,7 @@ def build_on_spark(
     """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalog, and `out` is
     a new folder of Parquet files, or a Delta table if it has no file extension. Raises EvalSetError if it cannot
     run."""
-    from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session
+    from agent_eval_schema.io.spark import read_table, require_new, spark_session
 
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
     for path in filter(None, (out, excluded)):

@@ -410,7 +410,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         return iter(spark_source(self._frame(name)).batches())
 
     def _write(self, name: Table, path: str) -> int:
-        from agent_eval_schema.io.spark_tables import require_new, write_table
+        from agent_eval_schema.io.spark import require_new, write_table
 
         require_new(path)
         write_table(self._frame(name), path)
