@@ -180,7 +180,13 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
             "run `agent-eval-schema convert` with --to databricks first"
         )
     checked = check_batch(batch, finish_plan(plan))
-    _require_valid(checked, plan, start)
+    wrong = np.flatnonzero(~np.asarray(verdict(checked, "valid")).astype(bool))
+    if len(wrong) and not plan.keeps("invalid"):
+        row = int(wrong[0])
+        raise EvalSetError(
+            f"extend: row {start + row} is invalid: {errors_of(checked.slice(row, 1))[0]}; run "
+            "`agent-eval-schema validate` on the dataset, or keep invalid rows (include=['invalid'], --include invalid)"
+        )
     given = rows_of(checked)
     at = {name: i for i, name in enumerate(given.schema.names)}
     carried = [_carried(given, f) for f in CARRIED]
@@ -192,16 +198,6 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
     arrays = [*map(given.column, canonical), *carried, pa.array(content), *map(given.column, more)]
     rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *map(given.schema.field, more)]))
     return ExistingRows(rows, _facts(rows, plan), _stratum(rows, plan))
-
-
-def _require_valid(checked: pa.RecordBatch, plan: BuildPlan, start: int) -> None:
-    wrong = np.flatnonzero(~np.asarray(verdict(checked, "valid")).astype(bool))
-    if len(wrong) and not plan.keeps("invalid"):
-        row = int(wrong[0])
-        raise EvalSetError(
-            f"extend: row {start + row} is invalid: {errors_of(checked.slice(row, 1))[0]}; run "
-            "`agent-eval-schema validate` on the dataset, or keep invalid rows (include=['invalid'], --include invalid)"
-        )
 
 
 def _carried(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:

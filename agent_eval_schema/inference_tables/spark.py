@@ -320,14 +320,6 @@ OTHER_ROWS = (
 )
 
 
-def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch:
-    """The converted rows with their feedback and the traces that were joined."""
-    at = rows.schema.get_field_index("trace")
-    traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
-    filled = rows.set_column(at, rows.schema.field(at), traces)
-    return filled.append_column("entries", _entry_lists(decisions.field("entries")))
-
-
 def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
     """The entries of each row: null where there are none. If there are none at all, the content of the lists is not
     examined: see `named`."""
@@ -353,7 +345,12 @@ def _built(
     """The result of a batch of converted rows: the columns of BUILT."""
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
-    finished = finish_batch(filtered(_complete(rows, decisions), stays), plan, hook)
+    # the converted rows with their feedback and the traces that were joined
+    at = rows.schema.get_field_index("trace")
+    traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
+    complete = rows.set_column(at, rows.schema.field(at), traces)
+    complete = complete.append_column("entries", _entry_lists(decisions.field("entries")))
+    finished = finish_batch(filtered(complete, stays), plan, hook)
     valid = valid_rows(finished, plan)
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
     others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), hook or plan.redact)
@@ -420,6 +417,9 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
     def _summarize(self) -> BuildSummary:
         start = time.perf_counter()
         run, counted = self._counted
+        # in the order of the embedded engine
+        first = {name: counted["existing"][name] for name in ("rows", "updated")}
+        existing = {**first, **dict(sorted(counted["existing"].items())), **first} if self._plan.extends else {}
         counts = Counts(
             logged=self._decided.logged,
             records=self._decided.records,
@@ -430,7 +430,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             redacted=counted["redacted"],
             codes=Counter(run.builder.counts) + counted["codes"],
             traces_joined=counted["joined"].total(),
-            existing=self._existing(counted["existing"]),
+            existing=existing,
         )
         return summarized(
             self._plan,
@@ -441,11 +441,6 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )
-
-    def _existing(self, counted: Counter[str]) -> dict[str, int]:
-        """In the order of the embedded engine."""
-        first = {name: counted[name] for name in ("rows", "updated")}
-        return {**first, **dict(sorted(counted.items())), **first} if self._plan.extends else {}
 
     @property
     def report(self) -> Report:

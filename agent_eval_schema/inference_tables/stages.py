@@ -76,17 +76,11 @@ def convert(source: Source, job: BuildJob) -> Iterator[int]:
         yield from done
         return
     counts = []
-    for logged in _converted(source, job):
-        counts.append(logged)
-        yield logged
+    own = job.workers == 1
+    for _, size in _convert_share(source, job) if own else _by_workers("convert_share", job):
+        counts.append(int(size))
+        yield int(size)
     work.commit_json("converted.json", counts)
-
-
-def _converted(source: Source, job: BuildJob) -> Iterator[int]:
-    if job.workers == 1:
-        yield from (logged for _, logged in _convert_share(source, job))
-    else:
-        yield from (int(logged) for _, logged in _by_workers("convert_share", job))
 
 
 def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:

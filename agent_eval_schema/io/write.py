@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
 
 import pyarrow as pa
 
@@ -99,16 +98,14 @@ def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edi
     may be the same: the new file takes the place of the old one when it is complete. `read` is the state of the file
     when `edits` were found."""
     with replacing(target, read) as temporary, creating(temporary) as file:
-        for piece in chain([_byte_order_mark(path)], REWRITTEN[kind](path, renames, edits)):
+        with opened(path) as stream:
+            head = stream.read(len(codecs.BOM_UTF8))
+        if head == codecs.BOM_UTF8:
+            file.write(head)
+        for piece in REWRITTEN[kind](path, renames, edits):
             file.write(piece)
     if kind == "csv" and os.path.isfile(target):
         formulas_in(target).warn(target)
-
-
-def _byte_order_mark(path: str) -> bytes:
-    with opened(path) as stream:
-        head = stream.read(len(codecs.BOM_UTF8))
-    return head if head == codecs.BOM_UTF8 else b""
 
 
 REWRITTEN: dict[str, Callable[[str, Renames, Edits], Iterator[bytes]]] = {

@@ -117,7 +117,11 @@ def fill_from_traces(rows: Rows) -> None:
     if not rows.values.keys().isdisjoint(_COMPARED):
         _note_disagreements(rows)
     if _CONTEXT in rows.values:
-        _drop_notes_of_given_contexts(rows)
+        # A field that a column holds is not taken from the trace: how it would have been read does not matter.
+        contexts = rows.values[_CONTEXT]
+        for row, derived in enumerate(rows.derived):
+            if derived and contexts[row] is not None:
+                derived.notes[:] = [n for n in derived.notes if not (n.path or "").startswith(_CONTEXT)]
     derived_rows = [d or _NOTHING_SAID for d in rows.derived]
     for name, read in _FROM_TRACE.items():
         found = list(map(read, derived_rows))
@@ -172,18 +176,6 @@ def _judge_missing_uris(rows: Rows) -> None:
 
 
 _CONTEXT = "retrieved_context"
-
-
-def _drop_notes_of_given_contexts(rows: Rows) -> None:
-    contexts = rows.values.get("retrieved_context")
-    for row, derived in enumerate(rows.derived or () if contexts else ()):
-        if derived and contexts and contexts[row] is not None:
-            _drop_notes(derived, "retrieved_context")
-
-
-def _drop_notes(derived: Derived, field: str) -> None:
-    """A field that a column holds is not taken from the trace: how it would have been read does not matter."""
-    derived.notes[:] = [n for n in derived.notes if not (n.path or "").startswith(field)]
 
 
 def _fill_expectations(rows: Rows) -> None:

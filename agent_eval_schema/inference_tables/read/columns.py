@@ -312,7 +312,8 @@ def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
         return array.cast(pa.int32())
     values: list[int | None] = []
     for row, text in enumerate(columns.texts(target)):
-        number = None if text is None else _whole_number(text)
+        match = None if text is None else _WHOLE.match(text)
+        number = None if match is None else int(match.group(1))
         if text is not None and number is None and text.strip() not in (b"", b"null"):
             message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
             found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, target))
@@ -324,11 +325,6 @@ _FITTING = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 """The integers that fit into 32 bits with a sign."""
 
 _WHOLE = re.compile(rb"\s*(\d{1,9})(\.0*)?\s*$")
-
-
-def _whole_number(text: bytes) -> int | None:
-    match = _WHOLE.match(text)
-    return int(match.group(1)) if match else None
 
 
 def _floats(columns: _Columns, target: str) -> pa.Array:

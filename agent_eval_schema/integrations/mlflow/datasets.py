@@ -44,7 +44,6 @@ from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.spans import Trace
-from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
 
@@ -206,7 +205,14 @@ def to_mlflow_dataset(
     source = open_source(data, "data", columns)
     report = check_source(source, format=format, outputs="generated", complete=True, screen=notebook())
     require_rows(report.format)
-    rows, excluded = _writable_and_excluded(report)
+    errors = errors_by_row(report)
+    rows, excluded = [], []
+    for position, row in enumerate(report.iter_rows()):
+        if position in errors:
+            reasons = tuple(f"{issue.code} {issue.message}" for issue in errors[position])
+            excluded.append(Excluded(position, row["request_id"], reasons))
+        else:
+            rows.append(_with_source(row, position))
     if not rows:
         raise EvalSetError(f"no row to write: {len(excluded):,} of {report.row_count:,} are excluded")
     ids = store.experiment_ids(experiment) if experiment is not None else None
@@ -285,19 +291,6 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows
-def _writable_and_excluded(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
-    """The rows that can be written, each with its position, and the others, each with the reasons."""
-    errors = errors_by_row(report)
-    rows, excluded = [], []
-    for position, row in enumerate(report.iter_rows()):
-        if position in errors:
-            reasons = tuple(f"{issue.code} {issue.message}" for issue in errors[position])
-            excluded.append(Excluded(position, row["request_id"], reasons))
-        else:
-            rows.append(_with_source(row, position))
-    return rows, excluded
-
-
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:
     """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
     cell = row.get(SOURCE)

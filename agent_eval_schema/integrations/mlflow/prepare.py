@@ -269,7 +269,10 @@ def prepare(
     beside = evaluator in _HAND_ON_TRACES
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
-        kept = [_kept(checked) for checked in run.batches()]
+        kept = [
+            rows_of(checked).select(list(COLUMNS)).append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
+            for checked in run.batches()
+        ]
         report = Report(run, time.perf_counter() - start)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
@@ -320,24 +323,16 @@ def _why_none(report: Report, format: str, outputs: str) -> str:
 _Flags = np.ndarray[Any, Any]
 
 
-def _kept(checked: pa.RecordBatch) -> pa.RecordBatch:
-    """The canonical columns of checked rows, and the states of their traces."""
-    canonical = rows_of(checked).select(list(COLUMNS))
-    return canonical.append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
-
-
 def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> Columns:
     """The columns of the valid rows as Python values; a canonical column without any value is not there."""
     rows = pa.Table.from_batches(kept)
     rows = rows if valid.all() else rows.filter(pa.array(valid))
-    found = {n: _values(rows.column(n), FIELDS[n]) for n in COLUMNS if rows.column(n).null_count < len(rows)}
+    names = [n for n in COLUMNS if rows.column(n).null_count < len(rows)]
+    found = {n: canonical_values(rows.column(n), FIELDS[n]) for n in names}
+    for name in names:
+        if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
+            found[name] = [None if v != v else v for v in found[name]]
     return {**found, TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
-
-
-def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The values of a normalized column; NaN is absent, too."""
-    values = canonical_values(column, field)
-    return [None if v != v else v for v in values] if pa.types.is_floating(field.type) else values
 
 
 def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: _Flags, plain: bool) -> Any:

@@ -148,15 +148,11 @@ def _complete(row: RowWithSource, record: DatasetRecord) -> None:
         row["session_id"] = (source.get("source_data") or {}).get("session_id")
     for column in RECORDED:
         tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
-        if isinstance(tag, str):
-            _restore(row, column, jsontext.parse_leniently(tag))
-
-
-def _restore(row: RowWithSource, column: str, kept: Any) -> None:
-    if column not in NATURAL:
-        row[column] = kept
-    elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):
-        row[column] = kept.get("value")
+        kept = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
+        if isinstance(tag, str) and column not in NATURAL:
+            row[column] = kept
+        elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):
+            row[column] = kept.get("value")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

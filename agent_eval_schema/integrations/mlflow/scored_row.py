@@ -82,7 +82,9 @@ class ScoredRow:
         """The JSON text of the trace; None if there is no trace of a run."""
         if is_absent(self._trace) or made_by_evaluate(self._trace):
             return None
-        return self._trace if isinstance(self._trace, str) else _trace_text(self._trace)
+        if isinstance(self._trace, str):
+            return self._trace
+        return str(self._trace.to_json()) if hasattr(self._trace, "to_json") else jsontext.encode(self._trace)
 
     def expects(self, name: str) -> bool:
         """Whether there is a ground truth of that name with content."""
@@ -147,11 +149,8 @@ def _value_in(home: Any, column: str) -> Any:
     if not is_absent(value):
         return value
     calls = home.get("expected_tool_calls") if column == "reference_trajectory" else None
-    return None if is_absent(calls) else _as_trajectory(calls)
-
-
-def _as_trajectory(calls: Any) -> Any:
-    """MLflow's [{name, arguments}] as [{tool_name, tool_input}]; any other value is returned unchanged."""
+    if is_absent(calls):
+        return None
     calls = jsontext.parse_leniently(calls) if isinstance(calls, str) else calls
     if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
         return calls
@@ -193,9 +192,3 @@ def _contains(trace: Any, column: str) -> bool:
     tags = getattr(getattr(trace, "info", None), "tags", None) or {}
     origin = str(tags.get(MADE, ""))
     return not origin.startswith("of a row") or column in origin
-
-
-def _trace_text(trace: Any) -> str | bytes:
-    if hasattr(trace, "to_json"):
-        return str(trace.to_json())
-    return jsontext.encode(trace)
