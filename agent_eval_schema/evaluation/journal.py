@@ -18,8 +18,7 @@ from typing import IO, Any
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.io.atomic import require_local_place
-from agent_eval_schema.io.lock import lock_file
+from agent_eval_schema.io.atomic import lock_file, require_local_place
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text import jsontext
 

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from agent_eval_schema.evaluation.runner import run_all
 from agent_eval_schema.evaluation.table import Measured, RowTable
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.visible import visible
 
 _VARIABLE = re.compile(r"\{(\w+)\}")

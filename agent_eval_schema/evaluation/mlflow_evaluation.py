@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.evaluation.scores_blocks import scored_rows, scores_document, scores_json
+from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.standard_errors import numbers_of
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.phrases import NextCommand, command_on
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.validation.report import Report
 
 

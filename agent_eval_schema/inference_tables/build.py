@@ -47,7 +47,7 @@ from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, 
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_existing, add_labels, add_traces, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
-from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, decisions_by_part
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, by_part
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.pandas import frame_of, to_pandas
 from agent_eval_schema.io.parquet import parquet_columns
@@ -61,7 +61,6 @@ from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +72,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
     """A build whose tables are in a work folder, or in a file."""
 
     def __init__(self, summary: BuildSummary, finished: FinishedRows, hook: Hook | None, rows: Source) -> None:
-        self.summary = summary
+        self.summary, self._seconds = summary, summary.seconds
         self._work, self._plan = finished.work, finished.plan
         self._finished, self._hook, self._rows = finished, hook, rows
         finished.run.source = rows
@@ -105,7 +104,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
         if name == "rows":
             yield from self._rows.batches()
             return
-        for part, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
+        for part, decisions in by_part(self._work.folder / "decided.parquet", "reason"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
             batches = [rows_excluded(filtered(self._work.rows(part), gone), reasons.drop_null())] if gone.any() else []
@@ -114,10 +113,6 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
 
     def _write(self, name: Table, path: str) -> int:
         return write_rows(path, self._batches(name), self._finished.schema if name == "rows" else EXCLUDED)
-
-    @property
-    def report(self) -> Report:
-        return Report(self._run, self.summary.seconds)
 
     def close(self) -> None:
         self._work.remove()

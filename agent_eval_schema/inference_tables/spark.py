@@ -91,7 +91,6 @@ from agent_eval_schema.io.spark import (
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.checked_batch import VERDICT
 from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.report import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -441,10 +440,6 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )
-
-    @property
-    def report(self) -> Report:
-        return Report(self._run)
 
     @cached_property
     def _counted(self) -> tuple[CheckedRun, dict[str, Counter[str]]]:

@@ -30,8 +30,7 @@ from agent_eval_schema.inference_tables.work_folder import (
     EXISTING_UNIT,
     PartKey,
     WorkFolder,
-    decisions_by_part,
-    traces_by_part,
+    by_part,
 )
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import Share, Source
@@ -197,7 +196,7 @@ def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
 def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     work = WorkFolder(job.folder)
     traces, given = _Joined(work), [0] * job.workers
-    for part, decisions in decisions_by_part(work.folder / "decided.parquet"):
+    for part, decisions in by_part(work.folder / "decided.parquet", "reason", "entries"):
         stays = np.asarray(decisions.column("reason").is_null())
         # Parts differ in size (the last one of a row group is small): each goes to who has had the fewest rows.
         worker = given.index(min(given))
@@ -214,7 +213,7 @@ class _Joined:
 
     def __init__(self, work: WorkFolder) -> None:
         path = work.folder / "traced.parquet"
-        self._parts = traces_by_part(path) if path.exists() else iter(())
+        self._parts = by_part(path, "trace") if path.exists() else iter(())
         self._next = next(self._parts, None)
 
     def filled(self, part: PartKey, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -28,8 +28,7 @@ from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpa
 from agent_eval_schema.cells.batch import repeated, without_marks
 from agent_eval_schema.io.atomic import require_local_place
 from agent_eval_schema.io.source import Source, rows_per_batch
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:

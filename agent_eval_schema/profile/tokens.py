@@ -15,8 +15,7 @@ import numpy as np
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.io.source import WORTH_IT, Source, size_of
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.choices import shown
 
 BYTES_PER_TOKEN = 4

@@ -15,7 +15,7 @@ from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, S
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
-from agent_eval_schema.validation.frequent_answers import frequent_answers
+from agent_eval_schema.validation.report_builder import frequent_answers
 from agent_eval_schema.validation.shown_rows import shown_rows
 
 EXCERPT_ROWS = 100_000

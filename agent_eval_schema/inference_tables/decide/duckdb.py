@@ -32,8 +32,7 @@ from agent_eval_schema.inference_tables.decide.sql import (
 )
 from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.io.arrow import as_text
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.privacy import error_text
 

@@ -59,8 +59,15 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     """
     with quoting(plan.values):
         labeled = label(batch, plan)
-    columns, redactor = labeled.columns, hook or plan.redact
-    counts = _redact(columns, Redactor(redactor)) if redactor else {}
+    columns, redactor, counts = labeled.columns, hook or plan.redact, dict[int, Counter[str]]()
+    if redactor:
+        replacing = Redactor(redactor)
+        for name in columns.keys() & set(_TEXTS):
+            columns[name] = replacing.column(columns[name])
+        for name in columns.keys() & set(_CONTEXTS):
+            columns[name] = _redacted_documents(columns[name], replacing)
+        columns["tags"] = _redacted_tags(columns["tags"], replacing)
+        counts = replacing.rows
     # inputs are bodies that `convert_batch` encoded; the output of a redaction must be examined again
     json = () if redactor else ("inputs",)
     given = make_batch({n: (a, n in json) for n, a in columns.items()}, {}, batch.num_rows)
@@ -140,17 +147,6 @@ _TEXTS = (
     "error",
 )
 _CONTEXTS = ("retrieved_context", "expected_retrieved_context")
-
-
-def _redact(columns: dict[str, pa.Array], redactor: Redactor) -> dict[int, Counter[str]]:
-    """Redact the columns in place; gives the counts of each row."""
-    for name in columns.keys() & set(_TEXTS):
-        columns[name] = redactor.column(columns[name])
-    for name in columns.keys() & set(_CONTEXTS):
-        columns[name] = _redacted_documents(columns[name], redactor)
-    if "tags" in columns:
-        columns["tags"] = _redacted_tags(columns["tags"], redactor)
-    return redactor.rows
 
 
 def _redacted_documents(lists: pa.Array, redactor: Redactor) -> pa.Array:

@@ -80,26 +80,14 @@ def labels_of(
     chunks: Chunks | None = None,
     expected: Collection[str] = (),
 ) -> Labels:
-    """The labels of the row that the entries judge.
+    """The labels of the row that the entries, all its judgments in any order, judge; of each source the latest counts.
+    `chunks` are the documents that the row's trace retrieved (`chunks_of`), `expected` the columns of ground truth that
+    it states.
 
-    Parameters
-    ----------
-    entries
-        All judgments of the row, in any order; of each source the latest counts.
-    response
-        The row's answer, which becomes expected_response after positive feedback.
-    chunks
-        The documents that the row's trace retrieved (`chunks_of`).
-    expected
-        The columns of ground truth that the row's trace states.
-
-    Returns
-    -------
-    Labels
-        The newest edited answer takes precedence over any thumb. Without one, all thumbs must be up for the response to
-        be copied; where they disagree there is no expected_response, and a note. Expectations of the trace were written
-        as ground truth, so they take precedence over a copy and rated documents; an edited answer takes precedence over
-        them. Both are reported.
+    The newest edited answer takes precedence over any thumb. Without one, all thumbs must be up for the response to be
+    copied; where they disagree there is no expected_response, and a note. Expectations of the trace were written as
+    ground truth, so they take precedence over a copy and rated documents; an edited answer takes precedence over them.
+    Both are reported.
     """
     current, notes = latest(entries), list[Finding]()
     texts = [e for e in current if e.kind == "text"]

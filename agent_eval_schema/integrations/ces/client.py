@@ -14,15 +14,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from agent_eval_schema.formats.ces.update import TOOL, arguments_of, rest_request
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.runtime.event_loop import LoopThread
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt
@@ -445,13 +444,10 @@ def _answers(answer: Any) -> bool:
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         return _is_reply(answer.text)
-    return kind == "text/event-stream" and any(_is_reply(data) for data in _events(answer.text))
-
-
-def _events(text: str) -> Iterator[str]:
-    """The data of each event of a stream (the EventSource format: lines `data: …`, a blank line ends an event)."""
-    for event in re.split(r"(?:\r?\n|\r){2}", text):
-        yield "\n".join(line[5:] for line in re.split(r"\r?\n|\r", event) if line.startswith("data:"))
+    # the EventSource format: lines `data: …`, a blank line ends an event
+    events = (re.split(r"\r?\n|\r", event) for event in re.split(r"(?:\r?\n|\r){2}", answer.text))
+    data = ("\n".join(line[5:] for line in event if line.startswith("data:")) for event in events)
+    return kind == "text/event-stream" and any(map(_is_reply, data))
 
 
 def _is_reply(text: str) -> bool:

@@ -35,15 +35,13 @@ from agent_eval_schema.integrations.mlflow.scores_by_row import (
     scorer_name,
     scores_by_row,
 )
-from agent_eval_schema.issues import EvalSetError, Severity
+from agent_eval_schema.issues import EvalSetError, Severity, missing
 from agent_eval_schema.runtime.event_loop import LoopThread
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import Report
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the inputs and settings of MLflow's evaluate with which no row of an evaluation is lost
@@ -317,7 +315,12 @@ def evaluate_eval_set(
             awaited(predict_fn) as app,
             traces.written(),
         ):
-            _log_report(mlflow, prepared.report)
+            report = prepared.report
+            mlflow.log_text(report.to_html(), "eval_set/report.html")
+            mlflow.log_text(report.to_json(), "eval_set/report.json")
+            counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
+            rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
+            mlflow.log_metrics({**rows, **counts})
             if "trace" in frame:
                 texts, tags = frame["trace"].tolist(), frame["tags"].tolist()
                 frame["trace"] = as_the_store_knows(mlflow, texts, tags, run.info.experiment_id)
@@ -426,14 +429,6 @@ def _accepts(signature: inspect.Signature, keys: Iterable[str]) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _log_report(mlflow: Any, report: Report) -> None:
-    mlflow.log_text(report.to_html(), "eval_set/report.html")
-    mlflow.log_text(report.to_json(), "eval_set/report.json")
-    counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
-    rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
-    mlflow.log_metrics({**rows, **counts})
 
 
 # ---------------------------------------------------------------------------------------------------------------------

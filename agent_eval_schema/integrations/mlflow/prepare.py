@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -67,31 +67,6 @@ class ReducedInputsWarning(UserWarning):
     >>> frame["inputs"][0]
     {'question': 'Hi'}
     """
-
-
-def reduction(
-    requests: Sequence[tuple[dict[str, Any], Any, int]],
-    total: int,
-    *,
-    form: str,
-    one_question: bool,
-    keeps_arguments: bool,
-    instead: tuple[str, str],
-) -> str:
-    """The parts of rows that the form (`inputs="question"`, `evaluator="vertex"`) omits; "" if none.
-
-    `requests` has each request, the inputs that the source has, and the position of the row; `total` counts the rows;
-    `instead` are the options that keep a conversation and other arguments."""
-    found = []
-    chats = [row for request, _, row in requests if one_question and not _is_one_question(request["messages"])]
-    if chats:
-        found.append(f"{form} keeps only the last message of {_rows(chats, total)}: {instead[0]} keeps all of them")
-    others = {} if keeps_arguments else {r: keys for request, own, r in requests if (keys := _arguments(own, request))}
-    if others:
-        names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
-        where = _rows(list(others), total)
-        found.append(f"{form} omits other arguments ({names}) of {where}: {instead[1]} keeps them")
-    return "; ".join(found)
 
 
 def _is_one_question(messages: list[dict[str, Any]]) -> bool:
@@ -289,20 +264,29 @@ def prepare(
 
 
 def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: Inputs) -> str:
-    """The parts of the requests that the inputs of the frame omit; the input columns of databricks-agent have all of
-    them."""
+    """The parts of the requests that the inputs of the frame omit, and the options that keep them; "" if none. The
+    input columns of databricks-agent have all of them."""
     if evaluator == "databricks-agent":
         return ""
     is_genai = evaluator == "mlflow.genai"
+    form = f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"'
     asked = zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True)
-    return reduction(
-        [a for a in asked if messages_of(a[0])],
-        len(rows),
-        form=f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"',
-        one_question=not is_genai or inputs == "question",
-        keeps_arguments=is_genai and inputs == "auto",
-        instead=('inputs="messages"', 'inputs="auto"') if is_genai else ('evaluator="mlflow.genai"',) * 2,
-    )
+    requests = [a for a in asked if messages_of(a[0])]
+    found = []
+    if not is_genai or inputs == "question":
+        chats = [row for request, _, row in requests if not _is_one_question(request["messages"])]
+        if chats:
+            instead = 'inputs="messages"' if is_genai else 'evaluator="mlflow.genai"'
+            found.append(
+                f"{form} keeps only the last message of {_rows(chats, len(rows))}: {instead} keeps all of them"
+            )
+    if not is_genai or inputs != "auto":
+        others = {r: keys for request, own, r in requests if (keys := _arguments(own, request))}
+        if others:
+            names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
+            where, instead = _rows(list(others), len(rows)), 'inputs="auto"' if is_genai else 'evaluator="mlflow.genai"'
+            found.append(f"{form} omits other arguments ({names}) of {where}: {instead} keeps them")
+    return "; ".join(found)
 
 
 def _says_why(format: str, outputs: str) -> str:

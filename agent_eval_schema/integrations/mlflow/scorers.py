@@ -22,12 +22,12 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
+from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import require_choice
 

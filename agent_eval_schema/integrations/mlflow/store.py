@@ -18,8 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from agent_eval_schema.integrations.mlflow.records import ROW_TAG, DatasetRecord
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError, missing
 from agent_eval_schema.text.visible import visible, without_secrets
 
 OLDEST_MLFLOW = "3.3"

@@ -93,7 +93,16 @@ def traces_from_store(
     with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
         for texts in _pages(search, max_results, page_size):
             writer.write_table(pa.table([pa.array(texts, pa.string())], schema=_TRACES))
-    return _source(folder)
+
+    # the folder lives as long as the source
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from open_file(folder.file(_FILE)).batches()
+
+    def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
+        frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
+        return frame
+
+    return Source("tracking store", batches, take, nests=False)
 
 
 class _Search(Struct, frozen=True):
@@ -149,16 +158,3 @@ def _whole(search: _Search, size: int, token: str | None, wanted: Collection[str
     if not found.keys() >= set(wanted):
         found |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
     return found
-
-
-def _source(folder: TemporaryFolder) -> Source:
-    """The rows of the file in the folder, which lives as long as the source."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from open_file(folder.file(_FILE)).batches()
-
-    def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
-        frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
-        return frame
-
-    return Source("tracking store", batches, take, nests=False)
