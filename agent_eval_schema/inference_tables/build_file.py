@@ -136,9 +136,13 @@ def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSumma
     """The manifest of a dataset, from which it can be built again: as JSON."""
     tables = BuildOptions(**given).tables
     inputs = [summary.table or table, *tables.values()]
+    versions = {"agent-eval-schema": __version__}
+    for package in ("duckdb", "pyarrow", "pandas", "deltalake"):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     body = {
         "version": MANIFEST_VERSION,
-        "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
+        "made_by": versions,
         "inputs": [input_of(path) for path in inputs],
         "options": {**given, "seed": summary.seed},
         "command": command(inputs[0], out, given, more),
@@ -159,14 +163,6 @@ def chain_of(existing: str) -> list[dict[str, Any]]:
         return [{"output": existing}]
     earlier: list[dict[str, Any]] = found.pop("extends", [])
     return [*earlier, found]
-
-
-def _versions(*packages: str) -> dict[str, str]:
-    found = {}
-    for name in packages:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def command(table: str, out: str, given: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:

@@ -242,23 +242,14 @@ def _typed(name: str, value: Any, path: str) -> Typed:
 def _note_disagreements(rows: Rows) -> None:
     """A trace that was joined to the wrong row has another request, answer or set of documents."""
     for row, derived in enumerate(rows.derived or ()):
-        if derived is None:
-            continue
-        for name, mine, its in _pairs(rows, row, derived):
-            if mine is not None and its is not None and mine != its:  # as they are compared
+        for name, read in _COMPARED.items() if derived is not None else ():
+            values, its = rows.values.get(name), getattr(derived, name)
+            if not values or values[row] is None or values[row] is FAILED or its is None or values[row] == its:
+                continue
+            mine, its = read(values[row]), read(its)  # as they are compared
+            if mine is not None and its is not None and mine != its:
                 message = f"the column has {describe(mine)}, its trace {describe(its)}"
                 rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)
-
-
-def _pairs(rows: Rows, row: int, derived: Derived) -> list[tuple[str, Any, Any]]:
-    pairs = []
-    for name, read in _COMPARED.items():
-        values = rows.values.get(name)
-        if values and values[row] is not None and values[row] is not FAILED:
-            mine, its = values[row], getattr(derived, name)
-            if its is not None and mine != its:
-                pairs.append((name, read(mine), read(its)))
-    return pairs
 
 
 def _squeezed(text: str | None) -> str | None:

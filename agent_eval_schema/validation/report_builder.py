@@ -256,16 +256,16 @@ class ReportBuilder:
 
     def _with_file(self, issue: Issue) -> Issue:
         """The issue with the name of the file of its row."""
-        file = "" if issue.row is None else self._file_of(issue.row)
+        if issue.row is None:
+            return issue
+        if self.source.file_of is not None:
+            file = self.source.file_of(issue.row) or ""
+        else:
+            files = self.source.files if self.values else ()  # these names may contain the value of a cell
+            file = files[issue.row] if issue.row < len(files) else ""
         if not file or issue.message.startswith(f"{file}: "):
             return issue
         return replace(issue, message=f"{file}: {issue.message}")
-
-    def _file_of(self, row: int) -> str:
-        if self.source.file_of is not None:
-            return self.source.file_of(row) or ""
-        files = self.source.files if self.values else ()  # these names may contain the value of a cell
-        return files[row] if row < len(files) else ""
 
     def _place(self, column: str) -> str:
         """The place of one of our columns in the user's table."""

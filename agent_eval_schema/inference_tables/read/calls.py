@@ -147,7 +147,12 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
     asked = chat or _asked(logged, row, plan)
     if isinstance(asked, Broken):
         return [record_excluded(logged, row, plan, asked.reason, asked.detail)]
-    answer = _answer(logged, row, asked.records is not None)
+    text = logged.responses[row]
+    if text is None:
+        plain = logged.response_texts[row]
+        answer: Answered | Broken = Answered() if plain is None else Answered(plain.decode("utf-8", "replace"))
+    else:
+        answer = read_response(text, is_payload=logged.family.payloads, wrapped=asked.records is not None)
     if isinstance(answer, Broken):
         return [record_excluded(logged, row, plan, answer.reason, answer.detail)]
     if answer.error is not None and "status" not in plan.kept:
@@ -155,7 +160,11 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
     if answer.partial is not None and "partial" not in plan.kept:
         return [record_excluded(logged, row, plan, "partial", f"response: {answer.partial}")]
     if asked.records is not None:
-        return _batch(logged, row, plan, asked, answer)
+        # a record for each record of a wrapper, with its prediction
+        predictions = predictions_of(answer, len(asked.records))
+        if isinstance(predictions, Broken):
+            return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
+        return [_one_of_batch(logged, row, plan, i, made, asked, answer) for i, made in enumerate(predictions)]
     record = new_record(logged, row, plan)
     _fill(record, asked, answer)
     read_trace(record, logged, row, answer)
@@ -232,14 +241,6 @@ def _asked(logged: LoggedColumns, row: int, plan: BuildPlan) -> Asked | Broken:
     return read_other_request(text, logged.family.payloads)
 
 
-def _answer(logged: LoggedColumns, row: int, wrapped: bool) -> Answered | Broken:
-    text = logged.responses[row]
-    if text is None:
-        answer = logged.response_texts[row]
-        return Answered(answer.decode("utf-8", "replace")) if answer is not None else Answered()
-    return read_response(text, is_payload=logged.family.payloads, wrapped=wrapped)
-
-
 def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
     record.request, record.question, record.plain = asked.request, asked.question, asked.plain
     record.inputs = asked.inputs
@@ -256,14 +257,6 @@ def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
         record.failed = True
     if answer.partial is not None:
         record.findings.append(Finding(rules.PARTIAL_KEPT, answer.partial, "response"))
-
-
-def _batch(logged: LoggedColumns, row: int, plan: BuildPlan, asked: Asked, answer: Answered) -> list[CallRecord]:
-    """A record for each record of a wrapper, with its prediction."""
-    predictions = predictions_of(answer, len(asked.records or ()))
-    if isinstance(predictions, Broken):
-        return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
-    return [_one_of_batch(logged, row, plan, i, made, asked, answer) for i, made in enumerate(predictions)]
 
 
 def _one_of_batch(

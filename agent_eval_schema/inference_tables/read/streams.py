@@ -69,7 +69,9 @@ def read_stream(text: bytes) -> Stream | None:
         values = [jsontext.parse(line) for line in lines[:-1] or lines]
     else:
         return None
-    return _join(lines, False) if values and _are_pieces(values) else None
+    # pieces of a response, and not a list of answers
+    are_pieces = any([_is_piece(v) for v in values]) and all([isinstance(v, dict) for v in values])
+    return _join(lines, False) if are_pieces else None
 
 
 def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
@@ -96,11 +98,6 @@ def _is_value(text: bytes) -> bool:
     except ValueError:
         return text.strip() == b"[DONE]"
     return True
-
-
-def _are_pieces(values: list[Any]) -> bool:
-    """Whether values are pieces of a response, and not a list of answers."""
-    return any([_is_piece(v) for v in values]) and all([isinstance(v, dict) for v in values])
 
 
 def _is_piece(value: Any) -> bool:

@@ -251,7 +251,13 @@ def prepare(
         report = Report(run, time.perf_counter() - start)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
-            raise EvalSetError(f"no row to evaluate: {_why_none(report, format, outputs)}")
+            why = "the data has none"
+            if report.row_count:
+                errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
+                code = max(errors, key=errors.__getitem__)
+                why = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
+                why += f" (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
+            raise EvalSetError(f"no row to evaluate: {why}")
         columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
@@ -293,15 +299,6 @@ def _says_why(format: str, outputs: str) -> str:
     options = {"format": format, "outputs": outputs}
     given = "".join(f', {name}="{option}"' for name, option in options.items() if option != "auto")
     return f"see validate_eval_set(data{given})"
-
-
-def _why_none(report: Report, format: str, outputs: str) -> str:
-    if not report.row_count:
-        return "the data has none"
-    errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
-    code = max(errors, key=errors.__getitem__)
-    count = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
-    return f"{count} (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
 
 
 _Flags = np.ndarray[Any, Any]

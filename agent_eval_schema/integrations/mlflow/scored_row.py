@@ -57,8 +57,11 @@ class ScoredRow:
         if self.derived is None:
             return None
         derive_it = _DERIVED.get(column)
-        if column in TRACED_COLUMNS and not _contains(self._trace, column):
-            return None
+        if column in TRACED_COLUMNS:  # the trace of a run contains it; one made of a row contains what the row had
+            tags = getattr(getattr(self._trace, "info", None), "tags", None) or {}
+            origin = str(tags.get(MADE, ""))
+            if origin.startswith("of a row") and column not in origin:
+                return None
         return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
 
     def _decoded(self, column: str, home: Any) -> Any:
@@ -185,10 +188,3 @@ def made_by_evaluate(trace: Any) -> bool:
     spans = getattr(data, "spans", None) or []
     tagged = "mlflow.eval.requestId" in (getattr(info, "tags", None) or {})
     return tagged and len(spans) == 1 and spans[0].name == "root_span"
-
-
-def _contains(trace: Any, column: str) -> bool:
-    """Whether a trace contains a column: that of a run does; one that was made of a row contains what the row had."""
-    tags = getattr(getattr(trace, "info", None), "tags", None) or {}
-    origin = str(tags.get(MADE, ""))
-    return not origin.startswith("of a row") or column in origin

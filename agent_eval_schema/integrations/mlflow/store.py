@@ -110,7 +110,11 @@ class Store:
             found = self.client.get_experiment_by_name(name)
         found = found or self._by_id(name)
         if found is None:
-            raise EvalSetError(f"the tracking store {self.shown} has no experiment {name!r}{self._meant(name)}")
+            with self.reporting_errors():
+                known = [e.name for e in self.client.search_experiments(max_results=100)]
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f": did you mean {close[0]!r}?" if close else ""
+            raise EvalSetError(f"the tracking store {self.shown} has no experiment {name!r}{meant}")
         if found.lifecycle_stage != "active":
             raise EvalSetError(f"the experiment {name!r} is deleted: restore it in the tracking store {self.shown}")
         return str(found.experiment_id)
@@ -124,12 +128,6 @@ class Store:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 return None
             raise EvalSetError(without_secrets(self._message(error))) from error
-
-    def _meant(self, name: str) -> str:
-        with self.reporting_errors():
-            known = [e.name for e in self.client.search_experiments(max_results=100)]
-        close = difflib.get_close_matches(name, known, n=1)
-        return f": did you mean {close[0]!r}?" if close else ""
 
     @property
     def shown(self) -> str:
