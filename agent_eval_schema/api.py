@@ -21,10 +21,9 @@ from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
-from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.arrow import fitted, like
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
-from agent_eval_schema.io.tables import like
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import SYSTEMS
@@ -37,7 +36,8 @@ from agent_eval_schema.text.choices import path_of, require_bool, require_choice
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
-from agent_eval_schema.validation.plan import OnInvalid, Outputs, find_rule
+from agent_eval_schema.validation.chosen_rules import find_rule
+from agent_eval_schema.validation.plan import OnInvalid, Outputs
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.unreadable import UNREADABLE, unreadable_cells
 from agent_eval_schema.validation.validate import check_source

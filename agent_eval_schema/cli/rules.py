@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 def _explain(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rule_text
-    from agent_eval_schema.validation.plan import find_rule
+    from agent_eval_schema.validation.chosen_rules import find_rule
 
     rule = find_rule(arguments.code)
     print_text(rule_text(rule, FIXABLE.get(rule.code, ()), color=in_color()))

@@ -77,7 +77,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Validate every file; one that cannot be read does not keep the others from being reported."""
     from agent_eval_schema.formats.registry import find_format
-    from agent_eval_schema.validation.plan import chosen
+    from agent_eval_schema.validation.chosen_rules import chosen
 
     _require_places(arguments)
     if arguments.fix or arguments.diff:
@@ -195,7 +195,7 @@ def _fix(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.fix import fix_source
     from agent_eval_schema.fix.source import require_fixable
     from agent_eval_schema.formats.opening import open_source
-    from agent_eval_schema.validation.plan import chosen
+    from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.validate import check_source
 
     if len(arguments.files) > 1:

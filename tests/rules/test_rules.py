@@ -11,7 +11,7 @@ from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.render.rule import rules_json
 from agent_eval_schema.rules import FAMILIES, RULES
-from agent_eval_schema.validation.plan import chosen
+from agent_eval_schema.validation.chosen_rules import chosen
 from tests.conftest import ROOT
 from tests.helpers.inference_tables import codes, convert
 

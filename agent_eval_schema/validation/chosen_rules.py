@@ -1,0 +1,48 @@
+"""Rules by the names that users give them: a code (AE206), the prefix of a family (AE2) or a name (message-role)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from agent_eval_schema.issues import EvalSetError, Rule
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.text.choices import meant, shown
+
+
+@lru_cache(maxsize=64)
+def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
+    """The codes that are on; ignore beats select.
+
+    Raises EvalSetError for a selector that matches nothing, so that a typing mistake does not switch a rule off.
+    """
+    on = _matching("select", select) if select else frozenset(RULES)
+    return on - _matching("ignore", ignore)
+
+
+def _matching(option: str, selectors: tuple[Any, ...]) -> frozenset[str]:
+    found: set[str] = set()
+    for selector in selectors:
+        hits = {rule.code for rule in _called(selector, by_prefix=True)}
+        if not hits:
+            raise _no_rule(option, "codes (AE206), prefixes (AE2) or names of rules", selector)
+        found |= hits
+    return frozenset(found)
+
+
+def find_rule(code: str) -> Rule:
+    """The rule of that code or name. Raises EvalSetError if there is none."""
+    for rule in _called(code, by_prefix=False):
+        return rule
+    raise _no_rule("code", "a code (AE206) or a name (message-role) that `agent-eval-schema rules` lists", code)
+
+
+def _called(selector: Any, *, by_prefix: bool) -> list[Rule]:
+    plain = selector.upper() if isinstance(selector, str) else ""
+    of_code = str.startswith if by_prefix else str.__eq__
+    return [r for r in RULES.values() if plain and (of_code(r.code, plain) or r.name.upper() == plain)]
+
+
+def _no_rule(option: str, expected: str, selector: Any) -> EvalSetError:
+    known = [*RULES, *(rule.name for rule in RULES.values())]
+    return EvalSetError(f"{option}: expected {expected}; got {shown(selector)}{meant(selector, known)}")
