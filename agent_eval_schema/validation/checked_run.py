@@ -75,14 +75,6 @@ class Job(Struct, frozen=True):
     share: Share
 
 
-def check_on_all_cores(source: Source, plan: Plan, workers: int) -> Iterator[pa.RecordBatch]:
-    """The checked batches of a source, in order, by so many processes. Raises EvalSetError if a worker could not do its
-    share."""
-    if source.path is None or source.fixed or source.in_order:
-        return check_sent(source.batches(), plan, workers)
-    return check_with_workers(source, source.path, plan, workers)
-
-
 STOCK = 2
 """The batches per worker that wait for who takes them, so that none has to wait while this process checks one."""
 
@@ -252,8 +244,10 @@ class CheckedRun:
         workers = (self._jobs or worth_workers(size_of(source))) if is_here else 1
         if source.remote is not None:
             checked = source.remote.map(check)
+        elif workers > 1 and source.path is not None and not (source.fixed or source.in_order):
+            checked = check_with_workers(source, source.path, self._first, workers)
         elif workers > 1:
-            checked = check_on_all_cores(source, self._first, workers)
+            checked = check_sent(source.batches(), self._first, workers)
         else:
             checked = (checked for _, checked in _stream(source.batches(), check))
         yield from map(self.add, checked)
