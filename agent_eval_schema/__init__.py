@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from agent_eval_schema.integrations.mlflow.evaluate import evaluate_eval_set as evaluate_eval_set
     from agent_eval_schema.integrations.mlflow.metrics import mlflow_metrics as mlflow_metrics
     from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning as InvalidRowsWarning
+    from agent_eval_schema.integrations.mlflow.prepare import ReducedInputsWarning as ReducedInputsWarning
     from agent_eval_schema.integrations.mlflow.prepare import prepare_for_evaluate as prepare_for_evaluate
-    from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning as ReducedInputsWarning
     from agent_eval_schema.integrations.mlflow.supported import SupportedScorers as SupportedScorers
     from agent_eval_schema.integrations.mlflow.supported import supported_scorers as supported_scorers
     from agent_eval_schema.integrations.mlflow.tracking import traces_from_store as traces_from_store
@@ -115,7 +115,7 @@ else:
         "MissingExtraError": "issues",
         "FormulaWarning": "issues",
         "InvalidRowsWarning": "integrations.mlflow.prepare",
-        "ReducedInputsWarning": "integrations.mlflow.reduced_inputs",
+        "ReducedInputsWarning": "integrations.mlflow.prepare",
         "UnreadableRecordWarning": "integrations.mlflow.datasets",
         "UnreadableTraceWarning": "api",
         "ValuesAsTextWarning": "formats.values_as_text",

@@ -21,10 +21,9 @@ from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
-from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.arrow import fitted, like
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
-from agent_eval_schema.io.tables import like
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import SYSTEMS
@@ -277,11 +276,8 @@ def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unr
     if beside:
         frame[free(UNREADABLE, frame.columns)] = pd.Series(beside, frame.index, dtype="object")
     frame = frame if mask is None else frame[mask]
-    return _as_dicts(frame) if isinstance(data, list | tuple) else frame
-
-
-def _as_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as dicts, absent is None in every column."""
+    if not isinstance(data, list | tuple):
+        return frame
     columns = [[None if is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -475,15 +471,10 @@ def validate_traces(
     report = check_source(source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore)
     has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
     if report.row_count and "trace" not in run_of(report).read_schema.names and has_no_traces:
-        raise EvalSetError(
-            f"no traces found: expected a `trace` column, or one trace (info, data) a row{_advice(report)}"
-        )
+        logged = payload_table(tuple(run_of(report).read_schema.names))
+        advice = f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
+        raise EvalSetError(f"no traces found: expected a `trace` column, or one trace (info, data) a row{advice}")
     return report
-
-
-def _advice(report: Report) -> str:
-    logged = payload_table(tuple(run_of(report).read_schema.names))
-    return f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
 
 
 def _open_traces(traces: Any) -> Source:
@@ -503,12 +494,9 @@ def _open_traces(traces: Any) -> Source:
         if traces and all(is_document(structured(t)) for t in traces):  # the spans of a trace may be in several
             documents = map(structured, traces)
             return open_source([row for d in documents for row in (d if isinstance(d, list) else [d])])
-        return open_source([t if _is_row(t) else {"trace": t} for t in traces])
+        are_rows = [isinstance(t, Mapping) and "trace" in t and "info" not in t for t in traces]
+        return open_source([t if is_row else {"trace": t} for t, is_row in zip(traces, are_rows, strict=True)])
     return open_source(traces, "traces")
-
-
-def _is_row(item: Any) -> bool:
-    return isinstance(item, Mapping) and "trace" in item and "info" not in item
 
 
 def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:

@@ -234,3 +234,8 @@ class Line(int):
 def file_of(line: int | None, name: str) -> str:
     """The file of a line; `name` is that of the data."""
     return getattr(line, "file", None) or name
+
+
+def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:
+    """The exception for an import that failed; `needs` names the required package (`"mlflow 3.3"`)."""
+    return MissingExtraError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")

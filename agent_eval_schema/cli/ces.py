@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from typing import Any
 
-from agent_eval_schema.cli.options import Commands, add_command, add_output, add_quiet, reads_and_writes
+from agent_eval_schema.cli.options import Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 
 
@@ -16,7 +15,7 @@ def add(commands: Commands) -> None:
     verbs = group.add_subparsers(required=True, metavar="VERB", prog=group.prog)
     command = add_command(verbs, "template", _template, "write a golden CSV to start from", ["ces template golden.csv"])
     command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
-    add_quiet(command)
+    command.add_quiet()
 
     command = add_command(
         verbs,
@@ -29,7 +28,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help="desired state of the evaluations (JSON), or - for stdin")
-    reads_and_writes(command, ["file", "against"])
+    command.reads_and_writes(["file", "against"])
     fields = command.group("fields")
     fields.add_argument("--against", metavar="STORED", help="stored evaluations (JSON), or -: update what differs")
     fields.add_argument("--mask", metavar="MASK", help="fields to update: displayName,golden.turns; '*' replaces all")
@@ -41,8 +40,8 @@ def add(commands: Commands) -> None:
     request.add_argument("--rest", action="store_true", help="PATCH over REST (https://ces.googleapis.com), not MCP")
     request.add_argument("--timeout", metavar="S", type=_seconds, default=60.0, help="total seconds (default: 60)")
     request.description = "The access token is read from CES_ACCESS_TOKEN=$(gcloud auth print-access-token)."
-    add_output(command, "changes, or of the request (json),")
-    add_quiet(command)
+    command.add_output("changes, or of the request (json),")
+    command.add_quiet()
 
 
 def _seconds(text: str) -> float:
@@ -70,8 +69,8 @@ def _template(arguments: argparse.Namespace) -> int:
 
 def _update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of, review_update
-    from agent_eval_schema.io.stdin import stdin_as_file
     from agent_eval_schema.io.streams import STDIN
+    from agent_eval_schema.io.texts import stdin_as_file
     from agent_eval_schema.render.console import finding
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.render.update import update_text
@@ -96,14 +95,9 @@ def _update(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print_note("request not sent (--dry-run)", arguments)
         return ExitCode.CLEAN
-    return _send(requests, arguments)
-
-
-def _send(requests: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
-    """Send one after the other; the first that fails is the last, and the notes name those that were made."""
     from agent_eval_schema.integrations.ces.client import update_evaluation
 
-    for request in requests:
+    for request in requests:  # the first that fails is the last, and the notes name those that were made
         update_evaluation(request, endpoint=arguments.endpoint, rest=arguments.rest, timeout=arguments.timeout)
         print_note(f"updated {request['params']['arguments']['evaluation']['name']}", arguments)
     return ExitCode.CLEAN

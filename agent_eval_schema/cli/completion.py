@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Print the script, in which formats, metrics and rules are the choices of the arguments that take them."""
-    from agent_eval_schema.runtime.extras import missing
+    from agent_eval_schema.issues import missing
 
     try:
         import shtab

@@ -10,11 +10,6 @@ from agent_eval_schema.cli.options import (
     ROWS_OUT,
     Commands,
     add_command,
-    add_fail_on,
-    add_format,
-    add_quiet,
-    add_settings,
-    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 from agent_eval_schema.issues import FAILING
@@ -36,14 +31,14 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("input", metavar="IN", help=ROW_FILES)
     command.add_argument("output", metavar="OUT", help=f"{ROWS_OUT}; or .evalset.json")
-    reads_and_writes(command, ["input"], ["output"])
-    add_format(command, "IN")
+    command.reads_and_writes(["input"], ["output"])
+    command.add_format("IN")
     command.group(OUTPUT).add_argument(
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
     )
-    add_fail_on(command, "what causes exit code 1: excluded rows (error, default) or any loss (warning)")
-    add_settings(command, "format", "columns", "fail_on")
-    add_quiet(command)
+    command.add_fail_on("what causes exit code 1: excluded rows (error, default) or any loss (warning)")
+    command.add_settings("format", "columns", "fail_on")
+    command.add_quiet()
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,12 +9,6 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     Commands,
     add_command,
-    add_html,
-    add_output,
-    add_reading,
-    add_settings,
-    add_system,
-    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
 
@@ -33,12 +27,12 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("old", metavar="OLD", help=ROW_FILES)
     command.add_argument("new", metavar="NEW", help="the newer version, of the same or another kind")
-    reads_and_writes(command, ["old", "new"])
-    add_reading(command)
-    add_system(command, "databricks", "databricks")
-    add_output(command, "comparison", default=None)
-    add_settings(command, "format", "outputs", "columns", "output", "diff_fail_on")
-    add_html(command, "comparison")
+    command.reads_and_writes(["old", "new"])
+    command.add_reading()
+    command.add_system("databricks", "databricks")
+    command.add_output("comparison", default=None)
+    command.add_settings("format", "outputs", "columns", "output", "diff_fail_on")
+    command.add_html("comparison")
     command.group(EXIT).add_argument(
         "--fail-on",
         dest="diff_fail_on",

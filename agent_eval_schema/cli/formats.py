@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import Commands, add_command, add_output
+from agent_eval_schema.cli.options import Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text
 
 
@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
         ["formats", "formats langfuse", "formats --output json"],
     )
     command.add_argument("name", metavar="FORMAT", nargs="?", help="show one format, with all signs and an example")
-    add_output(command, "list")
+    command.add_output("list")
 
 
 def run(arguments: argparse.Namespace) -> int:

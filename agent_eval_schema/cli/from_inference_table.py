@@ -11,14 +11,7 @@ from agent_eval_schema.cli.options import (
     ROWS_OUT,
     Commands,
     add_command,
-    add_html,
-    add_jobs,
-    add_no_values,
-    add_output,
-    add_quiet,
-    add_settings,
     column_pairs,
-    reads_and_writes,
     whole,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
@@ -45,22 +38,22 @@ def add(commands: Commands) -> None:
         metavar="OUT",
         help=f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json",
     )
-    reads_and_writes(command, ["table", "labels", "traces"], ["output", "excluded"])
+    command.reads_and_writes(["table", "labels", "traces"], ["output", "excluded"])
     for group, options in COMMAND_LINE.items():
         for name, argument in options.items():
             own: dict[str, Any] = _TYPES.get(name, {})
             command.group(group).add_argument(flag(name), dest=name, **argument, **own)
     output = command.group(OUTPUT)
     output.add_argument("--excluded", metavar="PATH", help="write excluded rows, each with its reason, to PATH")
-    add_output(command, "summary", dest="summary", default=None)
-    add_settings(command, "output")
-    add_html(command, "summary and the report on the rows")
-    add_no_values(command)
+    command.add_output("summary", dest="summary", default=None)
+    command.add_settings("output")
+    command.add_html("summary and the report on the rows")
+    command.add_no_values()
     command.add_argument("--resume", action="store_true", help="resume an interrupted run")
     engines = ["embedded", "spark"]
     command.add_argument("--engine", choices=engines, default="embedded", help="where it runs (default: embedded)")
-    add_quiet(command)
-    add_jobs(command)
+    command.add_quiet()
+    command.add_jobs()
 
 
 _TYPES: dict[str, dict[str, Any]] = {"columns": {"type": column_pairs, "action": "extend"}, "seed": {"type": whole}}

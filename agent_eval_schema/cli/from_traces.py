@@ -8,15 +8,8 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     ROWS_OUT,
     Commands,
-    add_columns,
     add_command,
-    add_fail_on,
-    add_no_values,
-    add_quiet,
-    add_rules,
-    add_settings,
     codes_in,
-    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 from agent_eval_schema.issues import FAILING, EvalSetError
@@ -36,17 +29,17 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
     command.add_argument("output", metavar="OUT", help=f"rows: {ROWS_OUT}")
-    reads_and_writes(command, ["input"], ["output"])
+    command.reads_and_writes(["input"], ["output"])
     store = command.group("tracking store")
     store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
     store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")
     store.add_argument("--tracking-uri", metavar="URI", help="tracking store (default: MLFLOW_TRACKING_URI)")
-    add_columns(command)
-    add_rules(command)
-    add_fail_on(command)
-    add_settings(command, "columns", "select", "ignore", "fail_on")
-    add_no_values(command)
-    add_quiet(command)
+    command.add_columns()
+    command.add_rules()
+    command.add_fail_on()
+    command.add_settings("columns", "select", "ignore", "fail_on")
+    command.add_no_values()
+    command.add_quiet()
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,11 +8,6 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     Commands,
     add_command,
-    add_output,
-    add_reading,
-    add_rules,
-    add_settings,
-    add_system,
     codes_in,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
@@ -28,11 +23,11 @@ def add(commands: Commands) -> None:
         ["metrics sample_data/good.jsonl", "metrics sample_data/good.jsonl --system all --output json"],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    add_reading(command)
-    add_system(command, None, "the system of the format")
-    add_output(command, "table", default=None)
-    add_rules(command)
-    add_settings(command, "format", "outputs", "columns", "select", "ignore", "output")
+    command.add_reading()
+    command.add_system(None, "the system of the format")
+    command.add_output("table", default=None)
+    command.add_rules()
+    command.add_settings("format", "outputs", "columns", "select", "ignore", "output")
 
 
 def run(arguments: argparse.Namespace) -> int:

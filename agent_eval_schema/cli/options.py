@@ -54,6 +54,96 @@ class Parser(argparse.ArgumentParser):
 
             raise argparse.ArgumentError(action, choice_problem(value, action.choices))
 
+    # the options that several commands have
+
+    def add_format(self, name: str = "the input") -> None:
+        """--format: that of the input."""
+        help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
+        self.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
+        self.add_columns()
+
+    def add_columns(self) -> None:
+        """--columns: names of columns that no format knows."""
+        named = (
+            "read the column or key PATH as our column NAME: item.text=request, "
+            "ctx[].text=retrieved_context[].content; or a FILE of them (.json, .toml); repeatable"
+        )
+        self.group(INPUT).add_argument(
+            "--columns", metavar="PATH=NAME|FILE", type=column_pairs, action="extend", default=[], help=named
+        )
+
+    def add_reading(self) -> None:
+        """--format and --outputs: how a file is read; and --quiet."""
+        self.add_format()
+        self.group(INPUT).add_argument(
+            "--outputs",
+            choices=["auto", "provided", "generated"],
+            help="whether the agent's outputs are in the data (provided) or will be generated (default: auto)",
+        )
+        self.add_quiet()
+
+    def add_max_cell_bytes(self) -> None:
+        """--max-cell-bytes: the largest cell that is read."""
+        self.group(INPUT).add_argument(
+            "--max-cell-bytes",
+            metavar="N",
+            type=_positive,
+            help="report cells of more than N bytes as AE011 without reading them (default: no limit)",
+        )
+
+    def add_rules(self) -> None:
+        """--select and --ignore: the rules of a run."""
+        rules = self.group(RULES)
+        enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
+        rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
+        rules.add_argument("--ignore", metavar="CODES", action="append", default=[], help="rules to disable")
+
+    def add_settings(self, *names: str) -> None:
+        """--config and --show-settings; `names` are the arguments that the settings of a repository complete."""
+        settings = self.group("settings")
+        place = "file with the settings (default: agent-eval-schema.toml or pyproject.toml, here or in a folder above)"
+        settings.add_argument("--config", metavar="PATH", help=place)
+        settings.add_argument("--show-settings", action="store_true", help="print the settings of this run, as TOML")
+        self.set_defaults(settings=names)
+
+    def add_output(self, form_of: str, *others: str, dest: str = "output", default: str | None = "text") -> None:
+        """--output: as text, or in another form; the default is None where the settings complete it."""
+        choices = ["text", *(others or ("json",))]
+        help = f"form of the {form_of} on stdout (default: text)"
+        self.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default=default, help=help)
+        self.set_defaults(output_choices=choices)
+
+    def add_system(self, default: str | None, meaning: str) -> None:
+        """--system: whose metrics are shown."""
+        help = f"metrics of {SYSTEM_NAMES} (default: {meaning})"
+        self.group(OUTPUT).add_argument("--system", metavar="SYSTEM", default=default, help=help)
+
+    def add_html(self, what: str) -> None:
+        """--html: the same for a browser."""
+        self.group(OUTPUT).add_argument("--html", metavar="PATH", help=f"write the {what} as an HTML page to PATH")
+
+    def add_fail_on(self, why: str = "lowest severity that causes exit code 1 (default: error)") -> None:
+        """--fail-on: the severities that fail the run; if it is not given, as the settings say."""
+        self.group(EXIT).add_argument("--fail-on", choices=list(FAILING), help=why)
+
+    def add_no_values(self) -> None:
+        """--no-values: for private data."""
+        help = "omit cell values from all output, for sensitive data"
+        self.group(OUTPUT).add_argument("--no-values", dest="values", action="store_false", help=help)
+
+    def add_quiet(self) -> None:
+        """--quiet: only errors on stderr."""
+        self.add_argument("-q", "--quiet", action="store_true", help="suppress progress and informational messages")
+
+    def add_jobs(self) -> None:
+        """--jobs: how many processes."""
+        help = "number of worker processes (default: one per core for data over 64 MB)"
+        self.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
+
+    def reads_and_writes(self, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
+        """Note which arguments are places of rows, that are read and that are written: `-` can be one of each."""
+        self.set_defaults(reads=tuple(reads), writes=tuple(writes))
+
 
 SYSTEM_NAMES = (
     "databricks, mlflow, vertex, ces, azure, bedrock, bedrock-rag, agentcore, vertex-genai, strands, braintrust, "
@@ -92,11 +182,6 @@ def add_command(commands: Commands, name: str, run: Run | None, summary: str, ex
     return command
 
 
-def reads_and_writes(command: Parser, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
-    """Note which arguments are places of rows, that are read and that are written: `-` can be one of each."""
-    command.set_defaults(reads=tuple(reads), writes=tuple(writes))
-
-
 def require_streams_once(arguments: argparse.Namespace) -> bool:
     """Whether rows are written to stdout. Raises EvalSetError if stdin or stdout is to serve two arguments."""
     for kind, stream in (("reads", "stdin can be read"), ("writes", "stdout can take rows")):
@@ -108,45 +193,6 @@ def require_streams_once(arguments: argparse.Namespace) -> bool:
 
 def _places(given: str | Sequence[str] | None) -> list[str]:
     return [given] if isinstance(given, str) else list(given or ())
-
-
-def add_format(command: Parser, name: str = "the input") -> None:
-    """--format: that of the input."""
-    help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
-    command.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
-    add_columns(command)
-
-
-def add_columns(command: Parser) -> None:
-    """--columns: names of columns that no format knows."""
-    named = (
-        "read the column or key PATH as our column NAME: item.text=request, ctx[].text=retrieved_context[].content; "
-        "or a FILE of them (.json, .toml); repeatable"
-    )
-    command.group(INPUT).add_argument(
-        "--columns", metavar="PATH=NAME|FILE", type=column_pairs, action="extend", default=[], help=named
-    )
-
-
-def add_reading(command: Parser) -> None:
-    """--format and --outputs: how a file is read; and --quiet."""
-    add_format(command)
-    command.group(INPUT).add_argument(
-        "--outputs",
-        choices=["auto", "provided", "generated"],
-        help="whether the agent's outputs are in the data (provided) or will be generated (default: auto)",
-    )
-    add_quiet(command)
-
-
-def add_max_cell_bytes(command: Parser) -> None:
-    """--max-cell-bytes: the largest cell that is read."""
-    command.group(INPUT).add_argument(
-        "--max-cell-bytes",
-        metavar="N",
-        type=_positive,
-        help="report cells of more than N bytes as AE011 without reading them (default: no limit)",
-    )
 
 
 def column_pairs(text: str) -> list[tuple[str, str]]:
@@ -174,65 +220,6 @@ def _in_file(path: str) -> dict[str, str]:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
     except (msgspec.MsgspecError, EvalSetError) as error:
         raise argparse.ArgumentTypeError(f"{path}: expected {{column of the data: our name}}: {error}") from None
-
-
-def add_rules(command: Parser) -> None:
-    """--select and --ignore: the rules of a run."""
-    rules = command.group(RULES)
-    enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
-    rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
-    rules.add_argument("--ignore", metavar="CODES", action="append", default=[], help="rules to disable")
-
-
-def add_settings(command: Parser, *names: str) -> None:
-    """--config and --show-settings; `names` are the arguments that the settings of a repository complete."""
-    settings = command.group("settings")
-    place = "file with the settings (default: agent-eval-schema.toml or pyproject.toml, here or in a folder above)"
-    settings.add_argument("--config", metavar="PATH", help=place)
-    settings.add_argument("--show-settings", action="store_true", help="print the settings of this run, as TOML")
-    command.set_defaults(settings=names)
-
-
-def add_output(command: Parser, form_of: str, *others: str, dest: str = "output", default: str | None = "text") -> None:
-    """--output: as text, or in another form; the default is None where the settings complete it."""
-    choices = ["text", *(others or ("json",))]
-    help = f"form of the {form_of} on stdout (default: text)"
-    command.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default=default, help=help)
-    command.set_defaults(output_choices=choices)
-
-
-def add_system(command: Parser, default: str | None, meaning: str) -> None:
-    """--system: whose metrics are shown."""
-    help = f"metrics of {SYSTEM_NAMES} (default: {meaning})"
-    command.group(OUTPUT).add_argument("--system", metavar="SYSTEM", default=default, help=help)
-
-
-def add_html(command: Parser, what: str) -> None:
-    """--html: the same for a browser."""
-    command.group(OUTPUT).add_argument("--html", metavar="PATH", help=f"write the {what} as an HTML page to PATH")
-
-
-def add_fail_on(command: Parser, why: str = "lowest severity that causes exit code 1 (default: error)") -> None:
-    """--fail-on: the severities that fail the run; if it is not given, as the settings say."""
-    command.group(EXIT).add_argument("--fail-on", choices=list(FAILING), help=why)
-
-
-def add_no_values(command: Parser) -> None:
-    """--no-values: for private data."""
-    command.group(OUTPUT).add_argument(
-        "--no-values", dest="values", action="store_false", help="omit cell values from all output, for sensitive data"
-    )
-
-
-def add_quiet(command: Parser) -> None:
-    """--quiet: only errors on stderr."""
-    command.add_argument("-q", "--quiet", action="store_true", help="suppress progress and informational messages")
-
-
-def add_jobs(command: Parser) -> None:
-    """--jobs: how many processes."""
-    help = "number of worker processes (default: one per core for data over 64 MB)"
-    command.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
 
 
 def codes_in(given: list[str]) -> tuple[str, ...]:

@@ -11,13 +11,6 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     Commands,
     add_command,
-    add_html,
-    add_no_values,
-    add_output,
-    add_reading,
-    add_settings,
-    add_system,
-    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
 
@@ -39,8 +32,8 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    reads_and_writes(command, ["file", "against", "past"], ["write_distinct"])
-    add_reading(command)
+    command.reads_and_writes(["file", "against", "past"], ["write_distinct"])
+    command.add_reading()
     group = command.group(INPUT)
     group.add_argument(
         "--against",
@@ -74,14 +67,14 @@ def add(commands: Commands) -> None:
     )
     _add_number(group, "--instruction-tokens", 400, "of a judge's instructions, per call")
     _add_number(group, "--answer-tokens", 150, "of a judge's answer, per call")
-    add_system(command, "auto", "auto, by the format")
-    add_output(command, "profile", default=None)
-    add_settings(command, "format", "outputs", "columns", "output", "profile_fail_on")
-    add_html(command, "profile")
+    command.add_system("auto", "auto, by the format")
+    command.add_output("profile", default=None)
+    command.add_settings("format", "outputs", "columns", "output", "profile_fail_on")
+    command.add_html("profile")
     command.group(OUTPUT).add_argument(
         "--write-distinct", metavar="PATH", help="write the rows that do not repeat an earlier question to PATH"
     )
-    add_no_values(command)
+    command.add_no_values()
     command.group(EXIT).add_argument(
         "--fail-on",
         dest="profile_fail_on",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import Commands, add_command, add_output
+from agent_eval_schema.cli.options import Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text
 
 
@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("code", metavar="CODE", help="a code or name, such as AE206 or message-role")
     command = add_command(commands, "rules", run, "list all rules", ["rules", "rules --output json"])
-    add_output(command, "list")
+    command.add_output("list")
 
 
 def _explain(arguments: argparse.Namespace) -> int:

@@ -12,14 +12,7 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     Commands,
     add_command,
-    add_fail_on,
-    add_format,
-    add_html,
-    add_output,
-    add_quiet,
-    add_settings,
     codes_in,
-    reads_and_writes,
 )
 from agent_eval_schema.cli.output import (
     ExitCode,
@@ -47,8 +40,8 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    reads_and_writes(command, ["file"], ["write_scores"])
-    add_format(command)
+    command.reads_and_writes(["file"], ["write_scores"])
+    command.add_format()
     scores = command.group("metrics")
     scores.add_argument(
         "--metrics", metavar="METRICS", action="append", default=[], help="comma-separated names (default: all five)"
@@ -72,9 +65,9 @@ def add(commands: Commands) -> None:
         default="call",
         help="when two calls are the same: equal names and inputs (default), or equal names",
     )
-    add_output(command, "summary", default=None)
-    add_settings(command, "format", "columns", "output", "fail_on")
-    add_html(command, "result")
+    command.add_output("summary", default=None)
+    command.add_settings("format", "columns", "output", "fail_on")
+    command.add_html("result")
     command.group(OUTPUT).add_argument(
         "--write-scores",
         metavar="PATH",
@@ -88,13 +81,13 @@ def add(commands: Commands) -> None:
         default=[],
         help="exit with code 1 if the mean is below this threshold; repeatable",
     )
-    add_fail_on(command)
+    command.add_fail_on()
     command.group(EXIT).add_argument(
         "--allow-unscored",
         action="store_true",
         help="accept rows without a score, which otherwise fail --min and --fail-on",
     )
-    add_quiet(command)
+    command.add_quiet()
 
 
 def _bound(text: str) -> tuple[str, float]:

@@ -11,7 +11,7 @@ import msgspec
 
 from agent_eval_schema.cli.output import print_text
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.validation.settings import TABLE, Found, Settings, find_settings
+from agent_eval_schema.validation.settings import TABLE, Found, find_settings
 
 
 def show_or_apply(arguments: argparse.Namespace) -> bool:
@@ -36,19 +36,15 @@ def _apply(arguments: argparse.Namespace, found: Found) -> None:
         elif name in ("select", "ignore"):
             setattr(arguments, name, getattr(arguments, name) or list(getattr(settings, name)))
         elif getattr(arguments, _argument(arguments, name)) is None:
-            setattr(arguments, _argument(arguments, name), _default(arguments, name, settings))
+            value = getattr(settings, name)  # if the command has it
+            value = "text" if name == "output" and value not in arguments.output_choices else value
+            setattr(arguments, _argument(arguments, name), value)
     arguments.ignored = found.ignored
 
 
 def _argument(arguments: argparse.Namespace, name: str) -> str:
     """The argument of a setting: where OUT is an argument, the form of what is printed has another name."""
     return "summary" if name == "output" and hasattr(arguments, "summary") else name
-
-
-def _default(arguments: argparse.Namespace, name: str, settings: Settings) -> Any:
-    """The value of the settings, if the command has it."""
-    value = getattr(settings, name)
-    return "text" if name == "output" and value not in arguments.output_choices else value
 
 
 def _settings_text(arguments: argparse.Namespace, found: Found) -> str:

@@ -15,17 +15,7 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     Commands,
     add_command,
-    add_fail_on,
-    add_html,
-    add_jobs,
-    add_max_cell_bytes,
-    add_no_values,
-    add_output,
-    add_reading,
-    add_rules,
-    add_settings,
     codes_in,
-    reads_and_writes,
 )
 from agent_eval_schema.cli.output import (
     ExitCode,
@@ -65,23 +55,23 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
-    reads_and_writes(command, ["files"], ["write_normalized", "write_invalid", "fix"])
-    add_reading(command)
-    add_output(command, "report", "concise", *_WHOLE_RUN, default=None)
-    add_html(command, "report")
-    add_no_values(command)
+    command.reads_and_writes(["files"], ["write_normalized", "write_invalid", "fix"])
+    command.add_reading()
+    command.add_output("report", "concise", *_WHOLE_RUN, default=None)
+    command.add_html("report")
+    command.add_no_values()
     written = command.group(OUTPUT)
     written.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     written.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
-    add_rules(command)
+    command.add_rules()
     fixes = command.group("fixes").add_mutually_exclusive_group()
     fixes.add_argument("--fix", metavar="OUT", help="apply safe fixes and write all rows to OUT (may be FILE)")
     fixes.add_argument("--diff", action="store_true", help="show what --fix would change without writing a file")
-    add_fail_on(command)
-    add_jobs(command)
-    add_max_cell_bytes(command)
+    command.add_fail_on()
+    command.add_jobs()
+    command.add_max_cell_bytes()
     settings = ("files", "format", "outputs", "columns", "select", "ignore", "max_cell_bytes", "fail_on", "output")
-    add_settings(command, *settings)
+    command.add_settings(*settings)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,17 +107,12 @@ def run(arguments: argparse.Namespace) -> int:
     for report in reports:
         _write(report, arguments)
     print_pace(reports, arguments)
-    _print_files(reports, unread, arguments)
-    return ExitCode.COULD_NOT_RUN if unread else _exit_code(reports, arguments)
-
-
-def _print_files(reports: list[Report], unread: int, arguments: argparse.Namespace) -> None:
-    """The last line of a run on several files."""
-    from agent_eval_schema.render.report.text import files_line
-
     if len(arguments.files) > 1 and arguments.output == "text":
+        from agent_eval_schema.render.report.text import files_line
+
         failed = unread + sum(_exit_code([report], arguments) != ExitCode.CLEAN for report in reports)
         print_text("\n" + files_line(failed, len(arguments.files)) + "\n")
+    return ExitCode.COULD_NOT_RUN if unread else _exit_code(reports, arguments)
 
 
 def _print_concise(report: Report) -> None:
@@ -295,19 +280,15 @@ def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.github import github_text
     from agent_eval_schema.validation.report import run_of
 
-    lines_of = {report.summary: run_of(report).lines_of for report in reports}
-    return github_text(lines_of, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=_listing_all(arguments))
-
-
-def _listing_all(arguments: argparse.Namespace) -> str:
-    """The command that lists every issue of this one."""
     given = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
     options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
     options += [word for path, name in arguments.columns.items() for word in ("--columns", f"{path}={name}")]
     for name, codes in (("--select", codes_in(arguments.select)), ("--ignore", codes_in(arguments.ignore))):
         options += [name, ",".join(codes)] if codes else []
     options += [] if arguments.values else ["--no-values"]
-    return shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
+    listing_all = shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
+    lines_of = {report.summary: run_of(report).lines_of for report in reports}
+    return github_text(lines_of, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=listing_all)
 
 
 def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:

@@ -24,6 +24,7 @@ from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.evaluation.result_blocks import cell_text
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.alignment import CallPair, aligned
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.standard_errors import WORDS, numbers_of
@@ -48,7 +49,6 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import heat, percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, command_on, number, plural
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.report import Report

@@ -54,8 +54,7 @@ from agent_eval_schema.evaluation.task_metrics import (
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.atomic import require_local_place
-from agent_eval_schema.io.lock import lock_file
+from agent_eval_schema.io.atomic import lock_file, require_local_place
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY

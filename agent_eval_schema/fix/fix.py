@@ -27,11 +27,10 @@ from agent_eval_schema.fix.search import PLACE, CellFix, Try, fixes_in, moves_in
 from agent_eval_schema.fix.values import CODES_OF, FIXES_OF, meant
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
-from agent_eval_schema.io.json_cells import REMOVED
+from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.io.records import encode_cells
-from agent_eval_schema.io.rewrite import REWRITTEN, copy_file, rewrite_file
 from agent_eval_schema.io.source import Source, schema_of
-from agent_eval_schema.io.write import require_writable, write_batches
+from agent_eval_schema.io.write import REWRITTEN, copy_file, require_writable, rewrite_file, write_batches
 from agent_eval_schema.issues import EvalSetError, Finding, Issue, Severity
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES, columns

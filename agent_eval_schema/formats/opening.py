@@ -12,19 +12,16 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.column_names import with_names
-from agent_eval_schema.io.arrow import from_arrow
-from agent_eval_schema.io.bigquery import fetch_table as fetch_bigquery
+from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.io.stdin import copy_pipe, copy_stdin
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
-from agent_eval_schema.io.tables import like, to_arrow
-from agent_eval_schema.io.unity_catalog import active_table
-from agent_eval_schema.io.unity_catalog import fetch_table as fetch_catalog
+from agent_eval_schema.io.texts import copy_pipe, copy_stdin
+from agent_eval_schema.io.warehouses import active_table, fetch_bigquery, fetch_catalog
 from agent_eval_schema.issues import EvalSetError, Line, file_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import shown

@@ -10,8 +10,10 @@ memory does not grow with the table.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -20,29 +22,45 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.notes import column_names
+from agent_eval_schema.cells.sizes import joined
+from agent_eval_schema.formats.inference_tables import detect_family, fields_of
 from agent_eval_schema.formats.opening import EvalSetLike, SparkFrame, open_source
-from agent_eval_schema.inference_tables.build_summary import BuildSummary, summarized
-from agent_eval_schema.inference_tables.build_tables import inputs_of, regrouped, stored_rows, table_columns, write_rows
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, Counts, existing_counts, summarized
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
-from agent_eval_schema.inference_tables.existing import add_existing
-from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED, redacted, rows_excluded
-from agent_eval_schema.inference_tables.finish.finish import UPDATES
-from agent_eval_schema.inference_tables.finished_rows import FinishedRows
+from agent_eval_schema.inference_tables.finish.finish import (
+    EXCLUDED,
+    UPDATES,
+    changed_labels,
+    invalid_rows,
+    issue_counts,
+    label_counts,
+    new_run,
+    out_rows,
+    redacted,
+    redacted_counts,
+    rows_excluded,
+    valid_rows,
+)
 from agent_eval_schema.inference_tables.make_plan import plan_of
-from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, Hook
+from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
-from agent_eval_schema.inference_tables.side_tables import add_labels, add_traces
+from agent_eval_schema.inference_tables.side_tables import add_existing, add_labels, add_traces, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
-from agent_eval_schema.inference_tables.work_folder import WorkFolder, decisions_by_part
-from agent_eval_schema.io.pandas import to_pandas
-from agent_eval_schema.io.source import Source, size_of, worth_workers
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, by_part
+from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.io.pandas import frame_of, to_pandas
+from agent_eval_schema.io.parquet import parquet_columns
+from agent_eval_schema.io.places import ending_of, files_of
+from agent_eval_schema.io.source import Source, rows_where, schema_of, size_of, worth_workers
+from agent_eval_schema.io.streams import STDIN_NAME
+from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +72,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
     """A build whose tables are in a work folder, or in a file."""
 
     def __init__(self, summary: BuildSummary, finished: FinishedRows, hook: Hook | None, rows: Source) -> None:
-        self.summary = summary
+        self.summary, self._seconds = summary, summary.seconds
         self._work, self._plan = finished.work, finished.plan
         self._finished, self._hook, self._rows = finished, hook, rows
         finished.run.source = rows
@@ -86,7 +104,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
         if name == "rows":
             yield from self._rows.batches()
             return
-        for part, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
+        for part, decisions in by_part(self._work.folder / "decided.parquet", "reason"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
             batches = [rows_excluded(filtered(self._work.rows(part), gone), reasons.drop_null())] if gone.any() else []
@@ -95,10 +113,6 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
 
     def _write(self, name: Table, path: str) -> int:
         return write_rows(path, self._batches(name), self._finished.schema if name == "rows" else EXCLUDED)
-
-    @property
-    def report(self) -> Report:
-        return Report(self._run, self.summary.seconds)
 
     def close(self) -> None:
         self._work.remove()
@@ -286,3 +300,153 @@ def build_set(
         seconds=time.perf_counter() - start,
     )
     return EmbeddedBuild(summary, finished, options.hook, rows)
+
+
+def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str]:
+    """The columns of a table: for Parquet those of all files; for a table whose rows have columns of their own, those
+    of the first batch, or of all if these do not identify it, or an option may name another one."""
+    if source.kind == "parquet" and source.path is not None:
+        return parquet_columns(source.path)
+    first = source.head()
+    if first is None:  # data in memory without rows has columns all the same
+        return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
+    names = column_names(first.schema)
+    if source.vary:
+        naming = (options.where, options.stratify, options.balance_by, options.columns)
+        try:
+            if options.format == "auto":
+                detect_family(names, fields_of(options.columns))
+        except EvalSetError:
+            return [str(n) for n in schema_of(source).names]
+        if any(option is not None for option in naming):
+            return [str(n) for n in schema_of(source).names]
+    return names
+
+
+def inputs_of(source: Source, options: BuildOptions) -> list[dict[str, Any]]:
+    """The inputs of a build: each file with its size and modification time, so that a changed one is detected."""
+    others = [open_source(table).name for table in options.tables.values()]
+    # A URL or stdin may be another table each time: the results of the last one are not reused.
+    return [
+        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name or name == STDIN_NAME else {})
+        for name in (source.name, *others)
+        if name is not None
+    ]
+
+
+def input_of(path: str) -> dict[str, Any]:
+    """A file, or the files of a folder or glob, by name, size and time; a version of a Delta folder by its name, which
+    holds the version."""
+    files = [] if is_delta(path) else [os.stat(name) for name in files_of(path) if os.path.exists(name)]
+    if not files:
+        return {"path": path}
+    found = {"path": path, "bytes": sum(s.st_size for s in files), "modified_ns": max(s.st_mtime_ns for s in files)}
+    return found if os.path.isfile(path) else {**found, "files": len(files)}
+
+
+ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20
+"""Rows are written in batches of one of these sizes or more, however few of them each part of the table has."""
+
+
+def regrouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches, at least one (without rows, if there are none)."""
+    rows = 0
+    for batch in joined(batches, ROWS_AT_LEAST, BYTES_AT_LEAST):
+        rows += batch.num_rows
+        yield batch
+    if not rows:
+        yield pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None, schema: pa.Schema) -> Source:
+    """Write the rows where they belong; gives the source that reads them again."""
+    if out is not None:
+        write_rows(out, rows, schema)
+        return open_source(out)
+    path = work.write_rows(rows)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        return work.read_rows(path)
+
+    return Source("arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), nests=False)
+
+
+def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Stream rows into a Parquet or JSONL file, by its file extension, or else into a new Delta table; whole or not at
+    all."""
+    if ending_of(path):
+        return write_batches(path, batches, schema)
+    from agent_eval_schema.io.delta import write_delta
+
+    return write_delta(path, batches, schema)
+
+
+def require_out(path: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
+    if ending_of(path):
+        require_writable(path)
+        return
+    from agent_eval_schema.io.delta import require_new_delta
+
+    require_new_delta(path)
+
+
+class FinishedRows:
+    """Counts the finished rows while they pass, and sets the invalid ones aside."""
+
+    def __init__(self, plan: BuildPlan, work: WorkFolder) -> None:
+        self.plan, self.work = plan, work
+        self.schema = rows_schema(work)
+        self.updates: list[pa.RecordBatch] = []
+        self.run = new_run(plan)
+        self._issues: Counter[str] = Counter()
+        self._labels: Counter[str] = Counter()
+        self._redacted: Counter[str] = Counter()
+        self._invalid = self._rows = 0
+
+    def staying(
+        self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Callable[[int], None]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that stay, in the columns of `schema`."""
+        for part, batch in finished:
+            if part.unit == EXISTING_UNIT:
+                self.run.add(batch)
+                self.updates.append(changed_labels(batch))
+                seen(batch.num_rows)
+                yield out_rows(batch, self.schema)
+                continue
+            valid = valid_rows(batch, self.plan)
+            if not valid.all():
+                invalid = filtered(batch, ~valid)
+                self._invalid += invalid.num_rows
+                self._issues += issue_counts(invalid)
+                self.work.commit_invalid(part, invalid_rows(invalid))
+                batch = filtered(batch, valid)
+            self._rows += batch.num_rows
+            self.run.add(batch)
+            self._labels += label_counts(batch)
+            self._redacted += redacted_counts(batch)
+            seen(len(valid))
+            if batch.num_rows:
+                yield out_rows(batch, self.schema)
+
+    def counts(self, logged: int, decided: dict[str, Any]) -> Counts:
+        """What there is to count, when all rows have passed; `decided` are the small results of the decisions."""
+        self.run.builder.finish()
+        reasons = {reason: rows for reason, rows in decided["reasons"] if reason is not None}
+        records = sum(rows for _, rows in decided["reasons"])
+        if self._invalid:
+            reasons["invalid"] = self._invalid
+        assert records == self._rows + sum(reasons.values()), "a row was lost"
+        return Counts(
+            logged=logged,
+            records=records,
+            reasons=reasons,
+            feedback=dict(decided["feedback"]),
+            strata=decided["strata"],
+            labels=self._labels,
+            redacted=self._redacted,
+            codes=self._issues + Counter(self.run.builder.counts),
+            traces_joined=decided["joined"],
+            existing=existing_counts(self.work.existing_rows(), self.updates) if self.plan.extends else {},
+        )

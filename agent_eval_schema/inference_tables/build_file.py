@@ -20,14 +20,12 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.build import build_set
+from agent_eval_schema.inference_tables.build import build_set, input_of, require_out
 from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_numbers
-from agent_eval_schema.inference_tables.build_tables import input_of, require_out
 from agent_eval_schema.inference_tables.options import BuildOptions, flag
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
-from agent_eval_schema.io.atomic import replacing, require_apart, require_place, write_text
+from agent_eval_schema.io.atomic import replacing, require_apart, require_place, sole_writer, write_text
 from agent_eval_schema.io.delta import is_delta
-from agent_eval_schema.io.lock import sole_writer
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.issues import EvalSetError
@@ -56,42 +54,36 @@ def build_file(
     for path in filter(None, (html, None if out == STDOUT else manifest_of(out))):
         require_place(path)
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
-    if _is_elsewhere(out) and resume:
+    # What goes to stdout or to a URL is built in a temporary folder.
+    folder = TemporaryFolder() if out == STDOUT or is_url(out) else None
+    if folder is not None and resume:
         raise EvalSetError(f"{out}: expected a path on this machine for --resume")
-    with sole_writer([path for path in (out, excluded, html) if path and not _is_elsewhere(path)]):
-        return _build_alone(table, out, given, excluded, html, resume=resume, jobs=jobs, screen=screen)
-
-
-def _is_elsewhere(path: str) -> bool:
-    """Whether a path is stdout or a URL: what goes there is built in a temporary folder."""
-    return path == STDOUT or is_url(path)
-
-
-def _build_alone(
-    table: str, out: str, given: Mapping[str, Any], excluded: str | None, html: str | None, **how: Any
-) -> BuildSummary:
-    # The manifest records the input as it is read, however the tables change in the meantime.
-    given = {**given, **{name: _version_of(path) for name, path in BuildOptions(**given).tables.items()}}
-    folder = TemporaryFolder() if _is_elsewhere(out) else None
-    local = out if folder is None else folder.file(f"rows{ending_of(out)}")
-    work = WorkFolder(work_of(local))
-    try:
-        build = build_set(table, work, BuildOptions(**given), out=local, **how)
-    except EvalSetError:
-        if not work.parts():  # nothing was done that a second run could resume
-            work.remove()
-        raise
-    if excluded:
-        build.write_excluded(excluded)
-    if html:
-        write_text(html, build.to_html())
-    if folder is not None:
-        with replacing(out) as temporary, open(local, "rb") as rows, creating(temporary) as file:
-            shutil.copyfileobj(rows, file)
-    if out != STDOUT:
-        write_text(manifest_of(out), manifest(table, out, given, build.summary))
-    work.remove()
-    return build.summary
+    here = [path for path in (out, excluded, html) if path and path != STDOUT and not is_url(path)]
+    with sole_writer(here):
+        # The manifest records the input as it is read, however the tables change in the meantime: a Delta folder by the
+        # name of the version that it has now.
+        tables = BuildOptions(**given).tables.items()
+        versions = {name: open_source(path).name or path if is_delta(path) else path for name, path in tables}
+        given = {**given, **versions}
+        local = out if folder is None else folder.file(f"rows{ending_of(out)}")
+        work = WorkFolder(work_of(local))
+        try:
+            build = build_set(table, work, BuildOptions(**given), out=local, resume=resume, jobs=jobs, screen=screen)
+        except EvalSetError:
+            if not work.parts():  # nothing was done that a second run could resume
+                work.remove()
+            raise
+        if excluded:
+            build.write_excluded(excluded)
+        if html:
+            write_text(html, build.to_html())
+        if folder is not None:
+            with replacing(out) as temporary, open(local, "rb") as rows, creating(temporary) as file:
+                shutil.copyfileobj(rows, file)
+        if out != STDOUT:
+            write_text(manifest_of(out), manifest(table, out, given, build.summary))
+        work.remove()
+        return build.summary
 
 
 def build_on_spark(
@@ -100,7 +92,7 @@ def build_on_spark(
     """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalog, and `out` is
     a new folder of Parquet files, or a Delta table if it has no file extension. Raises EvalSetError if it cannot
     run."""
-    from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session
+    from agent_eval_schema.io.spark import read_table, require_new, spark_session
 
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
     for path in filter(None, (out, excluded)):
@@ -143,9 +135,13 @@ def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSumma
     """The manifest of a dataset, from which it can be built again: as JSON."""
     tables = BuildOptions(**given).tables
     inputs = [summary.table or table, *tables.values()]
+    versions = {"agent-eval-schema": __version__}
+    for package in ("duckdb", "pyarrow", "pandas", "deltalake"):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     body = {
         "version": MANIFEST_VERSION,
-        "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
+        "made_by": versions,
         "inputs": [input_of(path) for path in inputs],
         "options": {**given, "seed": summary.seed},
         "command": command(inputs[0], out, given, more),
@@ -166,19 +162,6 @@ def chain_of(existing: str) -> list[dict[str, Any]]:
         return [{"output": existing}]
     earlier: list[dict[str, Any]] = found.pop("extends", [])
     return [*earlier, found]
-
-
-def _version_of(path: str) -> str:
-    """The name of a file, or of a Delta folder at the version that it has now."""
-    return open_source(path).name or path if is_delta(path) else path
-
-
-def _versions(*packages: str) -> dict[str, str]:
-    found = {}
-    for name in packages:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def command(table: str, out: str, given: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:

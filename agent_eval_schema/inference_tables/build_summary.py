@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,

@@ -10,8 +10,7 @@ import numpy as np
 
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of, find_family, locate
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, find_hook
-from agent_eval_schema.inference_tables.options import BuildOptions, Hook
-from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
+from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, Hook, carried_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules.exclusions import REASONS

@@ -2,7 +2,7 @@
 
     BuildOptions ──▶ eval_set_from_inference_table     a test compares the signature, which users and editors read
                  ──▶ COMMAND_LINE                      `--name` of each option: the arguments, a manifest's command
-                 ──▶ BuildPlan                         make_plan.py: validated for one table
+                 ──▶ BuildPlan                         validated for one table by make_plan.py
 
 Nothing heavy is imported: the help of the command line reads this.
 """
@@ -17,6 +17,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from agent_eval_schema.formats.opening import EvalSetLike
+
 
 Hook = Callable[[str], str]
 """A function that redacts a string."""
@@ -149,3 +150,45 @@ COMMAND_LINE: dict[str, dict[str, dict[str, Any]]] = {
 def flag(option: str) -> str:
     """The word of the command line for an option."""
     return f"--{option.replace('_', '-')}"
+
+
+class BuildPlan(Struct, frozen=True):
+    """How an evaluation dataset is built from a logged table: names and options only, so that it can be pickled."""
+
+    family: str  # of the table (`TABLE_FAMILIES`), by the columns of the whole table: every batch is read alike
+    fields: tuple[tuple[str, str], ...] = ()  # the columns that the user named: (("request", "body.input"), ...)
+    kept: frozenset[str] = frozenset()  # names of reasons (`REASONS`) whose step is switched off: such rows stay
+    since: int | None = None  # the time window in us since 1970 UTC: since <= time < until; open where None
+    until: int | None = None
+    now: int | None = None  # when the build began: what was logged later has a clock in the future; None: not examined
+    seed: int = 0  # of the sample: the same seed selects the same rows in every engine
+    carried: tuple[str, ...] = ()  # columns of the table that are passed through as `column_<name>` (text), for strata
+    joins_traces: bool = False  # a traces table is joined later: a row may still get the request that it lacks
+    values: bool = True  # whether messages may quote cells
+    where: str | None = None  # SQL over the columns of the table, computed on every batch: which rows are wanted
+    stratum_sql: str | None = None  # the same: the strata of the rows
+    sql_columns: tuple[str, ...] = ()  # the columns that this SQL may mention: a file that lacks one has nulls there
+    stratum_column: str | None = None  # the column of the converted rows with the strata, if they are not computed
+    by_thumbs: bool = False  # the strata are the feedback: up, down or none
+    by_question: bool = False  # one row per distinct question is kept
+    near: float | None = None  # of questions that are at least so similar one row is kept; None: they are not compared
+    extends: bool = False  # the rows of an earlier dataset stay, and calls that it has are excluded
+    sample: int | float | None = None  # a number of rows, a fraction, or None: all rows
+    balanced: bool = False  # each stratum gets as many rows of the sample as any other, if it has them
+    labeled: bool = True  # feedback becomes labels
+    trace_feedback: bool = True  # so do people's judgments in traces, unless an assessment log is given instead
+    redact: str | None = None  # "default", the name of a function ("module:function"), or None: nothing is redacted
+
+    def keeps(self, reason: str) -> bool:
+        """Whether the step that sets rows aside for this reason is switched off."""
+        return reason in self.kept
+
+    @property
+    def stratified(self) -> bool:
+        """Whether there is a sample that is shared over strata."""
+        return self.sample is not None and bool(self.stratum_sql or self.stratum_column or self.by_thumbs)
+
+
+def carried_column(name: str) -> str:
+    """The name under which a column of the table is passed through."""
+    return f"column_{name}"

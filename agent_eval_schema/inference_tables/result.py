@@ -39,6 +39,9 @@ class EvalSetBuild(Summarized, Savable, Generic[Frame]):  # numpydoc ignore=PR01
     True
     """
 
+    _seconds = 0.0
+    """The duration of the build, if it is known."""
+
     def _frame(self, name: Table) -> Frame:
         raise NotImplementedError
 
@@ -153,7 +156,7 @@ class EvalSetBuild(Summarized, Savable, Generic[Frame]):  # numpydoc ignore=PR01
         >>> build.report.ok
         True
         """
-        raise NotImplementedError
+        return Report(self._run, self._seconds)
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows as Arrow batches.

@@ -14,50 +14,375 @@ Only numbers and packed validation results are collected on the driver.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import unpack
-from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, Counts, summarized
-from agent_eval_schema.inference_tables.decide.spark import SparkDecisions
-from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE
-from agent_eval_schema.inference_tables.existing import existing_rows, own_fields
-from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
-from agent_eval_schema.inference_tables.finish.finish import ROWS, UPDATES, new_run
-from agent_eval_schema.inference_tables.make_plan import plan_of
-from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, Hook
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
-from agent_eval_schema.inference_tables.side_tables import label_plan, require_assessments
-from agent_eval_schema.inference_tables.spark_batches import (
-    BUILT,
-    CALL_LINE,
-    COUNTED,
-    OTHER_ROWS,
-    STRATUM,
-    WANTED,
-    build_batches,
-    convert_batches,
-    existing_batches,
-    trace_batches,
-    unpacked_batches,
+from agent_eval_schema.cells.arrow import filtered, pack, unpack
+from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.inference_tables.build_summary import (
+    STRATA_KEPT,
+    BuildSummary,
+    Counts,
+    existing_counts,
+    summarized,
 )
-from agent_eval_schema.io.spark import ddl, in_python, persisted, spark_source, unpersist, with_places
+from agent_eval_schema.inference_tables.decide.sql import (
+    CALL_TABLE,
+    ENTRY,
+    JOINED_TRACES,
+    NEAR_STEP,
+    NEAR_TABLE,
+    RESULTS,
+    TRACE_TABLE,
+    call_columns,
+    near_table,
+    steps_of,
+)
+from agent_eval_schema.inference_tables.finish.finish import (
+    EXCLUDED,
+    ROWS,
+    UPDATES,
+    changed_labels,
+    finish_batch,
+    finish_existing,
+    invalid_rows,
+    is_existing,
+    issue_counts,
+    label_counts,
+    new_run,
+    out_rows,
+    redacted,
+    redacted_counts,
+    rows_excluded,
+    valid_rows,
+)
+from agent_eval_schema.inference_tables.make_plan import plan_of
+from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, BuildPlan, Hook
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
+from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
+from agent_eval_schema.inference_tables.side_tables import (
+    existing_rows,
+    label_plan,
+    own_fields,
+    require_assessments,
+    trace_pairs,
+)
+from agent_eval_schema.inference_tables.stages import convert_logged
+from agent_eval_schema.io.spark import (
+    Stream,
+    ddl,
+    ddl_of,
+    in_python,
+    named,
+    persisted,
+    spark_source,
+    unpersist,
+    with_places,
+)
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.validation.checked_batch import VERDICT
 from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.report import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from typing_extensions import Unpack
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# the decisions (decide/sql.py) over the lines of the converted rows
+SENT_TO_ALL = 2_000_000
+"""The number of logged rows up to which their decisions are sent to every executor (some 100 bytes each), so that
+payloads stay where they are; beyond, Spark chooses the join."""
+
+DECISIONS, PACKED = "decisions", "packed"
+"""The columns of a line: the decisions about the rows of a batch, and the batch."""
+
+
+class SparkDecisions:
+    """The decisions about all rows: Spark SQL over the lines. As few queries as can be: of a small table, planning them
+    takes longer than the work, so a step is a common table of those that read it."""
+
+    def __init__(
+        self, lines: DataFrame, plan: BuildPlan, label_lines: DataFrame | None, traces: DataFrame | None, start: float
+    ) -> None:
+        self._lines = persisted(lines, on_disk=True)
+        calls = "COUNT(CASE WHEN part >= 0 AND (record IS NULL OR record = 0) THEN 1 END)"
+        counts = ("COUNT(CASE WHEN part >= 0 THEN 1 END)", calls, "COUNT(CASE WHEN part < 0 THEN 1 END)")
+        counted: tuple[int, ...] = self._lines.selectExpr(*counts, "COUNT(feedback)").collect()[0]
+        self.records, self.logged, self.existing, feedback = counted
+        self._rated = bool(feedback and plan.labeled) or label_lines is not None
+        labels = self._lines if label_lines is None else label_lines
+        self._tables: dict[str, Any] = {
+            "calls": self._lines.select(*CALL_TABLE.names),
+            "entries": labels.where("feedback IS NOT NULL" if self._rated else "false")
+            .selectExpr("part", "place", "inline(feedback)")
+            .select("part", "place", *ENTRY),
+            **({} if traces is None else {"traces": traces}),
+        }
+        self._steps = {step.name: step.select for step in steps_of(plan, self.existing)}
+        # Those that several others read and that are not as good as empty are computed once.
+        self._again = [
+            *(("questions",) if self._rated or plan.near is not None else ()),
+            *((NEAR_STEP,) if plan.near is not None else ()),
+            *(("latest", "rated") if self._rated else ()),
+            *(("candidates", "chosen") if plan.sample is not None else ()),
+            *(("decisions",) if traces is not None else ()),
+        ]
+        for name in self._again:
+            found = self._select(self._steps.pop(name))
+            self._tables[name] = persisted(_alike(found, plan.near) if name == NEAR_STEP else found)
+        self.seconds = time.perf_counter() - start
+
+    def lines(self) -> DataFrame:
+        """The lines that have a packed batch with the decisions about its rows, the others without."""
+        from pyspark.sql.functions import broadcast
+
+        traced = "traces" in self._tables
+        by_batch = _BY_BATCH.format(
+            entries=f"COALESCE(l.entries, {_NO_ENTRIES})" if self._rated else _NO_ENTRIES,
+            trace="j.trace" if traced else "CAST(NULL AS STRING)",
+            more=(_ENTRIES if self._rated else "") + (_TRACES if traced else ""),
+        )
+        decisions = self._select(by_batch)
+        if self.logged <= SENT_TO_ALL:
+            decisions = broadcast(decisions)
+        return self._lines.join(decisions, ["part", "place"], "left").select(DECISIONS, PACKED)
+
+    def tallies(self) -> dict[str, int]:
+        """What became of the feedback."""
+        if not self._rated:
+            return dict.fromkeys(("given", "latest", "attached", "unknown"), 0)
+        return dict(self._results(RESULTS["feedback"]))
+
+    def strata(self, most: int) -> list[tuple[Any, ...]]:
+        """The largest strata: their calls, and how many were drawn."""
+        return self._results(f"{RESULTS['strata']} LIMIT {most}")
+
+    def _results(self, select: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._select(select).collect()]
+
+    def close(self) -> None:
+        for kept in (self._lines, *(self._tables[name] for name in self._again)):
+            unpersist(kept)
+
+    def _select(self, select: str) -> DataFrame:
+        """A SELECT that may read the tables and the steps by their names."""
+        steps: list[str] = []
+        read = select
+        for name, step in reversed(self._steps.items()):
+            if _mentions(read, name):
+                steps.insert(0, f"{name} AS ({step})")
+                read += f" {step}"
+        tables = {name: table for name, table in self._tables.items() if _mentions(read, name)}
+        given = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
+        return self._lines.sparkSession.sql(f"WITH {', '.join([*given, *steps])} {select}", **tables)
+
+
+def _alike(questions: DataFrame, threshold: float | None) -> DataFrame:
+    """The table of the questions that are alike: their hashes, some hundred bytes each, are compared on the driver."""
+    found = near_table(pa.Table.from_batches(spark_source(questions).batches()), threshold)
+    rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return questions.sparkSession.createDataFrame(rows, ddl(NEAR_TABLE))
+
+
+def _mentions(select: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", select) is not None
+
+
+_FIELDS = ", ".join(f"e.{name}" for name in ("time", *(n for n in ENTRY if n != "time")))
+_BACK = ", ".join(f"e.{name} AS {name}" for name in ENTRY)
+
+_BY_BATCH = f"""
+    SELECT d.part, CAST(0 AS BIGINT) AS place,
+           sort_array(collect_list(
+               struct(d.place, d.content_hash, d.reason, {{entries}} AS entries, {{trace}} AS trace)
+           )) AS {DECISIONS}
+    FROM decisions d {{more}}
+    GROUP BY d.part
+"""
+_NO_ENTRIES = f"CAST(array() AS {ddl_of(FEEDBACK_LISTS)})"
+"""Rather than null: see `lists_filled`."""
+_ENTRIES = f"""
+    LEFT JOIN (
+        SELECT part, place, transform(sort_array(collect_list(struct({_FIELDS}))), e -> struct({_BACK})) AS entries
+        FROM attached e GROUP BY part, place
+    ) l ON d.part = l.part AND d.place = l.place
+"""
+_TRACES = f"LEFT JOIN ({JOINED_TRACES}) j ON d.part = j.part AND d.place = j.place"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# on the executors
+#
+# convert_batches    logged rows ──▶ a line per converted row, the first of each batch with all of it, packed
+# build_batches      lines with decisions ──▶ the result of each batch: packed rows, and counts
+# unpacked_batches   packed rows ──▶ rows
+WANTED, STRATUM = "wanted", "stratum"
+"""The columns after those of the table: the result of the user's SQL for each row."""
+
+CALL_LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.binary())])
+"""The facts of a converted row for the decisions, and the packed batch: `part` is the number of the first logged row in
+the batch, `place` that of the converted row in it."""
+
+BUILT = pa.schema(
+    [
+        ("rows", pa.binary()),
+        ("excluded", pa.binary()),
+        ("updates", pa.binary()),  # of labels of the dataset that is extended
+        ("verdicts", pa.binary()),  # on the rows
+        ("counts", pa.string()),  # JSON: {the counted thing: {name: number}}
+    ]
+)
+"""The result of a batch: packed, and counted."""
+
+COUNTED = ("kept", "existing", "joined", "reason", "labels", "redacted", "codes")
+
+
+def _numbered_batches(names: Sequence[str], batches: Stream) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
+    """The batches with their real names, each with the numbers of its rows."""
+    for batch in named(["__place__", *names], batches):
+        yield np.asarray(batch.column(0)), _columns(batch, 1)
+
+
+def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.RecordBatch:
+    return batch.select(list(range(batch.num_columns))[start:end])
+
+
+def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> Stream:
+    for places, batch in _numbered_batches([*names, WANTED, STRATUM], batches):
+        # The converted rows of logged ones, which are followed by the result of the user's SQL.
+        computed = {"selected": plan.where and batch.column(-2), "stratum": plan.stratum_sql and batch.column(-1)}
+        found = {name: array for name, array in computed.items() if array}
+        rows, stratum = convert_logged(_columns(batch, 0, -2), plan, found)
+        index = call_columns(int(places[0]), rows, stratum)
+        packed = pack(rows, "lz4")
+        yield _in_first(CALL_LINE, {**index, "feedback": rows.column("feedback"), PACKED: packed}, rows.num_rows)
+
+
+def existing_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> Stream:
+    """The lines of the rows of a dataset that is extended: parts below 0."""
+    for places, batch in _numbered_batches(names, batches):
+        found = existing_rows(batch, plan)
+        index = call_columns(int(places[0]) - EXISTING_PARTS, found.facts, found.stratum)
+        given = {**index, "feedback": found.facts.column("feedback"), PACKED: pack(found.rows, "lz4")}
+        yield _in_first(CALL_LINE, given, batch.num_rows)
+
+
+EXISTING_PARTS = 1 << 62
+
+
+def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
+    """A batch of `lines` lines; values that are not arrays are in the first of them, those that are absent in none."""
+    cells = [(given.get(f.name), f.type) for f in schema]
+    arrays = [c if isinstance(c, pa.Array) else pa.array([c, *[None] * (lines - 1)], kind) for c, kind in cells]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches: Stream) -> Stream:
+    """Finish the packed rows; those of the dataset have the columns of `schema`."""
+    for batch in named([DECISIONS, PACKED], batches):
+        for i in np.flatnonzero(batch.column(1).is_valid()):
+            rows = unpack(batch.column(1)[i].as_buffer())
+            work = _built_existing if is_existing(rows) else _built
+            made = work(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook, schema)
+            yield _in_first(BUILT, made, rows.num_rows)
+
+
+def unpacked_batches(batches: Stream) -> Stream:
+    for batch in batches:
+        for cell in batch.column(0).drop_null():
+            yield unpack(cell.as_buffer())
+
+
+def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
+    """The decisions about converted rows, one each. Each was made about the row with the same hash, or this is not the
+    order in which the rows were before."""
+    found = lists.flatten()
+    hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
+    if not found.field("content_hash").equals(hashes):
+        raise EvalSetError(OTHER_ROWS)
+    return found
+
+
+OTHER_ROWS = (
+    "the DataFrame gave other rows, or gave them in another order, when it was read again: persist it, or write it to "
+    "a table, before a set is built from it"
+)
+
+
+def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
+    """The entries of each row: null where there are none. If there are none at all, the content of the lists is not
+    examined: see `named`."""
+    sizes = pc.list_value_length(lists)
+    if not pc.sum(sizes).as_py():
+        return pa.nulls(len(lists), FEEDBACK_LISTS)
+    return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
+
+
+def _built_existing(
+    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
+) -> dict[str, bytes]:
+    """The result of a batch of rows of the dataset that is extended: the columns of BUILT."""
+    finished = finish_existing(rows.append_column("entries", _entry_lists(decisions.field("entries"))), plan, hook)
+    changed = changed_labels(finished)
+    counts = {"existing": existing_counts(finished.num_rows, [changed])}
+    return {**_packed(finished, counts, schema), "updates": pack(changed, "lz4")}
+
+
+def _built(
+    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
+) -> dict[str, bytes]:
+    """The result of a batch of converted rows: the columns of BUILT."""
+    reasons = decisions.field("reason")
+    stays = np.asarray(reasons.is_null())
+    # the converted rows with their feedback and the traces that were joined
+    at = rows.schema.get_field_index("trace")
+    traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
+    complete = rows.set_column(at, rows.schema.field(at), traces)
+    complete = complete.append_column("entries", _entry_lists(decisions.field("entries")))
+    finished = finish_batch(filtered(complete, stays), plan, hook)
+    valid = valid_rows(finished, plan)
+    good, bad = filtered(finished, valid), filtered(finished, ~valid)
+    others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), hook or plan.redact)
+    others = one_batch([others, invalid_rows(bad)])
+    counts = {
+        "kept": Counter({"": good.num_rows}),
+        "joined": Counter({"": rows.num_rows - decisions.field("trace").null_count}),
+        "reason": Counter(others.column("reason").to_pylist()),
+        "labels": label_counts(good),
+        "redacted": redacted_counts(good),
+        "codes": issue_counts(bad),
+    }
+    return {**_packed(good, counts, schema), "excluded": pack(others, "lz4")}
+
+
+def _packed(finished: pa.RecordBatch, counts: Mapping[str, Mapping[str, int]], schema: pa.Schema) -> dict[str, bytes]:
+    """The columns of BUILT that all finished rows have."""
+    out = out_rows(finished, schema)
+    rows = pa.RecordBatch.from_arrays([out.column(f.name).cast(f.type) for f in schema], schema=schema)
+    return {
+        "rows": pack(rows, "lz4"),
+        "verdicts": pack(finished.select(list(range(len(VERDICT)))), "zstd"),
+        "counts": msgspec.json.encode(counts),
+    }
+
+
+def trace_batches(names: Sequence[str], batches: Stream) -> Stream:
+    for _, batch in _numbered_batches(names, batches):
+        yield from trace_pairs(batch).to_batches()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# on the driver
 class SparkBuild(EvalSetBuild["DataFrame"]):
     """A build whose converted and finished rows are persisted, in memory or on the disks of the executors."""
 
@@ -81,7 +406,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         return iter(spark_source(self._frame(name)).batches())
 
     def _write(self, name: Table, path: str) -> int:
-        from agent_eval_schema.io.spark_tables import require_new, write_table
+        from agent_eval_schema.io.spark import require_new, write_table
 
         require_new(path)
         write_table(self._frame(name), path)
@@ -91,6 +416,9 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
     def _summarize(self) -> BuildSummary:
         start = time.perf_counter()
         run, counted = self._counted
+        # in the order of the embedded engine
+        first = {name: counted["existing"][name] for name in ("rows", "updated")}
+        existing = {**first, **dict(sorted(counted["existing"].items())), **first} if self._plan.extends else {}
         counts = Counts(
             logged=self._decided.logged,
             records=self._decided.records,
@@ -101,7 +429,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             redacted=counted["redacted"],
             codes=Counter(run.builder.counts) + counted["codes"],
             traces_joined=counted["joined"].total(),
-            existing=self._existing(counted["existing"]),
+            existing=existing,
         )
         return summarized(
             self._plan,
@@ -112,15 +440,6 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )
-
-    def _existing(self, counted: Counter[str]) -> dict[str, int]:
-        """In the order of the embedded engine."""
-        first = {name: counted[name] for name in ("rows", "updated")}
-        return {**first, **dict(sorted(counted.items())), **first} if self._plan.extends else {}
-
-    @property
-    def report(self) -> Report:
-        return Report(self._run)
 
     @cached_property
     def _counted(self) -> tuple[CheckedRun, dict[str, Counter[str]]]:
@@ -207,7 +526,9 @@ def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
             in_python(with_places(existing), partial(existing_batches, plan, existing.columns), ddl(CALL_LINE))
         )
     label_lines = None if labels is None else _lines(labels, label_plan(options))
-    decided = SparkDecisions(lines, plan, label_lines, None if traces is None else _traces(traces), start)
+    if traces is not None:
+        traces = in_python(with_places(traces), partial(trace_batches, traces.columns), ddl(TRACE_TABLE))
+    decided = SparkDecisions(lines, plan, label_lines, traces, start)
     built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook, schema), ddl(BUILT))
     return SparkBuild(plan, reason, decided, built, options.hook, schema)
 
@@ -220,7 +541,3 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
     raw = with_places(df.select("*", wanted.alias(WANTED), stratum.alias(STRATUM)))
     return in_python(raw, partial(convert_batches, plan, df.columns), ddl(CALL_LINE))
-
-
-def _traces(df: DataFrame) -> DataFrame:
-    return in_python(with_places(df), partial(trace_batches, df.columns), ddl(TRACE_TABLE))

@@ -24,15 +24,13 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
 from agent_eval_schema.inference_tables.finish.finish import finish_batch, finish_existing
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT
-from agent_eval_schema.inference_tables.options import Hook
+from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
     EXISTING_UNIT,
     PartKey,
     WorkFolder,
-    decisions_by_part,
-    traces_by_part,
+    by_part,
 )
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import Share, Source
@@ -77,17 +75,11 @@ def convert(source: Source, job: BuildJob) -> Iterator[int]:
         yield from done
         return
     counts = []
-    for logged in _converted(source, job):
-        counts.append(logged)
-        yield logged
+    own = job.workers == 1
+    for _, size in _convert_share(source, job) if own else _by_workers("convert_share", job):
+        counts.append(int(size))
+        yield int(size)
     work.commit_json("converted.json", counts)
-
-
-def _converted(source: Source, job: BuildJob) -> Iterator[int]:
-    if job.workers == 1:
-        yield from (logged for _, logged in _convert_share(source, job))
-    else:
-        yield from (int(logged) for _, logged in _by_workers("convert_share", job))
 
 
 def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
@@ -204,7 +196,7 @@ def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
 def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     work = WorkFolder(job.folder)
     traces, given = _Joined(work), [0] * job.workers
-    for part, decisions in decisions_by_part(work.folder / "decided.parquet"):
+    for part, decisions in by_part(work.folder / "decided.parquet", "reason", "entries"):
         stays = np.asarray(decisions.column("reason").is_null())
         # Parts differ in size (the last one of a row group is small): each goes to who has had the fewest rows.
         worker = given.index(min(given))
@@ -221,7 +213,7 @@ class _Joined:
 
     def __init__(self, work: WorkFolder) -> None:
         path = work.folder / "traced.parquet"
-        self._parts = traces_by_part(path) if path.exists() else iter(())
+        self._parts = by_part(path, "trace") if path.exists() else iter(())
         self._next = next(self._parts, None)
 
     def filled(self, part: PartKey, rows: pa.RecordBatch) -> pa.RecordBatch:

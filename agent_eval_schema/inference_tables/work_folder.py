@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns, entry_table
+from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, call_columns, entry_table
 from agent_eval_schema.io.parquet import decoded
 from agent_eval_schema.io.source import MAX_BATCH_ROWS
 from agent_eval_schema.issues import EvalSetError
@@ -264,19 +264,10 @@ _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 # ---------------------------------------------------------------------------------------------------------------------
 # decisions
-def decisions_by_part(path: Path) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
-    """The decisions (place, reason, entries) of each part that has rows, in the order of the table."""
-    return _by_part(path, ["part", "place", "reason", "entries"])
-
-
-def traces_by_part(path: Path) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
-    """The joined traces (place, trace) of each part that has any, in the order of the table."""
-    return _by_part(path, ["part", "place", "trace"])
-
-
-def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
-    """A file in the order of its parts → one batch per part, whatever its pages and row groups are."""
-    for part, runs in groupby(_runs(path, columns), key=itemgetter(0)):
+def by_part(path: Path, *columns: str) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
+    """A file in the order of its parts → one batch (part, place, these columns) per part, whatever its pages and row
+    groups are."""
+    for part, runs in groupby(_runs(path, ["part", "place", *columns]), key=itemgetter(0)):
         yield PartKey.of(part), one_batch([batch for _, batch in runs])
 
 

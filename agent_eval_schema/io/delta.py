@@ -28,8 +28,7 @@ from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
@@ -76,7 +75,14 @@ def open_table(name: str) -> DeltaTable:
             if version is not None and version > (newest := deltalake.DeltaTable(folder).version()):
                 raise EvalSetError(f"{name}: unknown version {version}: the newest is {newest}") from error
             raise
-        _require_files(name, folder, table)
+        # a file of the log that does not exist is reported before the work, not in the middle of it
+        for path in _files(table)["path"].to_pylist():
+            place = os.path.join(folder, unquote(path))  # the log writes names as URIs
+            if ":" not in path.partition("/")[0] and not os.path.exists(place):
+                raise EvalSetError(
+                    f"{name}: the log of version {table.version()} lists a data file that is missing: {place}: restore "
+                    "it, or read an older version (TABLE@v3)"
+                )
     return table
 
 
@@ -85,8 +91,10 @@ def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
 
     Memory holds a row group of one file, whatever the size of the table. Raises EvalSetError if a file cannot be read.
     """
+    from urllib.request import url2pathname  # which imports an HTTP client
+
     query = "SELECT * FROM t"
-    with _reporting_errors(_name(table)):
+    with _reporting_errors(f"{url2pathname(urlsplit(table.table_uri).path)}@v{table.version()}"):
         head = list(_query(table, f"{query} LIMIT {HEAD_ROWS}", HEAD_ROWS))
         size = sum(b.nbytes for b in head) / max(sum(b.num_rows for b in head), 1)
         yield from _query(table, query, rows_per_batch(size))
@@ -103,12 +111,6 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
         yield without_marks(cast_all(batch, without_view))
     if empty:
         yield without_marks(cast_all(pa.RecordBatch.from_pylist([], schema=reader.schema), without_view))
-
-
-def _name(table: DeltaTable) -> str:
-    from urllib.request import url2pathname  # which imports an HTTP client
-
-    return f"{url2pathname(urlsplit(table.table_uri).path)}@v{table.version()}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -134,17 +136,6 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 # the log
 def _files(table: DeltaTable) -> pa.Table:
     return pa.table(table.get_add_actions())
-
-
-def _require_files(name: str, folder: str, table: DeltaTable) -> None:
-    """A file of the log that does not exist is reported before the work, not in the middle of it."""
-    for path in _files(table)["path"].to_pylist():
-        place = os.path.join(folder, unquote(path))  # the log writes names as URIs
-        if ":" not in path.partition("/")[0] and not os.path.exists(place):
-            raise EvalSetError(
-                f"{name}: the log of version {table.version()} lists a data file that is missing: {place}: restore it, "
-                "or read an older version (TABLE@v3)"
-            )
 
 
 @contextmanager

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from agent_eval_schema.io.json_cells import replaced_cells
-from agent_eval_schema.io.jsonl import cell_batches, write_jsonl
+from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, write_jsonl
 from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import EvalSetError
 

@@ -29,7 +29,11 @@ def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
 
     import pandas as pd
 
-    parts = [_frame(batch) for batch in batches]
+    parts = []
+    for batch in batches:
+        names, own = batch.schema.names, own_columns(batch.schema)
+        columns = {names[i]: pd.Series(native(batch, i), dtype="object") for i in own}
+        parts.append(pd.DataFrame(columns, index=pd.RangeIndex(batch.num_rows)))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -40,13 +44,6 @@ def numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
 
     frame.index = pd.Index(np.flatnonzero(mask), name="row")
     return frame
-
-
-def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
-    import pandas as pd
-
-    columns = {batch.schema.names[i]: pd.Series(native(batch, i), dtype="object") for i in own_columns(batch.schema)}
-    return pd.DataFrame(columns, index=pd.RangeIndex(batch.num_rows))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -92,17 +89,15 @@ def _series_cells(series: pd.Series[Any], name: str, problems: Notes) -> tuple[p
     if series.dtype == object:
         return encode_cells(series.to_numpy(), name, problems)
     try:
-        has_zone = isinstance(series.dtype, pd.DatetimeTZDtype)
-        array = _timestamps(series) if has_zone else pa.array(series, from_pandas=True)
+        if isinstance(series.dtype, pd.DatetimeTZDtype):
+            # by way of UTC: Arrow's own conversion uses what pandas 3 deprecates
+            naive = pa.array(series.dt.tz_convert("UTC").dt.tz_localize(None), from_pandas=True)
+            array = naive.cast(pa.timestamp(naive.type.unit, "UTC"))
+        else:
+            array = pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, UnicodeError):
         return encode_cells(series.astype(object).to_numpy(), name, problems)
     return (one_batch(pa.table({name: array})).column(0) if isinstance(array, pa.ChunkedArray) else array), False
-
-
-def _timestamps(series: pd.Series[Any]) -> pa.Array:
-    """Times with a zone, by way of UTC: Arrow's own conversion uses what pandas 3 deprecates."""
-    naive = pa.array(series.dt.tz_convert("UTC").dt.tz_localize(None), from_pandas=True)
-    return naive.cast(pa.timestamp(naive.type.unit, "UTC"))
 
 
 def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, added: Collection[str] = frozenset()) -> pd.DataFrame:

@@ -100,18 +100,14 @@ def files_of(path: str) -> list[str]:
     are rows somewhere below. Names that begin with _ or . are skipped.
     """
     if os.path.isdir(path):
-        return sorted(file for file in _below(path) if kind_of(file))
+        found = []
+        for folder, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if "=" in name and _counts(name)]
+            found += [os.path.join(folder, name) for name in names if _counts(name) and kind_of(name)]
+        return sorted(found)
     if is_glob(path) and not is_url(path):
         return sorted(file for file in glob.glob(path, recursive=True) if not os.path.isdir(file))
     return [path]
-
-
-def _below(path: str) -> list[str]:
-    found = []
-    for folder, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if "=" in name and _counts(name)]
-        found += [os.path.join(folder, name) for name in names if _counts(name)]
-    return found
 
 
 def _counts(name: str) -> bool:

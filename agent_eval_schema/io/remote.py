@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from agent_eval_schema.io.places import is_glob, is_part
 from agent_eval_schema.io.streams import CHUNK
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, missing
 from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import without_secrets
 

@@ -307,9 +307,7 @@ def worth_workers(size: float) -> int:
     if not sys.executable or size < WORTH_IT:  # no interpreter: Python is embedded
         return 1
     jobs = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
-    return max(int(jobs), 1) if jobs.isdecimal() else _cores()
-
-
-def _cores() -> int:
+    if jobs.isdecimal():
+        return max(int(jobs), 1)
     # the cores that this process may use, where the system reports them
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

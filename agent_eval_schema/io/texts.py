@@ -1,15 +1,93 @@
-"""Texts, from every place that rows are read from: a file, a compressed one, a URL, stdin (`-`), a named pipe."""
+"""Texts, from every place that rows are read from: a file, a compressed one, a URL, stdin (`-`), a named pipe.
+
+Stdin or a pipe becomes a local copy, whose file extension is that of its content: a stream has no name.
+
+    PAR1…                                .parquet
+    {"request": …}⏎{"request": …}⏎       .jsonl     an object per line
+    {…} or […]                           .json      one value, on one line or on many
+    request,response⏎                    .csv       .tsv if there are tabs and no commas
+
+Each of them may be compressed (gzip, bzip2, Zstandard).
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import TemporaryDirectory
+from typing import IO
 
+from agent_eval_schema.io.jsonl import jsonl_lines
 from agent_eval_schema.io.places import compression_of, is_pipe, is_url
 from agent_eval_schema.io.remote import fetch_url
-from agent_eval_schema.io.stdin import stdin_as_file
-from agent_eval_schema.io.streams import STDIN, naming, opened, require_bounded
+from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming, opened, require_bounded
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.text import jsontext
+
+_COMPRESSIONS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def copy_stdin(path: str) -> str:
+    """Copy stdin to a file named `path` plus a file extension; returns its name.
+
+    Raises EvalSetError if there is no data: none was given, or it was read before.
+    """
+    stream = getattr(sys.stdin, "buffer", None) or io.BytesIO()  # a notebook has none
+    return _copied(stream, path, STDIN_NAME, "(stdin can be read only once)")
+
+
+def copy_pipe(name: str, path: str) -> str:
+    """As `copy_stdin`, of a named pipe, which can be read only once too: `mkfifo`, or `<(…)` of a shell."""
+    with open(name, "rb") as stream:
+        return _copied(stream, path, name, "through the pipe")
+
+
+@contextmanager
+def stdin_as_file() -> Iterator[str]:
+    """A copy of stdin for a reader that takes a path."""
+    with TemporaryDirectory() as folder:
+        path = copy_stdin(os.path.join(folder, "stdin"))
+        with naming(path, STDIN_NAME):
+            yield path
+
+
+def _copied(stream: IO[bytes], path: str, name: str, lacking: str) -> str:
+    """The name of the copy of a stream, which has the file extension of its content."""
+    with open(path, "wb") as file:
+        shutil.copyfileobj(stream, file)
+    if not os.path.getsize(path):
+        raise EvalSetError(f"{name}: expected JSON Lines, JSON, CSV or Parquet; got no data {lacking}")
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head == b"PAR1":
+        return _renamed(path, ".parquet")
+    compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "")
+    plain = _renamed(path, compression)
+    lines = (line.strip() for line in jsonl_lines(plain))
+    with naming(plain, STDIN_NAME):
+        first, second = (*islice((line for line in lines if line), 2), b"", b"")[:2]
+    return _renamed(plain, _extension(first, second), before=compression)
+
+
+def _extension(first: bytes, second: bytes) -> str:
+    """The file extension of a text whose first lines are these."""
+    if not first.startswith((b"{", b"[")):
+        return ".tsv" if b"\t" in first and b"," not in first else ".csv"
+    whole = [line for line in (first, second) if isinstance(jsontext.parse(line), dict)]
+    goes_on = first.endswith((b"{", b"[", b",", b":"))
+    return ".jsonl" if second and whole and not goes_on else ".json"
+
+
+def _renamed(path: str, extension: str, before: str = "") -> str:
+    name = path.removesuffix(before) + extension + before
+    os.replace(path, name)
+    return name
 
 
 def read_bytes(name: str) -> bytes:

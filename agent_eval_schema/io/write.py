@@ -1,18 +1,23 @@
-"""Batches → a file, by its extension: Parquet, JSON Lines, JSON, CSV or a Delta folder."""
+"""Batches → a file, by its extension: Parquet, JSON Lines, JSON, CSV or a Delta folder; and a text file → the same file
+with some cells replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import codecs
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
 
 from agent_eval_schema.io.atomic import FileState, replacing, require_place
-from agent_eval_schema.io.csv import Formulas, write_csv
-from agent_eval_schema.io.json import write_json
-from agent_eval_schema.io.jsonl import write_jsonl
+from agent_eval_schema.io.csv import Formulas, formulas_in, rewrite_csv, write_csv
+from agent_eval_schema.io.json import rewrite_json, write_json
+from agent_eval_schema.io.jsonl import rewrite_jsonl, write_jsonl
 from agent_eval_schema.io.parquet import write_parquet
 from agent_eval_schema.io.places import compression_of, ending_of
+from agent_eval_schema.io.streams import Edits, Renames, creating, opened
 from agent_eval_schema.issues import EvalSetError
 
 
@@ -71,3 +76,41 @@ _WRITERS: dict[str, Callable[[str, Iterable[pa.RecordBatch], pa.Schema], int]] =
     ".parquet": write_parquet,
     ".pq": write_parquet,
 }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a text file with some cells replaced: everything else is unchanged, byte for byte
+#
+#     .jsonl   a line without a fix is copied; in another one only the values (and keys) that are fixed are replaced
+#     .json    the same for the elements of the array, or the one object
+#     .csv     the same for records and their fields
+#
+# So nulls, spaces, quotes, the order of keys, lines that are not rows and the end of the file are kept, and version
+# control shows the fixes only. A fixed value looks like the one before: in ASCII where that was, on as many lines.
+def copy_file(path: str, target: str, read: FileState | None) -> None:
+    """Write the text of the file at `path` to `target`, which may be the same."""
+    with opened(path) as stream, replacing(target, read) as temporary, creating(temporary) as file:
+        shutil.copyfileobj(stream, file)
+
+
+def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edits, read: FileState | None) -> None:
+    """Write the file at `path` (of a kind of `REWRITTEN`) to `target`, with columns renamed and cells replaced. The two
+    may be the same: the new file takes the place of the old one when it is complete. `read` is the state of the file
+    when `edits` were found."""
+    with replacing(target, read) as temporary, creating(temporary) as file:
+        with opened(path) as stream:
+            head = stream.read(len(codecs.BOM_UTF8))
+        if head == codecs.BOM_UTF8:
+            file.write(head)
+        for piece in REWRITTEN[kind](path, renames, edits):
+            file.write(piece)
+    if kind == "csv" and os.path.isfile(target):
+        formulas_in(target).warn(target)
+
+
+REWRITTEN: dict[str, Callable[[str, Renames, Edits], Iterator[bytes]]] = {
+    "jsonl": rewrite_jsonl,
+    "json": rewrite_json,
+    "csv": rewrite_csv,
+}
+"""The kinds of files that can be rewritten in their own form."""

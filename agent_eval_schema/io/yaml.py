@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from agent_eval_schema.issues import missing
 from agent_eval_schema.rules.reading import MAX_DEPTH
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text.depth import STAND_IN, TooDeep
 from agent_eval_schema.text.visible import visible
 

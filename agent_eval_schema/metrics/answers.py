@@ -24,7 +24,7 @@ from collections.abc import Collection
 from functools import lru_cache, partial
 from typing import Any
 
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import missing
 
 
 def exact_match(response: str, reference: str) -> float:

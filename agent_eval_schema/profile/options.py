@@ -17,9 +17,8 @@ from msgspec import Struct
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import WORTH_IT, Source, size_of
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.metrics.catalog import SYSTEMS
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown
 

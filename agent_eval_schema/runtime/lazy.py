@@ -17,15 +17,8 @@ _PACKAGE = __name__.partition(".")[0]
 def load_on_use(
     module: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return the `__getattr__`, `__dir__` and `__all__` of a module.
-
-    Parameters
-    ----------
-    module : str
-        The module's `__name__`.
-    homes : mapping of str to str
-        Each public name, in the order of a reader's interest, and the module that defines it, such as `"diff.diff"`; a
-        module has its own name.
+    """Return the `__getattr__`, `__dir__` and `__all__` of the module of that name. `homes` has each public name, in
+    the order of a reader's interest, and the module that defines it, such as `"diff.diff"`; a module has its own name.
     """
 
     def load(name: str) -> Any:

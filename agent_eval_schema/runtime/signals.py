@@ -72,18 +72,15 @@ def _watched() -> int:
 def _raise(raised: list[KeyboardInterrupt], number: int, frame: FrameType | None) -> None:
     for other in _ENDING:
         signal.signal(other, signal.SIG_IGN)
-    if _is_importing(frame) and sys.platform != "win32":  # compiled modules may crash where one is broken off
+    while frame is not None and frame.f_globals.get("__name__") != "importlib._bootstrap":
+        frame = frame.f_back
+    is_importing = frame is not None
+    if is_importing and sys.platform != "win32":  # compiled modules may crash where one is broken off
         os.write(2, b"agent-eval-schema: " + (b"terminated\n" if number == signal.SIGTERM else b"interrupted\n"))
         _at_once.set()
         return  # the watching thread ends the process
     raised.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
     raise raised[0]
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_globals.get("__name__") != "importlib._bootstrap":
-        frame = frame.f_back
-    return frame is not None
 
 
 def exit_code(error: KeyboardInterrupt) -> int:

@@ -91,18 +91,11 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
                 fields.append(field)
     batch = pa.RecordBatch.from_arrays(verdict, schema=pa.schema(fields))
     misspelled = {wrong: int(filled_rows(rows.batch, wrong).sum()) for wrong in rows.misspelled.values()}
-    names = json.dumps(_column_names(rows.batch.schema, plan))
-    return batch.replace_schema_metadata({"columns": names, "misspelled": json.dumps(misspelled)})
-
-
-def _column_names(schema: pa.Schema, plan: Plan) -> list[str]:
-    """The columns of the dataset that can be reported. A DataFrame of search_traces has columns of its own, which are
-    expected."""
+    # the columns that can be reported: a DataFrame of search_traces has columns of its own, which are expected
     form = find_format(plan.format)
-    if form.knows_columns:
-        return []
-    known = form.own_columns
-    return [f.name for f in schema if not is_hidden(f) and f.name not in known]
+    schema = () if form.knows_columns else rows.batch.schema
+    names = json.dumps([f.name for f in schema if not is_hidden(f) and f.name not in form.own_columns])
+    return batch.replace_schema_metadata({"columns": names, "misspelled": json.dumps(misspelled)})
 
 
 def _enabled(log: IssueLog, codes: frozenset[str]) -> IssueLog:

@@ -23,7 +23,7 @@ def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
 def _matching(option: str, selectors: tuple[Any, ...]) -> frozenset[str]:
     found: set[str] = set()
     for selector in selectors:
-        hits = set(map(_code, _called(selector, by_prefix=True)))
+        hits = {rule.code for rule in _called(selector, by_prefix=True)}
         if not hits:
             raise _no_rule(option, "codes (AE206), prefixes (AE2) or names of rules", selector)
         found |= hits
@@ -41,10 +41,6 @@ def _called(selector: Any, *, by_prefix: bool) -> list[Rule]:
     plain = selector.upper() if isinstance(selector, str) else ""
     of_code = str.startswith if by_prefix else str.__eq__
     return [r for r in RULES.values() if plain and (of_code(r.code, plain) or r.name.upper() == plain)]
-
-
-def _code(rule: Rule) -> str:
-    return rule.code
 
 
 def _no_rule(option: str, expected: str, selector: Any) -> EvalSetError:

@@ -131,16 +131,11 @@ def require_request_and_output(rows: Rows) -> None:
                 continue  # what cannot be read is its own issue
             if replaced[row]:
                 rows.log.add(requests.INCOMPLETE_ROW, row, names[0], f"expected {expected}")
-            else:
-                _note_missing(rows, row, names, rule, f"expected {expected}")
-
-
-def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Rule, message: str) -> None:
-    """A misspelled column absorbs the "missing" that it causes: one cause, one issue."""
-    wrong = next((rows.misspelled[n] for n in names if n in rows.misspelled), None)
-    meant = next((right for right, w in rows.misspelled.items() if w == wrong), None)
-    hint = f"rename the column `{wrong}`: did you mean `{meant}`?" if wrong else ""
-    rows.log.add(rule, row, names[0], message, hint=hint)
+            else:  # a misspelled column absorbs the "missing" that it causes: one cause, one issue
+                wrong = next((rows.misspelled[n] for n in names if n in rows.misspelled), None)
+                meant = next((right for right, w in rows.misspelled.items() if w == wrong), None)
+                hint = f"rename the column `{wrong}`: did you mean `{meant}`?" if wrong else ""
+                rows.log.add(rule, row, names[0], f"expected {expected}", hint=hint)
 
 
 def forbid_two_truths(rows: Rows) -> None:

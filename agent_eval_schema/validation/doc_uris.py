@@ -30,7 +30,9 @@ def nearness(expected: Column, retrieved: Column) -> tuple[list[int | None], lis
         answers[row] = EXACT
         return answers, pairs
     for row, wanted, found in _both(expected, retrieved):
-        pairs[row] = _near_pair(wanted, found)
+        plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
+        close = ([d.doc_uri, plain[near]] for d in wanted if (near := plain_uri(d.doc_uri)) in plain)
+        pairs[row] = next(close, None)
         answers[row] = NEAR if pairs[row] else NONE
     return answers, pairs
 
@@ -54,15 +56,6 @@ def _both(expected: Column, retrieved: Column) -> Iterator[tuple[int, list[Docum
     for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
         if wanted and found and wanted is not FAILED and found is not FAILED:
             yield row, wanted, found
-
-
-def _near_pair(wanted: list[Document], found: list[Document]) -> list[str] | None:
-    plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
-    for document in wanted:
-        near = plain.get(plain_uri(document.doc_uri))
-        if near is not None:
-            return [document.doc_uri, near]
-    return None
 
 
 def plain_uri(uri: str) -> str:

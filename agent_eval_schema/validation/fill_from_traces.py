@@ -116,7 +116,11 @@ def fill_from_traces(rows: Rows) -> None:
     if not rows.values.keys().isdisjoint(_COMPARED):
         _note_disagreements(rows)
     if _CONTEXT in rows.values:
-        _drop_notes_of_given_contexts(rows)
+        # A field that a column holds is not taken from the trace: how it would have been read does not matter.
+        contexts = rows.values[_CONTEXT]
+        for row, derived in enumerate(rows.derived):
+            if derived and contexts[row] is not None:
+                derived.notes[:] = [n for n in derived.notes if not (n.path or "").startswith(_CONTEXT)]
     derived_rows = [d or _NOTHING_SAID for d in rows.derived]
     for name, read in _FROM_TRACE.items():
         found = list(map(read, derived_rows))
@@ -171,18 +175,6 @@ def _judge_missing_uris(rows: Rows) -> None:
 
 
 _CONTEXT = "retrieved_context"
-
-
-def _drop_notes_of_given_contexts(rows: Rows) -> None:
-    contexts = rows.values.get("retrieved_context")
-    for row, derived in enumerate(rows.derived or () if contexts else ()):
-        if derived and contexts and contexts[row] is not None:
-            _drop_notes(derived, "retrieved_context")
-
-
-def _drop_notes(derived: Derived, field: str) -> None:
-    """A field that a column holds is not taken from the trace: how it would have been read does not matter."""
-    derived.notes[:] = [n for n in derived.notes if not (n.path or "").startswith(field)]
 
 
 def _fill_expectations(rows: Rows) -> None:
@@ -249,23 +241,14 @@ def _typed(name: str, value: Any, path: str) -> Typed:
 def _note_disagreements(rows: Rows) -> None:
     """A trace that was joined to the wrong row has another request, answer or set of documents."""
     for row, derived in enumerate(rows.derived or ()):
-        if derived is None:
-            continue
-        for name, mine, its in _pairs(rows, row, derived):
-            if mine is not None and its is not None and mine != its:  # as they are compared
+        for name, read in _COMPARED.items() if derived is not None else ():
+            values, its = rows.values.get(name), getattr(derived, name)
+            if not values or values[row] is None or values[row] is FAILED or its is None or values[row] == its:
+                continue
+            mine, its = read(values[row]), read(its)  # as they are compared
+            if mine is not None and its is not None and mine != its:
                 message = f"the column has {describe(mine)}, its trace {describe(its)}"
                 rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)
-
-
-def _pairs(rows: Rows, row: int, derived: Derived) -> list[tuple[str, Any, Any]]:
-    pairs = []
-    for name, read in _COMPARED.items():
-        values = rows.values.get(name)
-        if values and values[row] is not None and values[row] is not FAILED:
-            mine, its = values[row], getattr(derived, name)
-            if its is not None and mine != its:
-                pairs.append((name, read(mine), read(its)))
-    return pairs
 
 
 def _squeezed(text: str | None) -> str | None:

@@ -48,12 +48,7 @@ def normalized(name: str, rows: Rows) -> pa.Array:
         return column.array.cast(kind)
     if (array := _as_it_came(name, rows, column)) is not None:
         return array.cast(kind)
-    values = [None if v is FAILED else v for v in column]
-    try:
-        return _in_arrow(name, values, kind)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        # A cell that Arrow cannot hold costs that cell, never the row.
-        return pa.concat_arrays([_cell(name, value, kind) for value in values])
+    return _in_arrow(name, [None if v is FAILED else v for v in column], kind)
 
 
 def _as_it_came(name: str, rows: Rows, values: Column) -> pa.Array | None:
@@ -68,16 +63,15 @@ def _as_it_came(name: str, rows: Rows, values: Column) -> pa.Array | None:
 
 
 def _in_arrow(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
+    """The values in Arrow; a cell that Arrow cannot hold costs that cell, never the row."""
     form = _ARROW_FORMS.get(name)
-    written = values if form is None else form(values)
-    return written if isinstance(written, pa.Array) else pa.array(written, kind)
-
-
-def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
     try:
-        return _in_arrow(name, [value], kind)
+        written = values if form is None else form(values)
+        return written if isinstance(written, pa.Array) else pa.array(written, kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        return pa.nulls(1, kind)
+        if len(values) == 1:
+            return pa.nulls(1, kind)
+        return pa.concat_arrays([_in_arrow(name, [value], kind) for value in values])
 
 
 def _documents(values: list[Any]) -> pa.Array:

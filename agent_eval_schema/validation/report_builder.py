@@ -10,7 +10,7 @@ import json
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -27,15 +27,70 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
+from agent_eval_schema.render.report.summary import FrequentAnswer
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.privacy import quoted, quoting
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
-from agent_eval_schema.validation.frequent_answers import AnswerCounts
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import misspelled_columns
 
+# ---------------------------------------------------------------------------------------------------------------------
+# the answers that several rows have: counted by their hashes, 8 bytes per row; their texts are read again
+ANSWERS_SHOWN = 5
+"""Answers that are shown, at most."""
+
+FEWEST_ROWS = 5
+"""Rows with an answer from which on a frequent one means something."""
+
+ROWS_READ = 100_000
+"""Rows that are read again for the texts, at most; an answer that comes later for the first time is not shown."""
+
+LONGEST_ANSWER = 200
+"""Characters of an answer that are shown."""
+
+
+class AnswerCounts:
+    """How often each answer occurs, added in the order of the rows."""
+
+    def __init__(self) -> None:
+        self._hashes: list[np.ndarray[Any, Any]] = []
+
+    def add(self, hashes: pa.Array) -> None:
+        """Take in the hashes of the next rows, null where there is no answer."""
+        self._hashes.append(np.asarray(hashes.fill_null(0)).copy())  # a copy: a view would keep the batch in memory
+
+    @property
+    def total(self) -> int:
+        """The number of rows with an answer."""
+        return sum(int(np.count_nonzero(part)) for part in self._hashes)
+
+    def most_frequent(self) -> list[tuple[int, int]]:
+        """The first row and the number of rows of each answer that more than one row has, the most frequent first."""
+        if self.total < FEWEST_ROWS:
+            return []
+        hashes, firsts, counts = np.unique(np.concatenate(self._hashes), return_index=True, return_counts=True)
+        order = np.lexsort((firsts, -counts))
+        repeated = order[(hashes[order] != 0) & (counts[order] > 1) & (firsts[order] < ROWS_READ)][:ANSWERS_SHOWN]
+        return list(zip(firsts[repeated].tolist(), counts[repeated].tolist(), strict=True))
+
+
+def frequent_answers(counts: AnswerCounts, rows: Iterable[dict[str, Any]]) -> list[FrequentAnswer]:
+    """The answers with their texts; `rows` are the normalized rows, read no further than necessary."""
+    found = dict(counts.most_frequent())
+    texts: dict[int, str] = {}
+    for row, cells in enumerate(rows if found else ()):
+        if row in found:
+            texts[row] = cut(cells["response"] or "", LONGEST_ANSWER)
+            if len(texts) == len(found):
+                break
+    return [FrequentAnswer(texts[row], count, counts.total) for row, count in found.items() if row in texts]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the report
 EXAMPLES = 20
 """Examples of a code that a report shows; counts are always exact."""
 
@@ -200,16 +255,16 @@ class ReportBuilder:
 
     def _with_file(self, issue: Issue) -> Issue:
         """The issue with the name of the file of its row."""
-        file = "" if issue.row is None else self._file_of(issue.row)
+        if issue.row is None:
+            return issue
+        if self.source.file_of is not None:
+            file = self.source.file_of(issue.row) or ""
+        else:
+            files = self.source.files if self.values else ()  # these names may contain the value of a cell
+            file = files[issue.row] if issue.row < len(files) else ""
         if not file or issue.message.startswith(f"{file}: "):
             return issue
         return replace(issue, message=f"{file}: {issue.message}")
-
-    def _file_of(self, row: int) -> str:
-        if self.source.file_of is not None:
-            return self.source.file_of(row) or ""
-        files = self.source.files if self.values else ()  # these names may contain the value of a cell
-        return files[row] if row < len(files) else ""
 
     def _place(self, column: str) -> str:
         """The place of one of our columns in the user's table."""
@@ -297,11 +352,14 @@ class ReportBuilder:
         logged = self._inspect_payloads()
         names = [n for n in self.columns if n not in COLUMNS and n not in logged]
         misspelled = misspelled_columns(tuple(self.columns))
+        # rows that lack the content of the misspelled column are reported themselves, with the same hint
+        absorbed = {"request"} if self.counts["AE201"] else set[str]()
+        absorbed |= {"response", "trace"} if self.counts["AE223"] else set()
         for name in names:
             if name not in misspelled:
                 message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested)
                 self._log(Finding(columns.UNKNOWN_COLUMN, message, name, hint=hint))
-            elif not self._absorbed(misspelled[name]):
+            elif misspelled[name] not in absorbed:
                 hint = f"did you mean `{misspelled[name]}`? Rename the column"
                 message = f"unknown column `{name}` is ignored"
                 self._log(Finding(columns.MISSPELT_COLUMN, message, name, hint=hint))
@@ -321,12 +379,6 @@ class ReportBuilder:
         hint = f"build an evaluation dataset from it: `{command}`, or eval_set_from_inference_table(table)"
         self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
-
-    def _absorbed(self, meant: str) -> bool:
-        """Rows that lack the content of the misspelled column are reported themselves, with the same hint."""
-        return (meant == "request" and self.counts["AE201"] > 0) or (
-            meant in ("response", "trace") and self.counts["AE223"] > 0
-        )
 
     def _inspect_ignored(self) -> None:
         seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0

@@ -26,7 +26,7 @@ from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.spans import FAILED_CODES, Attributes, Span, Trace, json_of
 from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
 from agent_eval_schema.validation.excerpts import cell_at, rows_in
-from agent_eval_schema.validation.frequent_answers import frequent_answers
+from agent_eval_schema.validation.report_builder import frequent_answers
 
 EXCERPT_ROWS = 100_000
 """Rows whose cells a text quotes, at most, so that a large file is not read again; a page quotes all."""

@@ -11,7 +11,7 @@ A canonical column has one type, so a cell of another one cannot stay there. As 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,14 @@ def unreadable_cells(run: CheckedRun) -> dict[int, str]:
     invalid = run.source.take(~run.builder.valid)
     of_list = np.flatnonzero(~run.builder.valid).tolist() if isinstance(invalid, list) else ()
     no_rows = dict(zip(of_list, invalid, strict=False))  # the entries of a list that are not rows, among others
-    column = cache(partial(_original, run.source.original))
+    original = run.source.original
+
+    @cache
+    def column(name: str) -> list[Any] | None:
+        """A column of data in memory with its original cells."""
+        values = None if original is None else original(name)
+        return None if values is None else list(values)
+
     texts, start = dict[int, str](), 0
     for batch, checked in run.reread():
         cells, normal = _SourceCells(batch, start, column), rows_of(checked)
@@ -70,12 +77,6 @@ def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, p
         whole = (f.name for f in batch.schema if not is_hidden(f))
         lost |= dict.fromkeys([issue.column] if issue.column in batch.schema.names else whole)
     return [name for name in lost if name is not None]
-
-
-def _original(column: Callable[[str], Any] | None, name: str) -> list[Any] | None:
-    """A column of data in memory with its original cells."""
-    values = None if column is None else column(name)
-    return None if values is None else list(values)
 
 
 class _SourceCells:

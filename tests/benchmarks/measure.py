@@ -376,8 +376,7 @@ def decoded_once(batch: Any) -> list[list[Any]]:
     import msgspec
 
     from agent_eval_schema.cells.arrow import text_views
-    from agent_eval_schema.inference_tables.read.request_payloads import _body, _encode
-    from agent_eval_schema.inference_tables.read.response_payloads import _reply
+    from agent_eval_schema.inference_tables.read.payloads import _body, _encode, _reply
     from agent_eval_schema.traces.decode import decode_trace
 
     requests: list[bytes | None] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_eval_schema import __version__
-from agent_eval_schema.integrations.mlflow.dataset_store import OLDEST_WITH_DATASETS
+from agent_eval_schema.integrations.mlflow.store import OLDEST_WITH_DATASETS
 from tests.conftest import ROOT
 
 DOCS = ROOT / "docs"

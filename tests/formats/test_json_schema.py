@@ -95,7 +95,7 @@ def test_prepared_rows_are_mlflow_s(name: str, outputs: Any, samples: Path) -> N
         MLFLOW.validate(json.loads(json.dumps(row)))
 
 
-@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.reduced_inputs.ReducedInputsWarning")
+@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.prepare.ReducedInputsWarning")
 @pytest.mark.parametrize("inputs", ["messages", "query", "question"])
 def test_prepared_inputs_of_every_form_are_mlflow_s(inputs: Any, samples: Path) -> None:
     for row in prepare_for_evaluate(samples / "good.jsonl", inputs=inputs).to_dict("records"):

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from agent_eval_schema.formats.inference_tables import detect_family
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import convert_batch
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
 
 Row = dict[str, Any]
 

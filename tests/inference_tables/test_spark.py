@@ -18,7 +18,7 @@ from agent_eval_schema import EvalSetBuild, EvalSetError
 from agent_eval_schema.cells.arrow import unpack
 from agent_eval_schema.cli import main
 from agent_eval_schema.inference_tables.build import eval_set_from_inference_table
-from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
+from agent_eval_schema.inference_tables.finish.finish import EXCLUDED
 from agent_eval_schema.inference_tables.spark import spark_from_inference_table
 from agent_eval_schema.schema import COLUMNS
 from tests.helpers import logged_calls as logged

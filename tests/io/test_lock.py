@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.io.lock import sole_writer
+from agent_eval_schema.io.atomic import sole_writer
 
 
 def test_the_second_owner_is_told_and_nothing_stays(tmp_path: Path) -> None:

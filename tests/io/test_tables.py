@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
-from agent_eval_schema.io.tables import like, to_arrow
+from agent_eval_schema.io.arrow import like, to_arrow
 
 ROWS: list[dict[str, Any]] = [
     {"request": "How many days?", "response": "12 days.", "expected_facts": ["12 days"], "team": "hr"},

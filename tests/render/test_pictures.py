@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.render.figures import Together
-from agent_eval_schema.validation.frequent_answers import LONGEST, SHOWN
 from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report_builder import ANSWERS_SHOWN, LONGEST_ANSWER
 from tests.conftest import SAMPLES
 
 
@@ -74,11 +74,11 @@ def test_the_most_frequent_answers_are_counted_exactly(monkeypatch: pytest.Monke
     long = "x" * 1_000
     texts = ["no", "yes", long, None, "yes", "once", "no", "yes", long, "yes"]
     page = validate_eval_set(answering(texts)).to_html()
-    shown = [("yes", "4 of 9 rows"), ("no", "2 of 9 rows"), (long[: LONGEST - 1] + "…", "2 of 9 rows")]
+    shown = [("yes", "4 of 9 rows"), ("no", "2 of 9 rows"), (long[: LONGEST_ANSWER - 1] + "…", "2 of 9 rows")]
     assert answers_in(page) == shown
-    many = [text for i in range(SHOWN + 3) for text in [f"answer {i}"] * (i + 2)]
+    many = [text for i in range(ANSWERS_SHOWN + 3) for text in [f"answer {i}"] * (i + 2)]
     assert [text for text, _ in answers_in(validate_eval_set(answering(many)).to_html())] == [
-        f"answer {i}" for i in range(SHOWN + 2, 2, -1)
+        f"answer {i}" for i in range(ANSWERS_SHOWN + 2, 2, -1)
     ]
 
 

@@ -17,7 +17,7 @@ from agent_eval_schema import cli, eval_set_from_traces, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.runtime import progress
 from agent_eval_schema.runtime.progress import PATIENCE, PAUSE, pace_text, progress_text, terminal
-from agent_eval_schema.validation import workers
+from agent_eval_schema.validation import checked_run
 from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS
 
@@ -143,7 +143,7 @@ def test_the_share_of_a_packed_file(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_workers_are_counted_too(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers.check_with_workers, "__defaults__", (0,))  # no head start
+    monkeypatch.setattr(checked_run.check_with_workers, "__defaults__", (0,))  # no head start
     found = shares(KINDS[kind](ROWS * 5, tmp_path), 5 * len(ROWS), jobs=2)
     assert found == sorted(found, key=lambda s: s or 0)
     assert found[-1] == 1

@@ -32,12 +32,11 @@ from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.text.spelling import ALIASES
 from agent_eval_schema.traces import decode, derive, documents, reading
 from agent_eval_schema.validation import kernel, report_builder
-from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.checked_run import CheckedRun, check_with_workers
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import run_of
 from agent_eval_schema.validation.steps import Step
 from agent_eval_schema.validation.validate import check_source
-from agent_eval_schema.validation.workers import check_with_workers
 from tests.conftest import CONTAINERS, KINDS, ROOT, SAMPLES
 
 Rows = list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Evaluations → the requests that store them, without sending them (integrations/ces/transport.py).
+"""Evaluations → the requests that store them, without sending them (integrations/ces/client.py).
 
 update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation`
 rest_request(request)             the same as PATCH …/v1beta/{name}?updateMask=…

@@ -21,12 +21,18 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import is_hidden
-from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, NEAR_STEP, RESULTS, steps_of
-from agent_eval_schema.inference_tables.decide.tables import DECISION_TABLES, near_table
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.decide.sql import (
+    DECISION_TABLES,
+    ENTRY,
+    JOINED_TRACES,
+    NEAR_STEP,
+    RESULTS,
+    near_table,
+    steps_of,
+)
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.io.arrow import as_text
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.privacy import error_text
 

@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
-from agent_eval_schema.inference_tables.finish.labels import label
+from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
 from agent_eval_schema.inference_tables.finish.redact import Redactor
-from agent_eval_schema.inference_tables.finish.updates import CHANGES, updated
-from agent_eval_schema.inference_tables.options import Hook
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES, dataset
+from agent_eval_schema.rules.exclusions import find_reason
 from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
@@ -60,22 +59,33 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     """
     with quoting(plan.values):
         labeled = label(batch, plan)
-    columns, redactor = labeled.columns, hook or plan.redact
-    counts = _redact(columns, Redactor(redactor)) if redactor else {}
+    columns, redactor, counts = labeled.columns, hook or plan.redact, dict[int, Counter[str]]()
+    if redactor:
+        replacing = Redactor(redactor)
+        for name in columns.keys() & set(_TEXTS):
+            columns[name] = replacing.column(columns[name])
+        for name in columns.keys() & set(_CONTEXTS):
+            columns[name] = _redacted_documents(columns[name], replacing)
+        columns["tags"] = _redacted_tags(columns["tags"], replacing)
+        counts = replacing.rows
     # inputs are bodies that `convert_batch` encoded; the output of a redaction must be examined again
     json = () if redactor else ("inputs",)
     given = make_batch({n: (a, n in json) for n, a in columns.items()}, {}, batch.num_rows)
-    plain = _plain_requests(batch, columns["request"] if redactor else None)
+    plain = batch.column("plain_request")  # the plain chats that `convert_batch` wrote
+    if redactor:
+        plain = pc.and_(plain, pc.equal(columns["request"], batch.column("request")))
     checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), labeled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
-    tallies = [_maps(counts, batch.num_rows), labeled.names, pa.nulls(batch.num_rows, CHANGES)]
+    maps = [sorted(counts[i].items()) or None if i in counts else None for i in range(batch.num_rows)]
+    replaced = pa.array(maps, TALLY.field("redacted").type)
+    tallies = [replaced, labeled.names, pa.nulls(batch.num_rows, CHANGES)]
     return _finished(checked, [*carried, *tallies])
 
 
 def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
-    """The same of rows that a dataset has (existing.py), with `entries` behind them: they stay as they are, but for the
-    labels that later feedback changes. Columns of their own, which are behind the hash, follow."""
+    """The same of rows that a dataset has (side_tables.py), with `entries` behind them: they stay as they are, but
+    for the labels that later feedback changes. Columns of their own, which are behind the hash, follow."""
     columns = {name: rows.column(i) for i, name in enumerate(ROW_SCHEMA.names)}
     carried = rows.columns[len(ROW_SCHEMA) : len(ROWS)]
     judged = pa.RecordBatch.from_arrays([rows.columns[-1], carried[0]], ["entries", "time"])
@@ -99,13 +109,6 @@ have a column of this name."""
 def is_existing(rows: pa.RecordBatch) -> bool:
     """Whether these are rows of the dataset that is extended, rather than calls."""
     return bool(rows.schema.names[len(ROWS) : len(ROWS) + 1] == [CONTENT_HASH])
-
-
-def _plain_requests(batch: pa.RecordBatch, redacted: pa.Array | None) -> pa.Array:
-    """Which requests are the plain chats that `convert_batch` wrote; the output of a redaction must be examined
-    again."""
-    plain = batch.column("plain_request")
-    return plain if redacted is None else pc.and_(plain, pc.equal(redacted, batch.column("request")))
 
 
 _REASON = "the canonical columns, made of logged calls"
@@ -146,17 +149,6 @@ _TEXTS = (
 _CONTEXTS = ("retrieved_context", "expected_retrieved_context")
 
 
-def _redact(columns: dict[str, pa.Array], redactor: Redactor) -> dict[int, Counter[str]]:
-    """Redact the columns in place; gives the counts of each row."""
-    for name in columns.keys() & set(_TEXTS):
-        columns[name] = redactor.column(columns[name])
-    for name in columns.keys() & set(_CONTEXTS):
-        columns[name] = _redacted_documents(columns[name], redactor)
-    if "tags" in columns:
-        columns["tags"] = _redacted_tags(columns["tags"], redactor)
-    return redactor.rows
-
-
 def _redacted_documents(lists: pa.Array, redactor: Redactor) -> pa.Array:
     documents, of = lists.flatten(), np.asarray(pc.list_parent_indices(lists))
     parts = [redactor.column(documents.field(f.name), of) for f in documents.type]
@@ -173,11 +165,6 @@ def _redacted_tags(maps: pa.Array, redactor: Redactor) -> pa.Array:
     of = np.array([i for i, row in enumerate(pairs) for _ in row or ()], np.int64)
     values = iter(redactor.column(flat, of).to_pylist())
     return pa.array([None if row is None else [(k, next(values)) for k, _ in row] for row in pairs], maps.type)
-
-
-def _maps(counts: dict[int, Counter[str]], size: int) -> pa.Array:
-    cells = [sorted(counts[i].items()) or None if i in counts else None for i in range(size)]
-    return pa.array(cells, TALLY.field("redacted").type)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,13 +190,13 @@ def valid_rows(finished: pa.RecordBatch, plan: BuildPlan) -> np.ndarray[Any, Any
 def errors_of(finished: pa.RecordBatch) -> list[str]:
     """The reason why each row is invalid, in words: the errors of its cells, and the errors of logging it."""
     return [
-        "; ".join(f"{n['code']} {n['message']}" for n in notes if _tells_why(n["code"]))
+        "; ".join(
+            f"{n['code']} {n['message']}"
+            for n in notes
+            if RULES[n["code"]].severity is Severity.ERROR or n["code"] == LOGGING_ERROR.code
+        )
         for notes in verdict(finished, "issues").to_pylist()
     ]
-
-
-def _tells_why(code: str) -> bool:
-    return RULES[code].severity is Severity.ERROR or code == LOGGING_ERROR.code
 
 
 def tally(finished: pa.RecordBatch, name: str) -> pa.Array:
@@ -275,3 +262,47 @@ def new_run(plan: BuildPlan) -> CheckedRun:
     settled = () if plan.keeps("repeated") else dataset.REPEATED
     nowhere = Source("arrow", lambda: iter(()), lambda _: None)
     return CheckedRun(nowhere, finish_plan(plan), settled=settled, keep=ISSUES_KEPT)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# excluded rows: rows of a table that are not in the evaluation dataset, each with the reason and its payload
+EXCLUDED = pa.schema(
+    [
+        ("request_id", pa.string()),
+        ("reason", pa.string()),
+        ("message", pa.string()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("status_code", pa.int32()),
+        ("request", pa.string()),
+        ("response", pa.string()),
+    ]
+)
+"""The columns of an excluded row: its place, the reason (rules/exclusions.py), the details, and the payload."""
+
+
+def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
+    """Converted rows as excluded rows: the reason, and its meaning or the details in words."""
+    columns = {n: rows.column(n) for n in rows.schema.names}
+    sentences = pa.array([find_reason(r).sentence for r in reasons.to_pylist()], pa.string())
+    own = pc.equal(columns["reason"], reasons).fill_null(False)
+    columns["message"] = pc.if_else(own, pc.coalesce(columns["detail"], sentences), sentences)
+    columns["reason"] = reasons
+    return fitted(columns, EXCLUDED, rows.num_rows)
+
+
+def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
+    """Finished rows as they are excluded because the check found errors in them."""
+    rows = evaluation_rows(finished)
+    columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
+    columns["reason"] = pa.array(["invalid"] * finished.num_rows)
+    columns["message"] = pa.array(errors_of(finished), pa.string())
+    return fitted(columns, EXCLUDED, finished.num_rows)
+
+
+def redacted(batch: pa.RecordBatch, redaction: str | Hook | None) -> pa.RecordBatch:
+    """Excluded rows, with their content replaced as in the rows that are kept."""
+    if not redaction:
+        return batch
+    names, redactor = ("message", "request", "response"), Redactor(redaction)
+    arrays = [redactor.column(a) if n in names else a for n, a in zip(EXCLUDED.names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)

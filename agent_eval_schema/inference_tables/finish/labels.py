@@ -1,31 +1,181 @@
-"""Feedback on converted rows → the columns of evaluation rows: request, response and ground truth.
+"""Feedback on an answer → the labels of its row: of converted rows, and of rows that a dataset already has.
 
-feedback_labels.py defines the meaning of feedback; here each row's entries meet its response and the documents of its
-trace.
+    an edited answer                  → expected_response
+    positive without an edit          → expected_response is a copy of the response, and an issue reports it
+    negative without an edit          → none
+    documents rated positive          → expected_retrieved_context, by step and position
+    expectations of the trace         → take precedence over a copy and rated documents, not over an edited answer
+
+One row is one click, so only the latest judgment per source, step and position counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import binascii
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.decoding.diagnose import is_type
-from agent_eval_schema.inference_tables.finish.feedback_labels import Labels, chunks_of, labels_of
+from agent_eval_schema.inference_tables.finish.redact import Redactor
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.feedback import Feedback, read_trace_feedback
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import production as rules
+from agent_eval_schema.schema import ROW_SCHEMA, Document
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.documents import documents_of_span
 from agent_eval_schema.traces.spans import Trace
 
+Chunks = Mapping[tuple[str, int], tuple[str | None, str | None]]
+"""The retrieved documents (doc_uri, content) by step id (see `step_key`) and position."""
+
+
+class Labels(Struct, frozen=True):
+    """The feedback on a row. `thumb` is the judgment that all who judged the answer agree on; None: there is none, or
+    they disagree; `judged`: there is one. `copied` is true if expected_response is the response itself."""
+
+    expected_response: str | None = None
+    copied: bool = False
+    expected_retrieved_context: list[Document] | None = None
+    thumb: bool | None = None
+    notes: tuple[Finding, ...] = ()
+    judged: bool = False
+
+
+def latest(entries: Iterable[Feedback]) -> list[Feedback]:
+    """The last judgment of each source, per kind, step and position, in the order of time."""
+    kept: dict[Any, Feedback] = {}
+    for entry in sorted(entries, key=_order):
+        step = entry.step_id and step_key(entry.step_id)
+        kept[entry.request_id, entry.source, entry.kind, step, entry.position] = entry
+    return sorted(kept.values(), key=_order)
+
+
+def _order(entry: Feedback) -> tuple[Any, ...]:
+    """By time; entries of the same time, or of no time, in an order that does not depend on the engine."""
+    return (-1 if entry.time is None else entry.time, *[(v is not None, str(v)) for v in _AFTER_TIME(entry)])
+
+
+_AFTER_TIME = attrgetter("source", "step_id", "position", "suggested_output", "value", "rationale", "comment")
+
+
+def labels_of(
+    entries: Iterable[Feedback],
+    *,
+    response: str | None = None,
+    chunks: Chunks | None = None,
+    expected: Collection[str] = (),
+) -> Labels:
+    """The labels of the row that the entries, all its judgments in any order, judge; of each source the latest counts.
+    `chunks` are the documents that the row's trace retrieved (`chunks_of`), `expected` the columns of ground truth that
+    it states.
+
+    The newest edited answer takes precedence over any thumb. Without one, all thumbs must be up for the response to be
+    copied; where they disagree there is no expected_response, and a note. Expectations of the trace were written as
+    ground truth, so they take precedence over a copy and rated documents; an edited answer takes precedence over them.
+    Both are reported.
+    """
+    current, notes = latest(entries), list[Finding]()
+    texts = [e for e in current if e.kind == "text"]
+    edits = [e.suggested_output for e in texts if e.suggested_output is not None]
+    thumbs = {e.value for e in texts if e.value is not None}
+    thumb = thumbs.pop() if len(thumbs) == 1 else None
+    if thumbs and thumb is None:
+        notes.append(Finding(rules.FEEDBACK_DISAGREES, "users rate the answer up and down", "expected_response"))
+    truth = next((n for n in ("expected_response", "expected_facts") if n in expected), None)
+    copied = not edits and thumb is True and bool(response)
+    if copied and truth:
+        copied = False
+        message = f"users were content, but the trace states {truth}"
+        notes.append(Finding(rules.LABEL_YIELDS, message, "expected_response"))
+    elif copied:
+        notes.append(Finding(rules.COPIED_LABEL, "users were content: the response is taken", "expected_response"))
+    elif edits and truth:
+        message = f"the edited answer is taken, the {truth} of the trace is not"
+        notes.append(Finding(rules.FEEDBACK_DISAGREES, message, "expected_response"))
+    context = _context([e for e in current if e.kind == "retrieval"], chunks or {}, notes)
+    if context and "expected_retrieved_context" in expected:
+        message = "users rate documents, but the trace states expected_retrieved_context"
+        notes.append(Finding(rules.LABEL_YIELDS, message, "expected_retrieved_context"))
+        context = None
+    answer = edits[-1] if edits else response if copied else None
+    return Labels(answer, copied, context, thumb, tuple(notes), any(e.value is not None for e in texts))
+
+
+def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> list[Document] | None:
+    """The documents that were rated positive, in the order in which they were retrieved."""
+    votes: dict[tuple[str, int], set[bool]] = {}
+    for entry in entries:
+        place = _place(entry, chunks)
+        if entry.value is not None and place is not None:
+            votes.setdefault(place, set()).add(entry.value)
+        elif entry.value:
+            position = "no position" if entry.position is None else f"position {entry.position}"
+            message = f"{position} of step {describe(entry.step_id)} is not among the retrieved documents"
+            notes.append(Finding(rules.UNMATCHED_CHUNK, message, "expected_retrieved_context"))
+    found = []
+    for place in chunks:
+        given = votes.get(place, set())
+        if len(given) > 1:
+            message = f"users rate the document at position {place[1]} up and down"
+            notes.append(Finding(rules.FEEDBACK_DISAGREES, message, "expected_retrieved_context"))
+        elif True in given:
+            uri, content = chunks[place]
+            if uri is None:
+                message = f"the document at position {place[1]} has no doc_uri"
+                notes.append(Finding(rules.UNMATCHED_CHUNK, message, "expected_retrieved_context"))
+            else:
+                found.append(Document(uri, content))
+    return found or None
+
+
+def _place(entry: Feedback, chunks: Chunks) -> tuple[str, int] | None:
+    """Step and position; a judgment that names no step means the only one that there is."""
+    if entry.position is None:
+        return None
+    steps = {step for step, _ in chunks}
+    step = step_key(entry.step_id) if entry.step_id is not None else steps.pop() if len(steps) == 1 else None
+    return (step, entry.position) if step is not None and (step, entry.position) in chunks else None
+
+
+def step_key(step_id: str) -> str:
+    """The id of a step or span, whether it is written in hex, with 0x, or in base64 as by MLflow 3."""
+    if step_id.endswith("=") and len(step_id) == 12:
+        try:
+            return base64.b64decode(step_id, validate=True).hex()
+        except (binascii.Error, ValueError):
+            return step_id
+    return step_id.lower().removeprefix("0x")
+
+
+def chunks_of(trace: str | bytes | Trace | None) -> dict[tuple[str, int], tuple[str | None, str | None]]:
+    """The documents of every retrieval step of a trace, by step and position."""
+    decoded = decode_trace(trace) if isinstance(trace, str | bytes) else trace
+    if not isinstance(decoded, Trace):
+        return {}
+    return {
+        (step_key(span.id or ""), position): (document.doc_uri, document.content)
+        for span in decoded.spans
+        for position, document in enumerate(documents_of_span(span))
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the labels of converted rows
 TAG, EDITED, COPIED = "expected_response_source", "feedback: edited", "feedback: copied from the response"
 """The tag with the source of an expected_response."""
 
@@ -51,19 +201,15 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labeled:
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
     log = IssueLog(batch.num_rows)
     names: list[list[str]] = [[] for _ in range(batch.num_rows)]
-    rated = _rated(batch.column("entries"), columns["trace"], plan)
+    # The rows with a judgment, as far as known without reading their traces.
+    found = batch.column("entries").is_valid()
+    if plan.trace_feedback:
+        # Arrow looks for the same as a pattern in a quarter of the time that it takes as a text.
+        found = pc.or_(found, pc.match_substring_regex(columns["trace"], '"HUMAN"').fill_null(False))
+    rated = np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
     if rated:
         _fill(columns, {row: labels_of_row(columns, batch, row, plan) for row in rated}, names, log)
     return Labeled(columns, log.to_arrow(), pa.array(names, pa.list_(pa.string())))
-
-
-def _rated(entries: pa.Array, traces: pa.Array, plan: BuildPlan) -> list[int]:
-    """The rows with a judgment, as far as known without reading their traces."""
-    found = entries.is_valid()
-    if plan.trace_feedback:
-        # Arrow looks for the same as a pattern in a quarter of the time that it takes as a text.
-        found = pc.or_(found, pc.match_substring_regex(traces, '"HUMAN"').fill_null(False))
-    return np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
 
 
 def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
@@ -79,17 +225,14 @@ def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int,
         time = _microseconds(batch["time"][row].as_py())
         entries += read_trace_feedback(bytes(read.info.assessments), request_id, time)
     derived = derive(read)
+    truths = derived.expectations or {}
     return labels_of(
         entries,
         response=derived.response if response is None else response,
         chunks=chunks_of(read) if any(e.kind == "retrieval" for e in entries) else None,
-        expected=_expected(derived.expectations or {}),
+        # the columns of ground truth that a trace fills, except with blank values or values of another type
+        expected=[n for n, kind in _TRUTHS.items() if (value := truths.get(n)) and is_type(kind, value)],
     )
-
-
-def _expected(expectations: Mapping[str, Any]) -> list[str]:
-    """The columns of ground truth that a trace fills, except with blank values or values of another type."""
-    return [n for n, kind in _TRUTHS.items() if (value := expectations.get(n)) and is_type(kind, value)]
 
 
 _TRUTHS = {"expected_response": str, **{n: SHAPES[n].type for n in ("expected_facts", "expected_retrieved_context")}}
@@ -116,3 +259,108 @@ def _fill(columns: dict[str, pa.Array], found: dict[int, Labels], names: list[li
             names[row].append("expected_retrieved_context")
     for name, cells in (("expected_response", texts), ("expected_retrieved_context", contexts), ("tags", tags)):
         columns[name] = pa.array(cells, ROW_SCHEMA.field(name).type)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# later feedback on rows of a dataset
+#
+# no expected_response               takes the label of the feedback
+# one from feedback (by its tag)     a newer edit replaces it; a thumb down withdraws a copy of the response
+# any other                          is the user's own: it stays, and an issue reports that
+# expected_retrieved_context         documents that were rated positive are added, if all in it were retrieved
+CHANGES = pa.list_(pa.struct([("column", pa.string()), ("before", pa.string()), ("after", pa.string())]))
+"""The labels of a row that changed; a label that is not text is JSON text."""
+
+_LABELS = ("expected_response", "expected_retrieved_context", "tags")
+
+
+class _Row(Struct):
+    """The labels of a row, and what they are compared with."""
+
+    response: str | None
+    expected_response: str | None
+    expected_facts: list[str] | None
+    context: list[dict[str, Any]] | None
+    tags: dict[str, str]
+    retrieved: set[str | None]
+
+    @property
+    def source(self) -> str | None:
+        return self.tags.get(TAG)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the ground truth is the user's own; a copy that is no copy any more was edited."""
+        if self.expected_facts:
+            return True
+        edited = self.source == COPIED and self.expected_response != self.response
+        return self.expected_response is not None and (self.source not in (EDITED, COPIED) or edited)
+
+
+class UpdatedBatch(NamedTuple):
+    """The columns with the labels, the notes on them, and what changed (CHANGES)."""
+
+    columns: dict[str, pa.Array]
+    notes: pa.Array
+    changes: pa.Array
+
+
+def updated(
+    columns: dict[str, pa.Array], judged: pa.RecordBatch, plan: BuildPlan, redactor: Redactor | None
+) -> UpdatedBatch:
+    """The canonical columns of rows with later feedback: `judged` has the `entries` of each row, and its `time`."""
+    log, size = IssueLog(judged.num_rows), judged.num_rows
+    changes: list[list[dict[str, Any]] | None] = [None] * size
+    rows = np.flatnonzero(np.asarray(judged.column("entries").is_valid())).tolist() if plan.labeled else []
+    cells = {n: columns[n].to_pylist() for n in _LABELS} if rows else {}
+    for at in rows:
+        found = labels_of_row(columns, judged, at, plan)
+        row = _row(columns, at)
+        notes: list[Finding] = []
+        new = dict(_changed(row, found, redactor, notes))
+        for finding in [*(found.notes if new else ()), *notes]:
+            log.add_finding(at, finding)
+        for name, value in new.items():
+            cells[name][at] = value
+        texts = ((n, _text(columns[n][at].as_py()), _text(v)) for n, v in new.items() if n != "tags")
+        changes[at] = [{"column": n, "before": old, "after": value} for n, old, value in texts] or None
+    filled = {n: pa.array(values, ROW_SCHEMA.field(n).type) for n, values in cells.items()}
+    return UpdatedBatch({**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES))
+
+
+def _row(columns: dict[str, pa.Array], at: int) -> _Row:
+    names = ("response", "expected_response", "expected_facts", "expected_retrieved_context", "tags", "trace")
+    response, expected, facts, context, tags, trace = (columns[n][at].as_py() for n in names)
+    retrieved = {uri for uri, _ in chunks_of(trace).values()} if context else set()
+    return _Row(response, expected, facts, context, dict(tags or ()), retrieved)
+
+
+def _changed(row: _Row, found: Labels, redactor: Redactor | None, notes: list[Finding]) -> Iterator[tuple[str, Any]]:
+    """The cells that change."""
+    given = found.expected_response
+    if given is not None and redactor is not None:
+        given = redactor.cell(given)
+    source = COPIED if found.copied else EDITED
+    if row.is_own:
+        if given is not None and not found.copied and given != row.expected_response:
+            message = "users edited the answer, but the dataset states its own ground truth"
+            notes.append(Finding(rules.LABEL_YIELDS, message, "expected_response"))
+    elif given is None:
+        if row.source == COPIED and found.judged:
+            yield "expected_response", None
+            yield "tags", [(k, v) for k, v in row.tags.items() if k != TAG] or None
+    elif not (found.copied and row.source == EDITED) and (given, source) != (row.expected_response, row.source):
+        yield "expected_response", given
+        yield "tags", list({**row.tags, TAG: source}.items())
+    known = {d["doc_uri"] for d in row.context or ()}
+    more = [d for d in found.expected_retrieved_context or () if d.doc_uri not in known]
+    if more and not known <= row.retrieved:
+        message = "users rate documents, but the dataset states expected_retrieved_context"
+        notes.append(Finding(rules.LABEL_YIELDS, message, "expected_retrieved_context"))
+    elif more:
+        added = [{"doc_uri": d.doc_uri, "content": d.content} for d in more]
+        yield "expected_retrieved_context", [*(row.context or ()), *added]
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()

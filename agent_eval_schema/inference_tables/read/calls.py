@@ -5,24 +5,34 @@ feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ re
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agent_eval_schema.inference_tables.read.call_record import OVERSIZE, CallRecord, new_record, record_excluded
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.feedback import (
+    Feedback,
     is_feedback,
     read_assessment_row,
     read_feedback,
     read_trace_feedback,
 )
-from agent_eval_schema.inference_tables.read.payloads import Answered, Asked, Broken
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.read.request_payloads import asked_of, read_body, read_chat, read_other_request
-from agent_eval_schema.inference_tables.read.response_payloads import answer_of, error_in, read_response
-from agent_eval_schema.inference_tables.read.wrapped_records import predictions_of
+from agent_eval_schema.inference_tables.read.payloads import (
+    Answered,
+    Asked,
+    Broken,
+    answer_of,
+    asked_of,
+    error_in,
+    predictions_of,
+    read_body,
+    read_chat,
+    read_other_request,
+    read_response,
+)
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import INTERNAL
@@ -31,7 +41,84 @@ from agent_eval_schema.text.describe import excerpt
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.reading import Tokens
 from agent_eval_schema.traces.spans import FAILED_CODES, Trace
+
+OVERSIZE = (b"MAX_REQUEST_SIZE_EXCEEDED", b"MAX_RESPONSE_SIZE_EXCEEDED")
+
+
+class CallRecord(Struct, gc=False):
+    """A record of the logged row `row`. `shared` is true if the measurements of the call belong to several
+    records."""
+
+    row: int
+    logged_id: str
+    request_id: str
+    record: int | None = None
+    label_id: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+    request: bytes | None = None
+    inputs: bytes | None = None
+    plain: bool = False
+    response: str | bytes | None = None
+    outputs: bytes | None = None
+    trace: bytes | None = None
+    question: bytes | None = None
+    failed: bool | None = None
+    shared: bool = False
+    tokens: Tokens | None = None
+    calls: list[dict[str, str | None]] | None = None
+    session_id: str | None = None
+    tags: dict[str, str] | None = None
+    feedback: list[Feedback] | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
+    """A record of the row with its ID and the findings in its facts."""
+    logged_id = logged.ids[row]
+    record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "")
+    if not logged_id:
+        record.logged_id = f"row-{_fingerprint(logged, row)}"
+        message = f"the row has no id; {record.logged_id} is a hash of its content"
+        record.findings.append(Finding(rules.NO_ID, message, "request_id"))
+    record.request_id = record.logged_id
+    record.findings += logged.found.get(row, ())
+    time, status, errors = logged.times[row], logged.statuses[row], logged.errors[row]
+    if time is not None and plan.now is not None and time > plan.now + _CLOCK_DRIFT:
+        record.findings.append(Finding(rules.FUTURE_CLOCK, "expected a time in the past, got one to come", "time"))
+    if errors is not None and (plan.joins_traces or not any([code in errors for code in OVERSIZE])):
+        codes = excerpt(errors.decode("utf-8", "replace"))
+        record.findings.append(Finding(rules.LOGGING_ERROR, f"got {codes}", "logging_error_codes"))
+    record.failed = None if status is None else status >= 400
+    if logged.sessions[row]:
+        record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace")
+    return record
+
+
+_CLOCK_DRIFT = 300_000_000
+"""Five minutes, in us: clocks that are slightly fast are not reported."""
+
+
+def _fingerprint(logged: LoggedColumns, row: int) -> str:
+    """16 hex digits of the content of the row, in whatever table or batch it is."""
+    digest = hashlib.blake2b(digest_size=8)
+    parts: list[Any] = [logged.times[row], logged.statuses[row]]
+    columns = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
+    for part in (*parts, *(column[row] for column in columns)):
+        digest.update(b"\0" if part is None else b"\1" + (part if isinstance(part, bytes) else str(part).encode()))
+    return digest.hexdigest()
+
+
+def record_excluded(logged: LoggedColumns, row: int, plan: BuildPlan, reason: str, detail: str) -> CallRecord:
+    """The record of a row that is excluded, with its logged cells."""
+    record = new_record(logged, row, plan)
+    record.reason, record.detail = reason, detail
+    record.request = logged.requests[row] if logged.requests[row] is not None else logged.request_texts[row]
+    record.response = logged.responses[row] if logged.responses[row] is not None else logged.response_texts[row]
+    record.trace = logged.traces[row]
+    return record
 
 
 def convert_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecord]:
@@ -60,7 +147,12 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
     asked = chat or _asked(logged, row, plan)
     if isinstance(asked, Broken):
         return [record_excluded(logged, row, plan, asked.reason, asked.detail)]
-    answer = _answer(logged, row, asked.records is not None)
+    text = logged.responses[row]
+    if text is None:
+        plain = logged.response_texts[row]
+        answer: Answered | Broken = Answered() if plain is None else Answered(plain.decode("utf-8", "replace"))
+    else:
+        answer = read_response(text, is_payload=logged.family.payloads, wrapped=asked.records is not None)
     if isinstance(answer, Broken):
         return [record_excluded(logged, row, plan, answer.reason, answer.detail)]
     if answer.error is not None and "status" not in plan.kept:
@@ -68,7 +160,11 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
     if answer.partial is not None and "partial" not in plan.kept:
         return [record_excluded(logged, row, plan, "partial", f"response: {answer.partial}")]
     if asked.records is not None:
-        return _batch(logged, row, plan, asked, answer)
+        # a record for each record of a wrapper, with its prediction
+        predictions = predictions_of(answer, len(asked.records))
+        if isinstance(predictions, Broken):
+            return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
+        return [_one_of_batch(logged, row, plan, i, made, asked, answer) for i, made in enumerate(predictions)]
     record = new_record(logged, row, plan)
     _fill(record, asked, answer)
     read_trace(record, logged, row, answer)
@@ -145,14 +241,6 @@ def _asked(logged: LoggedColumns, row: int, plan: BuildPlan) -> Asked | Broken:
     return read_other_request(text, logged.family.payloads)
 
 
-def _answer(logged: LoggedColumns, row: int, wrapped: bool) -> Answered | Broken:
-    text = logged.responses[row]
-    if text is None:
-        answer = logged.response_texts[row]
-        return Answered(answer.decode("utf-8", "replace")) if answer is not None else Answered()
-    return read_response(text, is_payload=logged.family.payloads, wrapped=wrapped)
-
-
 def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
     record.request, record.question, record.plain = asked.request, asked.question, asked.plain
     record.inputs = asked.inputs
@@ -161,25 +249,14 @@ def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
     record.session_id = record.session_id or asked.session_id
     record.tags = asked.tags
     if answer.calls:
-        record.calls = [_call(*c) for c in answer.calls]
+        calls = ((name, given if given is None else jsontext.encode(given).decode()) for name, given in answer.calls)
+        record.calls = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
     if asked.findings or answer.findings:
         record.findings += asked.findings + answer.findings
     if answer.error is not None:
         record.failed = True
     if answer.partial is not None:
         record.findings.append(Finding(rules.PARTIAL_KEPT, answer.partial, "response"))
-
-
-def _call(name: str, arguments: dict[str, Any] | None) -> dict[str, str | None]:
-    return {"tool_name": name, "tool_input": None if arguments is None else jsontext.encode(arguments).decode()}
-
-
-def _batch(logged: LoggedColumns, row: int, plan: BuildPlan, asked: Asked, answer: Answered) -> list[CallRecord]:
-    """A record for each record of a wrapper, with its prediction."""
-    predictions = predictions_of(answer, len(asked.records or ()))
-    if isinstance(predictions, Broken):
-        return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
-    return [_one_of_batch(logged, row, plan, i, made, asked, answer) for i, made in enumerate(predictions)]
 
 
 def _one_of_batch(

@@ -20,12 +20,64 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
 from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
-from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
-from agent_eval_schema.inference_tables.read.times import micros_of_number, micros_of_text
+from agent_eval_schema.inference_tables.options import BuildPlan, carried_column
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
+
+
+def micros_of(value: Any) -> int | None:
+    """A time in a JSON value: a text or a number."""
+    if isinstance(value, str):
+        return micros_of_text(value.encode("utf-8", "replace"))
+    return micros_of_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+_UNITS = ((10**11, 1_000_000), (10**14, 1_000), (10**17, 1))
+"""Below 10^11 it is seconds (until the year 5138), below 10^14 milliseconds, below 10^17 microseconds, else ns."""
+_LAST = 253_402_300_800_000_000
+"""The end of the year 9999, which Python and Spark can still write."""
+
+
+def micros_of_number(number: int | float) -> int | None:
+    """A number since 1970, whose unit is determined by its size."""
+    if number != number or abs(number) > 10**20:
+        return None
+    scale = next((scale for limit, scale in _UNITS if abs(number) < limit), None)
+    micros = int(number * scale) if scale else int(number) // 1000
+    return micros if 0 <= micros < _LAST else None
+
+
+def micros_of_text(text: bytes) -> int | None:
+    """A time in words: ISO 8601, with or without a zone (then it is UTC), or a number."""
+    words = text.decode("utf-8", "replace").strip()
+    if _NUMBER.fullmatch(words):
+        return micros_of_number(int(words) if words.isdecimal() else float(words))
+    match = _ISO.fullmatch(words)
+    if match is None:
+        return None
+    whole, fraction, zone = match.groups()
+    try:
+        moment = read_iso(whole.replace(" ", "T") + (_zone(zone) if len(whole) > len("2025-11-03") else ""))
+    except ValueError:
+        return None
+    micros = micros_since_epoch(moment) + int(f"{(fraction or '')[:6]:0<6}")
+    return micros if 0 <= micros < _LAST else None
+
+
+def _zone(zone: str | None) -> str:
+    if not zone or zone in ("Z", "z", " UTC"):
+        return "+00:00"
+    return zone if ":" in zone else f"{zone[:3]}:{zone[3:] or '00'}"
+
+
+_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?", re.ASCII)
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,12}))?( UTC|[Zz]|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+
 
 Bytes = list[bytes | None]
 
@@ -260,7 +312,8 @@ def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
         return array.cast(pa.int32())
     values: list[int | None] = []
     for row, text in enumerate(columns.texts(target)):
-        number = None if text is None else _whole_number(text)
+        match = None if text is None else _WHOLE.match(text)
+        number = None if match is None else int(match.group(1))
         if text is not None and number is None and text.strip() not in (b"", b"null"):
             message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
             found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, target))
@@ -272,11 +325,6 @@ _FITTING = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 """The integers that fit into 32 bits with a sign."""
 
 _WHOLE = re.compile(rb"\s*(\d{1,9})(\.0*)?\s*$")
-
-
-def _whole_number(text: bytes) -> int | None:
-    match = _WHOLE.match(text)
-    return int(match.group(1)) if match else None
 
 
 def _floats(columns: _Columns, target: str) -> pa.Array:

@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import Array, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE, IssueLog
-from agent_eval_schema.inference_tables.read.call_record import CallRecord
-from agent_eval_schema.inference_tables.read.calls import convert_call
+from agent_eval_schema.inference_tables.options import BuildPlan, carried_column
+from agent_eval_schema.inference_tables.read.calls import CallRecord, convert_call
 from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, read_logged
-from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
 from agent_eval_schema.similarity.shingles import (
@@ -123,6 +122,12 @@ def _columns(
     """The columns of the schema, in its order."""
     ids = [r.request_id for r in records]
     tokens = [r.tokens or (None, None, None) for r in records]
+    log = IssueLog(len(records))
+    for row, record in enumerate(records):
+        for finding in record.findings:
+            log.add_finding(row, finding)
+    feedback = [r.feedback for r in records]
+    judged = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for entries in feedback for f in entries or ()]
     given: dict[str, Any] = {
         "logged_id": [r.logged_id for r in records],
         "record": [r.record for r in records],
@@ -130,7 +135,7 @@ def _columns(
         "label_id": [r.label_id or r.request_id for r in records],
         "reason": [r.reason for r in records],
         "detail": [r.detail for r in records],
-        "notes": _notes(records),
+        "notes": log.to_arrow(),
         "content_hash": _content_hashes(logged)[parents],
         "sample_hash": seeded_hashes(ids, plan.seed),
         **_questions(records, plan),
@@ -147,7 +152,11 @@ def _columns(
         "input_token_count": [t[0] for t in tokens],
         "output_token_count": [t[1] for t in tokens],
         "total_token_count": [t[2] for t in tokens],
-        "feedback": _feedback(records),
+        "feedback": list_array(
+            [len(entries or ()) for entries in feedback],
+            pa.array(judged, FEEDBACK_TYPE),
+            [entries is None for entries in feedback],
+        ),
     }
     plain = len(records) == logged.size
     facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
@@ -217,19 +226,3 @@ def question_columns(
 def _known(hashes: Array) -> pa.Array:
     """Null where there is no question."""
     return pa.array(hashes.view(np.int64), mask=hashes == 0)
-
-
-def _notes(records: list[CallRecord]) -> pa.Array:
-    """A list<NOTE> array."""
-    log = IssueLog(len(records))
-    for row, record in enumerate(records):
-        for finding in record.findings:
-            log.add_finding(row, finding)
-    return log.to_arrow()
-
-
-def _feedback(records: list[CallRecord]) -> pa.Array:
-    entries = [r.feedback for r in records]
-    flat = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for e in entries for f in e or ()]
-    values = pa.array(flat, FEEDBACK_TYPE)
-    return list_array([len(e or ()) for e in entries], values, [e is None for e in entries])

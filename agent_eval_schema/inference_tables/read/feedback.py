@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from agent_eval_schema.inference_tables.read.times import micros_of
+from agent_eval_schema.inference_tables.read.columns import micros_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import describe

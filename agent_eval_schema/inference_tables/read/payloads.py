@@ -1,10 +1,10 @@
 """The content of a logged payload: the request, the response, or why it cannot be read.
 
-    request_payloads.py    {messages} · {input} · {query, history} · "text"  → messages
-    wrapped_records.py     {dataframe_records | dataframe_split | inputs | instances}  → one record per row of them
-    response_payloads.py   {choices} · {messages} · {output: [items]} · {predictions} · "text" · [{content}]  → text
-                           {databricks_output: {trace}}  → the trace's JSON text, unchanged
-    streams.py             a stream  → the response in one piece
+    request    {messages} · {input} · {query, history} · "text"  → messages
+    batch      {dataframe_records | dataframe_split | inputs | instances}  → one record per row of them
+    response   {choices} · {messages} · {output: [items]} · {predictions} · "text" · [{content}]  → text
+               {databricks_output: {trace}}  → the trace's JSON text, unchanged
+    stream     (streams.py)  → the response in one piece
 
 Two speeds: the most common bodies are decoded directly into Structs with only the necessary fields; all others are
 decoded generically and read by decoding/chat.py.
@@ -12,15 +12,22 @@ decoded generically and read by decoding/chat.py.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Raw, Struct, field
 
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.diagnose import is_type
+from agent_eval_schema.decoding.requests import PlainMessage, has_nothing_odd, is_plain_chat
+from agent_eval_schema.inference_tables.read import streams
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.reading import Tokens
+from agent_eval_schema.text.describe import describe, excerpt
+from agent_eval_schema.traces.reading import Tokens, Usage, counts_of, usage_of
 
 
 class Broken(Struct, frozen=True):
@@ -72,3 +79,455 @@ def parse_payload(text: bytes, column: str) -> tuple[Any, list[Finding], str]:
         if not isinstance(read, str) or text.lstrip().startswith(b'"'):
             return read, [Finding(rules.NONSTANDARD_JSON, value.message, column)], ""
     return None, [], value.message
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# several records in one body
+WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
+"""Keys under which a model server takes records."""
+
+
+def records_of(wrapper: str, value: Any) -> list[Any] | Broken:
+    """The records of a wrapper, each a plain request."""
+    if wrapper == "dataframe_split":
+        return _split_records(value)
+    if isinstance(value, list):
+        is_chat = bool(value) and all([isinstance(m, dict) and "role" in m for m in value])
+        return [value] if is_chat else value
+    if wrapper == "dataframe_records":
+        return Broken("malformed", f"request.{wrapper}: expected a list of records, got {describe(value)}")
+    return _column_records(wrapper, value) if isinstance(value, dict) else [value]
+
+
+def _split_records(value: Any) -> list[Any] | Broken:
+    """`{columns: [...], data: [[...], ...]}`, as pandas writes with orient="split"."""
+    path = "request.dataframe_split"
+    columns, data = (value.get(k) if isinstance(value, dict) else None for k in ("columns", "data"))
+    if not isinstance(columns, list) or not isinstance(data, list):
+        return Broken("malformed", f"{path}: expected `columns` and `data`, got {describe(value)}")
+    for i, row in enumerate(data):
+        if not isinstance(row, list) or len(row) != len(columns):
+            return Broken("malformed", f"{path}.data[{i}]: expected a list of {len(columns)}, got {describe(row)}")
+    return [dict(zip(map(str, columns), row, strict=True)) for row in data]
+
+
+def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
+    """`{column: [cell, ...]}`: one record per cell; an object that is a request, or whose values are not lists, is one
+    record."""
+    lists = [v for v in value.values() if isinstance(v, list)]
+    if chat.read_messages(value) or not lists or len(lists) < len(value):
+        return [value]
+    sizes = {len(v) for v in lists}
+    if len(sizes) > 1:
+        counts = ", ".join(map(str, sorted(sizes)))
+        return Broken("batch_mismatch", f"request.{wrapper}: expected columns of one length, got {counts}")
+    return [dict(zip(value, cells, strict=True)) for cells in zip(*value.values(), strict=True)]
+
+
+def predictions_of(answer: Answered, count: int) -> list[Any] | Broken:
+    """The answer of each of `count` records. A different count is reported; nothing is assumed."""
+    given = answer.value
+    if isinstance(given, dict) and "predictions" in given:
+        given = given["predictions"]
+    if given is None:
+        return [None] * count
+    if isinstance(given, list) and len(given) == count:
+        return given
+    if count == 1 and not isinstance(given, list):
+        return [given]
+    columns = list(given.values()) if isinstance(given, dict) else []
+    if columns and all([isinstance(c, list) and len(c) == count for c in columns]):
+        return [dict(zip(given, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    got = f"{len(given):,}" if isinstance(given, list) else describe(given)
+    return Broken("batch_mismatch", f"expected {count:,} predictions for {count:,} records, got {got}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the request
+class _Where(Struct, gc=False):
+    conversation_id: str | int | None = None
+    session_id: str | int | None = None
+    thread_id: str | int | None = None
+    user_id: str | int | None = None
+
+
+class _Beside(Struct, gc=False, kw_only=True):
+    """The user and the conversation of a request."""
+
+    context: _Where | None = None
+    databricks_options: _Where | None = None
+    extra_params: _Where | None = None
+    custom_inputs: dict[str, Any] | None = None
+    conversation_id: str | int | None = None
+    session_id: str | int | None = None
+    user: str | int | None = None
+
+
+class _Body(_Beside, gc=False, kw_only=True):
+    """A chat request."""
+
+    messages: list[PlainMessage]
+
+
+_body = jsontext.decoder(_Body)
+_members = jsontext.decoder(dict[str, Raw])
+_encode = msgspec.json.Encoder().encode
+
+
+def read_chat(text: bytes) -> Asked | None:
+    """The request of a logged chat, if its messages have a role and a text and nothing else."""
+    try:
+        body = _body(text)
+    except ValueError:
+        return None
+    if not body.messages:
+        return None
+    messages = _encode(body.messages)
+    request = b'{"messages":' + messages + b"}"
+    asked = Asked(request, plain=has_nothing_odd(body.messages), question=request)
+    if len(text) > len(request) and (members := _members(text)).keys() != {"messages"}:
+        asked.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
+    _note_beside(asked, body)
+    return asked
+
+
+def _whole_body(text: bytes, members: dict[str, Raw], count: int, messages: Raw) -> bytes:
+    """The JSON text of a body, as encoding its value gives it. The `messages` are encoded already: so are the
+    given ones if each begins with its role. A body that cannot be read as a whole is the text that it is."""
+    try:
+        if len(_ROLE_FIRST(bytes(members["messages"]))) != count:
+            return _encode(jsontext.decode(text))
+        return _encode({k: messages if k == "messages" else jsontext.decode(v) for k, v in members.items()})
+    except ValueError:
+        return _encode(text.decode("utf-8", "replace"))
+
+
+_ROLE_FIRST = re.compile(rb'\{\s*"role"').findall
+"""Messages that begin with their role: a quotation mark inside of a text has a backslash before it."""
+
+
+def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+    """The request of any other logged body."""
+    if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
+        return asked_of(text.decode("utf-8", "replace"))
+    value, findings, why = parse_payload(text, "request")
+    if why:
+        if is_payload or text.lstrip().startswith((b"{", b"[")):
+            return Broken("malformed", f"request: {why}")
+        return asked_of(text.decode("utf-8", "replace"))
+    asked = read_body(value)
+    if isinstance(asked, Asked):
+        asked.findings[:0] = findings
+    return asked
+
+
+def read_body(value: Any) -> Asked | Broken:
+    """The request of a body: a chat, or the records of a wrapper."""
+    wrapper = next((k for k in WRAPPERS if isinstance(value, dict) and value.get(k) is not None), None)
+    if wrapper is None or "messages" in value:
+        asked = asked_of(value)
+    else:
+        records = records_of(wrapper, value[wrapper])
+        if isinstance(records, Broken):
+            return records
+        if not records:
+            return Broken("no_request", f"expected records, got none in `{wrapper}`")
+        asked = Asked(records=records)
+    if isinstance(asked, Asked) and isinstance(value, dict):
+        _note_beside(asked, _beside_of(value))
+    return asked
+
+
+def asked_of(value: Any) -> Asked | Broken:
+    """The request of one record or body, as the canonical request, and the body itself if it has more keys."""
+    asked = _request_of(value)
+    if isinstance(asked, Asked) and isinstance(value, dict) and not value.keys() <= {"messages", "query", "history"}:
+        asked.inputs = _encode(value)
+    return asked
+
+
+def _request_of(value: Any) -> Asked | Broken:
+    messages = chat.read_messages(value)
+    if messages:
+        request = b'{"messages":' + _encode(messages) + b"}"
+        ordered = [_ordered(message) for message in messages]  # the same bytes, in whatever order the keys are
+        question = b'{"messages":' + _encode(ordered) + b"}"
+        return Asked(request, question=question, plain=is_plain_chat(request))
+    if messages == [] and isinstance(value, dict):
+        return Broken("no_request", "expected messages, got an empty list")
+    if value is None or value in ({}, []) or messages == []:
+        return Broken("no_request", f"expected a request, got {describe(value)}")
+    if isinstance(value, dict):
+        known = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
+        if "messages" in known or "query" in known:  # of a format that validation explains
+            text = _encode(known)
+            if not any(known.values()):
+                return Broken("no_request", "expected messages, got none")
+            return Asked(text, question=text)
+    text = _encode(chat.user_message(_encode(value).decode()))
+    request = b'{"messages":' + text + b"}"
+    asked = Asked(request, question=request)
+    message = f"got {describe(value)}; its JSON text is taken"
+    asked.findings.append(Finding(rules.ODD_REQUEST, message, "request"))
+    return asked
+
+
+def _ordered(message: dict[str, Any]) -> dict[str, Any]:
+    first = {k: message[k] for k in ("role", "content") if message.get(k) is not None}
+    return {**first, **{k: message[k] for k in sorted(message) if k not in first and message[k] is not None}}
+
+
+def _beside_of(value: dict[str, Any]) -> _Beside:
+    """The same for a body that was decoded generically; parts that do not fit are omitted."""
+    kept = {}
+    for key in _Beside.__struct_fields__:
+        given = value.get(key)
+        if isinstance(given, dict) and key != "custom_inputs":
+            given = {k: v for k, v in given.items() if isinstance(v, str | int) and not isinstance(v, bool)}
+        if is_type(_Beside, {key: given}):
+            kept[key] = given
+    return msgspec.convert(kept, _Beside)
+
+
+def _note_beside(asked: Asked, body: _Beside) -> None:
+    """Session, user and custom inputs, as session_id and tags."""
+    context, options, custom, extra = body.context, body.databricks_options, body.custom_inputs, body.extra_params
+    found = (
+        (context and context.conversation_id)
+        or (options and options.conversation_id)
+        or (custom and _own_session(custom))
+        or (extra and (extra.session_id or extra.conversation_id))
+        or body.conversation_id
+        or body.session_id
+    )
+    user = (context and context.user_id) or body.user
+    asked.session_id = str(found) if found else None
+    if user or custom:
+        tags = {"user_id": str(user)} if user else {}
+        for key, entry in (custom or {}).items():
+            if entry is not None:
+                tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
+        asked.tags = tags or None
+
+
+def _own_session(custom: dict[str, Any]) -> str | None:
+    """The conversation among the custom inputs, under any of the names that agents give it."""
+    given = (custom.get(k) for k in ("session_id", "conversation_id", "thread_id"))
+    return next((str(v) for v in given if v and isinstance(v, str | int) and v is not True), None)
+
+
+_NONE = Raw()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the response
+class _Part(Struct, gc=False):
+    text: str
+
+
+class _AnswerMessage(Struct, gc=False):
+    """A message of a chat, or an item of the Responses API."""
+
+    role: str | None = None
+    content: str | list[_Part] | None = None
+    type: str | None = None
+    tool_calls: Raw = _NONE
+
+
+class _Choice(Struct, gc=False):
+    message: _AnswerMessage
+
+
+class _Output(Struct, gc=False):
+    trace: Raw = _NONE
+    databricks_request_id: str | None = None
+
+
+class _Reply(Struct, gc=False, forbid_unknown_fields=True):
+    """The response body of a chat, agent or Responses endpoint; one with other keys is kept whole."""
+
+    choices: list[_Choice] | None = None
+    messages: list[_AnswerMessage] | None = None
+    output: list[_AnswerMessage] | None = None
+    usage: Usage | None = None
+    databricks_output: _Output | None = None
+    id: Raw = _NONE
+    object: Raw = _NONE
+    created: Raw = _NONE
+    created_at: Raw = _NONE
+    model: Raw = _NONE
+    system_fingerprint: Raw = _NONE
+    service_tier: Raw = _NONE
+    status: Raw = _NONE
+    finish_reason: Raw = _NONE
+
+
+_OF_THE_CALL = frozenset(_Reply.__struct_fields__)
+"""Keys of a response that add nothing to the text, the calls, the tokens and the trace."""
+
+
+class _Sliced(Struct, gc=False):
+    databricks_output: _Output | None = None
+
+
+_reply = jsontext.decoder(_Reply)
+_sliced = jsontext.decoder(_Sliced)
+
+
+def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answered | Broken:
+    """The response of a logged body; the value itself as well where the call is `wrapped`."""
+    if wrapped:
+        return _other_response(text, is_payload, wrapped)
+    try:
+        reply = _reply(text)
+    except ValueError:
+        return _other_response(text, is_payload, wrapped)
+    answer = _answer_in(reply)
+    output = reply.databricks_output
+    trace = _trace_text(output.trace) if output else None
+    if answer is None or (trace is None and _has_calls(reply)):
+        return _other_response(text, is_payload, wrapped)
+    tokens = _storable(counts_of(reply.usage)) if reply.usage else None
+    request_id = output.databricks_request_id if output else None
+    return Answered(answer, trace=trace, tokens=tokens, request_id=request_id)
+
+
+def _answer_in(reply: _Reply) -> str | None:
+    """The answer of the commonest bodies, as chat.read_answer reads it; None where that has to look."""
+    if reply.choices is not None:
+        content = reply.choices[0].message.content if reply.choices else None
+        return content if content.__class__ is str else None
+    items = reply.messages if reply.messages is not None else reply.output
+    for item in reversed(items or ()):
+        if item.role == "assistant":
+            content = item.content
+            joined = content if content.__class__ is str else "".join([p.text for p in content or ()])  # type: ignore[union-attr]
+            if joined:
+                return joined
+        elif item.role is None and item.type in chat.LANGCHAIN_ROLES:
+            return None
+    return None
+
+
+def _has_calls(reply: _Reply) -> bool:
+    if reply.choices is not None:
+        return any([c.message.tool_calls is not _NONE for c in reply.choices])
+    items = reply.messages if reply.messages is not None else reply.output or ()
+    return any([m.tool_calls is not _NONE or m.type == "function_call" for m in items])
+
+
+def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answered | Broken:
+    if not text.strip():
+        return Answered()
+    if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')) and not streams.is_stream(text):
+        return Answered(text.decode("utf-8", "replace"))
+    stream = streams.read_stream(text)
+    if stream is not None:
+        return _streamed(stream, wrapped)
+    value, findings, why = parse_payload(text, "response")
+    if why:
+        if text.lstrip().startswith((b"{", b"[", b'"')):
+            return Broken("malformed", f"response: {why}")
+        plain = text.decode("utf-8", "replace")
+        findings = [Finding(rules.ODD_RESPONSE, "expected JSON, got text; the text is taken", "response")]
+        return Answered(plain, findings=findings, value=plain)
+    answer = answer_of(value, wrapped)
+    answer.findings[:0] = findings
+    _note_output(answer, text, value)
+    return answer
+
+
+def _streamed(stream: streams.Stream, wrapped: bool) -> Answered:
+    answer = answer_of(stream.value, wrapped)
+    answer.partial = stream.partial
+    answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
+    if answer.trace is not None:
+        answer.calls = None
+    message = f"reassembled from {stream.events:,} chunks"
+    answer.findings.append(Finding(rules.JOINED_STREAM, message, "response"))
+    return answer
+
+
+def answer_of(value: Any, wrapped: bool = False) -> Answered:
+    """The response of a body, or of one prediction."""
+    answer = Answered(value=value)
+    if isinstance(value, dict):
+        answer.error = _error_of(value)
+        answer.tokens = _storable(usage_of(value.get("usage")))
+    if answer.error:
+        answer.text = jsontext.encode(value).decode()
+    if wrapped or answer.error:
+        return answer
+    inner = value["predictions"] if isinstance(value, dict) and "predictions" in value else value
+    text, known = chat.read_answer(inner)
+    if not known and inner not in ({}, []):
+        text = jsontext.encode(inner).decode()
+        message = f"got {describe(inner)}; its JSON text is taken"
+        answer.findings.append(Finding(rules.ODD_RESPONSE, message, "response"))
+    answer.text = text
+    answer.calls = chat.read_tool_calls(inner) or None
+    if isinstance(inner, dict) and not inner.keys() <= _OF_THE_CALL:
+        answer.outputs = jsontext.encode({k: v for k, v in inner.items() if k != "databricks_output"})
+    elif not known and inner not in ({}, []):
+        answer.outputs = jsontext.encode(inner)
+    return answer
+
+
+_ANSWERS = ("choices", "messages", "output", "predictions", "content")
+
+
+def _error_of(value: dict[str, Any]) -> str | None:
+    """The error, if the body is an error and no answer: {error_code, message} of a guardrail, {error: …}."""
+    if any([value.get(k) is not None for k in _ANSWERS]):
+        return None
+    code, error = value.get("error_code"), value.get("error")
+    if code is None and error in (None, "", {}, False):
+        return None
+    message = value.get("message")
+    if isinstance(error, dict):
+        code, message = code or error.get("code") or error.get("type"), message or error.get("message")
+    elif isinstance(error, str):
+        message = message or error
+    parts = [excerpt(str(p), 200) for p in (code, message) if p not in (None, "")]
+    return ": ".join(parts) or "an error"
+
+
+def error_in(text: bytes | None) -> str | None:
+    """The error that the body of a failed call holds, if it can be read."""
+    value = jsontext.parse(text) if text and text.lstrip().startswith(b"{") else None
+    return _error_of(value) if isinstance(value, dict) else None
+
+
+def _note_output(answer: Answered, text: bytes, value: Any) -> None:
+    """The trace in databricks_output: cut out of the text; rewritten where the text had to be corrected."""
+    output = value.get("databricks_output") if isinstance(value, dict) else None
+    if not isinstance(output, dict):
+        return
+    named = output.get("databricks_request_id")
+    answer.request_id = named if isinstance(named, str) else None
+    if output.get("trace") is not None:
+        try:
+            sliced = _sliced(text).databricks_output
+            trace = sliced.trace if sliced else _NONE
+        except ValueError:
+            trace = Raw(jsontext.encode(output["trace"]))
+        answer.trace = _trace_text(trace)
+    if answer.trace is not None:
+        answer.calls = None  # the trace contains the trajectory
+
+
+def _trace_text(raw: Raw) -> bytes | None:
+    """The text of a trace; None for null, and the content of a JSON string where it was encoded twice."""
+    text = bytes(raw)
+    if text[:1] == b'"':
+        inner = jsontext.parse_leniently(text.decode("utf-8", "replace"))
+        return inner.encode() if isinstance(inner, str) and inner.strip() else None
+    return None if text in (b"", b"null") else text
+
+
+def _storable(tokens: Tokens | None) -> Tokens | None:
+    """The counts that fit a column: not below zero, in 64 bits."""
+    if tokens is None:
+        return None
+    given, made, total = [n if n is not None and 0 <= n < 1 << 63 else None for n in tokens]
+    return None if given is made is total is None else (given, made, total)

@@ -57,10 +57,21 @@ def read_stream(text: bytes) -> Stream | None:
         return _join(*_events_of_sse(text))
     start = text.lstrip()[:1]
     if start == b"[":
-        return _of_array(text)
-    if start == b"{":
-        return _of_lines(text)
-    return None
+        try:
+            lines = [bytes(item) for item in _items(text)]
+        except ValueError:
+            return None
+        values = [jsontext.parse(line) for line in lines]
+    elif start == b"{":  # NDJSON: every line is an object; the last may be cut off
+        lines = [line for line in text.splitlines() if line.strip()]
+        if not _is_value(lines[0]):  # one object, on several lines
+            return None
+        values = [jsontext.parse(line) for line in lines[:-1] or lines]
+    else:
+        return None
+    # pieces of a response, and not a list of answers
+    are_pieces = any([_is_piece(v) for v in values]) and all([isinstance(v, dict) for v in values])
+    return _join(lines, False) if are_pieces else None
 
 
 def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
@@ -87,30 +98,6 @@ def _is_value(text: bytes) -> bool:
     except ValueError:
         return text.strip() == b"[DONE]"
     return True
-
-
-def _of_lines(text: bytes) -> Stream | None:
-    """NDJSON: every line is an object; the last may be cut off."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not all([_is_value(line) for line in lines[:1]]):  # one object, on several lines
-        return None
-    values = [jsontext.parse(line) for line in lines[:-1] or lines]
-    return _join(lines, False) if _are_pieces(values) else None
-
-
-def _of_array(text: bytes) -> Stream | None:
-    try:
-        items = _items(text)
-    except ValueError:
-        return None
-    lines = [bytes(item) for item in items]
-    values = [jsontext.parse(line) for line in lines]
-    return _join(lines, False) if values and _are_pieces(values) else None
-
-
-def _are_pieces(values: list[Any]) -> bool:
-    """Whether values are pieces of a response, and not a list of answers."""
-    return any([_is_piece(v) for v in values]) and all([isinstance(v, dict) for v in values])
 
 
 def _is_piece(value: Any) -> bool:

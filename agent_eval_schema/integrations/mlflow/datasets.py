@@ -1,8 +1,8 @@
 """An evaluation dataset ⇄ a dataset in an MLflow tracking store (`mlflow.genai.datasets`).
 
-    data ──validate──▶ valid rows ──equal_requests──▶ a row per request ──records──▶ one merge into the dataset
-                       │                              │
-                       excluded                      collapsed
+    data ──validate──▶ valid rows ──choose_rows──▶ a row per request ──to_records──▶ one merge into the dataset
+                       │                          │
+                       excluded                  collapsed
 
 All rows are written in one transaction, or none.
 """
@@ -19,17 +19,20 @@ from msgspec import Struct
 
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, require_rows
-from agent_eval_schema.integrations.mlflow.dataset_store import DatasetStore
-from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, OnDuplicate, Updated, choose_rows
 from agent_eval_schema.integrations.mlflow.records import (
     RECORDED,
     SOURCE,
     SOURCE_TYPES,
+    Collapsed,
+    OnDuplicate,
     RowWithSource,
+    Updated,
+    choose_rows,
     errors_by_row,
     read_records,
     to_records,
 )
+from agent_eval_schema.integrations.mlflow.store import DatasetStore
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.blocks import Document, Section, Table, Terms
@@ -41,7 +44,6 @@ from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.spans import Trace
-from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
 
@@ -203,7 +205,14 @@ def to_mlflow_dataset(
     source = open_source(data, "data", columns)
     report = check_source(source, format=format, outputs="generated", complete=True, screen=notebook())
     require_rows(report.format)
-    rows, excluded = _writable_and_excluded(report)
+    errors = errors_by_row(report)
+    rows, excluded = [], []
+    for position, row in enumerate(report.iter_rows()):
+        if position in errors:
+            reasons = tuple(f"{issue.code} {issue.message}" for issue in errors[position])
+            excluded.append(Excluded(position, row["request_id"], reasons))
+        else:
+            rows.append(_with_source(row, position))
     if not rows:
         raise EvalSetError(f"no row to write: {len(excluded):,} of {report.row_count:,} are excluded")
     ids = store.experiment_ids(experiment) if experiment is not None else None
@@ -282,26 +291,16 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows
-def _writable_and_excluded(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
-    """The rows that can be written, each with its position, and the others, each with the reasons."""
-    errors = errors_by_row(report)
-    rows, excluded = [], []
-    for position, row in enumerate(report.iter_rows()):
-        if position in errors:
-            reasons = tuple(f"{issue.code} {issue.message}" for issue in errors[position])
-            excluded.append(Excluded(position, row["request_id"], reasons))
-        else:
-            rows.append(_with_source(row, position))
-    return rows, excluded
-
-
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:
     """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
     cell = row.get(SOURCE)
     source = _as_source(jsontext.parse_leniently(cell) if isinstance(cell, str) else cell)
     trace = decode_trace(row["trace"]) if row["trace"] is not None else None
     if source is None and isinstance(trace, Trace):
-        source = _trace_source(trace, row["session_id"])
+        trace_id = trace.info.trace_id or trace.info.request_id
+        session = {} if row["session_id"] is None else {"session_id": row["session_id"]}
+        if trace_id:
+            source = {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session}}
     others = {n: v for n, v in row.items() if n not in COLUMNS and n != SOURCE}
     lost = [n for n, v in {"trace": row["trace"], **others}.items() if v is not None]
     lost += [SOURCE] if cell is not None and source is None else []
@@ -316,9 +315,3 @@ def _as_source(value: Any) -> dict[str, Any] | None:
     if kind not in SOURCE_TYPES or not (data is None or isinstance(data, dict)):
         return None
     return {"source_type": kind, "source_data": data or {}}
-
-
-def _trace_source(trace: Trace, session: str | None) -> dict[str, Any] | None:
-    trace_id = trace.info.trace_id or trace.info.request_id
-    session_data = {} if session is None else {"session_id": session}
-    return {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session_data}} if trace_id else None

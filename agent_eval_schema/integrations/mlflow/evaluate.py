@@ -8,12 +8,14 @@ exception is in the result, with the reason.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
+import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Literal
 
@@ -25,31 +27,175 @@ from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.integrations.mlflow.frames import Inputs
-from agent_eval_schema.integrations.mlflow.precautions import (
-    OLD,
-    as_the_store_knows,
-    awaited,
-    no_row_lost,
-    open_run,
-    traced,
-    untried,
-)
-from agent_eval_schema.integrations.mlflow.prepare import Prepared, prepare
+from agent_eval_schema.integrations.mlflow.prepare import Prepared, ReducedInputsWarning, prepare
 from agent_eval_schema.integrations.mlflow.records import ID_TAG, ROW_TAG
-from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
 from agent_eval_schema.integrations.mlflow.scores_by_row import (
     answers_by_row,
     result_lines,
     scorer_name,
     scores_by_row,
 )
-from agent_eval_schema.issues import EvalSetError, Severity
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, Severity, missing
+from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import Report
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the inputs and settings of MLflow's evaluate with which no row of an evaluation is lost
+#
+# mlflow loses rows where a store has few connections, where a trace is not in the store that it names, and where a
+# trial call of the agent fails. Each function here prevents one of these losses.
+OLD = ("3.3.", "3.4.", "3.5.")
+"""Releases whose result identifies a row by its request_id only. They also make a trace of their own for each row, and
+pass no other to the scorers, unless they run the agent (measured: 3.3.2, 3.5.1). Scorers that read traces, such as
+ours, then have no input."""
+
+FEW_WORKERS = {"MLFLOW_GENAI_EVAL_MAX_WORKERS": "4"}
+"""With mlflow's default of threads 100 rows exhaust the connections of a sqlite store, and most are lost (measured)."""
+
+WRITTEN_AT_ONCE = {"MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+"""mlflow copies each trace into the run and reads it back; with the writing left to its queue that waits for up to two
+seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
+
+NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
+"""MLflow calls the agent on the first row to see whether it makes traces: one call more, and if it fails no row is
+scored. MLflow 3.3 does not have this setting."""
+
+
+def open_run(mlflow: Any) -> AbstractContextManager[Any]:
+    """The active run, or a new one; mlflow's evaluate takes the active one."""
+    active = mlflow.active_run()
+    new: AbstractContextManager[Any] = mlflow.start_run() if active is None else nullcontext(active)
+    return new
+
+
+@contextmanager
+def no_row_lost(mlflow: Any, copies_traces: bool) -> Iterator[None]:
+    """MLflow's settings with which no row is lost; settings of the user are not changed."""
+    on_sqlite = mlflow.get_tracking_uri().startswith("sqlite")
+    wanted = NO_TRIAL | (FEW_WORKERS if on_sqlite else {}) | (WRITTEN_AT_ONCE if copies_traces else {})
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
+
+
+def _trace_anew(mlflow: Any) -> None:
+    """Tracing reads its settings when it starts; one that the user has switched off stays so."""
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    if is_tracing_enabled():
+        mlflow.tracing.disable()
+        mlflow.tracing.enable()
+
+
+def traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The agent so that each call leaves a trace, to which scores are logged, even a call that raises an exception."""
+    if getattr(predict_fn, "__mlflow_traced__", False):
+        return predict_fn
+    app: Callable[..., Any] = mlflow.trace(predict_fn)
+    return app
+
+
+def untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
+    """The agent for a release of MLflow that cannot skip its trial call: the trial runs with tracing disabled, and the
+    function reports whether a span would have been made."""
+    if all(hasattr(mlflow.environment_variables, name) for name in NO_TRIAL):
+        return app
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    no_call = mlflow.trace(lambda: None)
+
+    @functools.wraps(app)
+    def called(**inputs: Any) -> Any:
+        return app(**inputs) if is_tracing_enabled() else no_call()
+
+    return called
+
+
+def as_the_store_knows(mlflow: Any, texts: list[str], tags: list[dict[str, str]], experiment: str) -> list[str]:
+    """A trace that names this experiment, but comes from another store, is not there: MLflow would lose its row without
+    an error. Of rows that share a trace the first is scored on it, the others on copies. A trace that will be copied
+    has the tags of its row, which identify the copy (`TraceIds`)."""
+    client = mlflow.MlflowClient()
+    seen: set[str] = set()
+
+    def is_there(trace_id: str) -> bool:
+        try:
+            return client.get_trace(trace_id, display=False) is not None
+        except mlflow.exceptions.MlflowException:
+            return False
+
+    found = []
+    for text, own in zip(texts, tags, strict=True):
+        trace_id, place = place_of(text)
+        known = place == experiment and trace_id not in seen and is_there(trace_id)
+        found.append(text if known or place is None else placed_nowhere(text, own))
+        seen.add(trace_id)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# an async agent → a plain function, for every release of MLflow
+#
+#     worker threads of mlflow ──call──▶ app(**inputs) ──a coroutine──▶ one event loop, in a thread of its own
+#                              ◀──────────────────────────the answer──┘
+#
+# mlflow 3.3 to 3.5 do not await an async app (they score the coroutine, or lose the row); 3.17 awaits each call on a
+# loop of its own, which clients that the calls share do not survive ("Event loop is closed"). On one loop for all rows
+# an agent runs as it does in a server, and its spans are below those of the thread that called it.
+TIME_LIMIT = "MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT"
+"""mlflow's setting for how many seconds an async app may take for a row; 300, as there."""
+
+SECONDS_TO_END = 1.0
+"""The time that background work of an agent has to end after the evaluation, in seconds."""
+
+App = Callable[..., Any]
+
+
+@contextmanager
+def awaited(app: App | None) -> Iterator[App | None]:
+    """A block in which the agent is a plain function. An awaitable return value is awaited."""
+    if app is None:
+        yield None
+        return
+    loop = LoopThread("async app")
+    try:
+        yield _plain(app, loop)
+    finally:
+        loop.stop(SECONDS_TO_END)
+
+
+def _plain(app: App, loop: LoopThread) -> App:
+    """A function of the same name and signature, which MLflow reads; callable objects have no name."""
+
+    @functools.wraps(app)
+    def called(*arguments: Any, **inputs: Any) -> Any:
+        answer = app(*arguments, **inputs)
+        if not inspect.isawaitable(answer):
+            return answer
+        return loop.submit(_in_time(answer)).result()
+
+    called.__name__ = getattr(app, "__name__", type(app).__name__)
+    return called
+
+
+async def _in_time(answer: Awaitable[Any]) -> Any:
+    limit = float(os.environ.get(TIME_LIMIT) or 300)
+    try:
+        return await asyncio.wait_for(answer, limit)
+    except asyncio.TimeoutError as error:
+        raise TimeoutError(f"no answer within {limit:g} seconds ({TIME_LIMIT})") from error
 
 
 def evaluate_eval_set(
@@ -169,7 +315,12 @@ def evaluate_eval_set(
             awaited(predict_fn) as app,
             traces.written(),
         ):
-            _log_report(mlflow, prepared.report)
+            report = prepared.report
+            mlflow.log_text(report.to_html(), "eval_set/report.html")
+            mlflow.log_text(report.to_json(), "eval_set/report.json")
+            counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
+            rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
+            mlflow.log_metrics({**rows, **counts})
             if "trace" in frame:
                 texts, tags = frame["trace"].tolist(), frame["tags"].tolist()
                 frame["trace"] = as_the_store_knows(mlflow, texts, tags, run.info.experiment_id)
@@ -280,14 +431,6 @@ def _accepts(signature: inspect.Signature, keys: Iterable[str]) -> bool:
     return True
 
 
-def _log_report(mlflow: Any, report: Report) -> None:
-    mlflow.log_text(report.to_html(), "eval_set/report.html")
-    mlflow.log_text(report.to_json(), "eval_set/report.json")
-    counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
-    rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
-    mlflow.log_metrics({**rows, **counts})
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # the request_id of each row, on the trace that MLflow makes of it
 REQUEST_TAG = "mlflow.eval.requestId"
@@ -343,7 +486,10 @@ class TraceIds:
         def named(*arguments: Any, **options: Any) -> Any:
             found = complete(*arguments, **options)
             if found is not None:
-                self._name(found.trace.info)
+                info: Any = found.trace.info
+                id = self._by_row.get(info.tags.get(ROW_TAG)) or self._by_request.get(info.tags.get(REQUEST_TAG))
+                if id is not None:
+                    info.client_request_id = info.tags[ID_TAG] = id
             return found
 
         setattr(InMemoryTraceManager, "pop_trace", named)  # noqa: B010
@@ -351,8 +497,3 @@ class TraceIds:
             yield
         finally:
             setattr(InMemoryTraceManager, "pop_trace", complete)  # noqa: B010
-
-    def _name(self, info: Any) -> None:
-        id = self._by_row.get(info.tags.get(ROW_TAG)) or self._by_request.get(info.tags.get(REQUEST_TAG))
-        if id is not None:
-            info.client_request_id = info.tags[ID_TAG] = id

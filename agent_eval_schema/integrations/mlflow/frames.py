@@ -45,7 +45,9 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     if outputs == "provided":
         pairs = zip(cells_of(columns, "outputs"), cells_of(columns, "response"), strict=True)
         frame["outputs"] = [response if own is None else own for own, response in pairs]
-    expectations = list(_expectations(columns, len(requests)))
+    names = [n for n in ("expectations", "custom_expected", *EXPECTED_COLUMNS) if n in columns]
+    sources = ({n: columns[n][row] for n in names} for row in range(len(requests) if names else 0))
+    expectations = list(map(expectations_of, sources))
     if any(expectations):
         frame["expectations"] = expectations
     if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
@@ -73,10 +75,6 @@ def last_texts(columns: Columns) -> list[str | None]:
     return [_query(r)["query"] if messages_of(r) else None for r in cells_of(columns, "request")]
 
 
-def _messages(request: dict[str, Any]) -> dict[str, Any]:
-    return request
-
-
 def _query(request: dict[str, Any]) -> dict[str, Any]:
     """The last message, of any role, since an agent is called with the message to answer."""
     *history, last = request["messages"]
@@ -89,20 +87,14 @@ def _question(request: dict[str, Any]) -> dict[str, Any]:
 
 
 INPUTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "auto": _messages,
-    "messages": _messages,
+    "auto": lambda request: request,
+    "messages": lambda request: request,
     "query": _query,
     "question": _question,
 }
 
 _NEED_TRACE = ("trace", "session_id", *TRACED_COLUMNS)
 """Columns that scorers read from a trace only."""
-
-
-def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
-    names = [n for n in ("expectations", "custom_expected", *EXPECTED_COLUMNS) if n in columns]
-    for row in range(size if names else 0):
-        yield expectations_of({n: columns[n][row] for n in names})
 
 
 def _traces(columns: Columns) -> Iterator[str]:
@@ -165,10 +157,7 @@ FRAMES: dict[str, Callable[[Columns, str, Inputs], pd.DataFrame]] = {
 
 def _frame(columns: Columns) -> pd.DataFrame:
     """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
-    series = {n: v if isinstance(v, pd.Series) else _objects(v) for n, v in columns.items()}
-    return pd.DataFrame(series)
-
-
-def _objects(values: list[Any]) -> pd.Series[Any]:
     # numpy looks into each object of a list, but not of an iterator
-    return pd.Series(np.fromiter(values, object, len(values)), dtype="object")
+    lists = {n: np.fromiter(v, object, len(v)) for n, v in columns.items() if not isinstance(v, pd.Series)}
+    objects = {n: pd.Series(v, dtype="object") for n, v in lists.items()}
+    return pd.DataFrame({**columns, **objects})

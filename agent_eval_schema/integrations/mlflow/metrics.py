@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import missing
 
 if TYPE_CHECKING:
     from mlflow.models import EvaluationMetric

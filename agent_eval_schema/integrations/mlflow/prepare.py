@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
 from agent_eval_schema.integrations.mlflow.frames import (
@@ -28,14 +29,15 @@ from agent_eval_schema.integrations.mlflow.frames import (
     cells_of,
     messages_of,
 )
-from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning, reduction
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.describe import excerpt_names, first_names
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.fill_from_traces import trace_texts
@@ -43,6 +45,49 @@ from agent_eval_schema.validation.normalized_columns import FIELDS
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report
 from agent_eval_schema.validation.validate import check_source
+
+
+class ReducedInputsWarning(UserWarning):
+    """The inputs of a prepared DataFrame omit a part of some requests.
+
+    The message names the rows and the option that preserves the whole request.
+
+    See Also
+    --------
+    prepare_for_evaluate : The function that emits the warning.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import ReducedInputsWarning, prepare_for_evaluate
+    >>> chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ReducedInputsWarning)
+    ...     frame = prepare_for_evaluate([{"request": {"messages": chat}, "response": "Hello!"}], inputs="question")
+    >>> frame["inputs"][0]
+    {'question': 'Hi'}
+    """
+
+
+def _is_one_question(messages: list[dict[str, Any]]) -> bool:
+    """Whether the last message is all that there is, and its text all of that."""
+    content = messages[0].get("content")
+    parts = content if isinstance(content, list) else []
+    return len(messages) == 1 and messages[0]["role"] == "user" and all(p.get("type") == "text" for p in parts)
+
+
+def _arguments(own: Any, request: dict[str, Any]) -> list[str]:
+    """The keys of the inputs that are not part of the request."""
+    if not isinstance(own, dict) or chat.lone_question(request["messages"]) == jsontext.encode(own).decode():
+        return []
+    return [key for key in own if key not in _OF_REQUESTS] if len(own) > 1 else []
+
+
+_OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
+
+
+def _rows(rows: list[int], total: int, most: int = 10) -> str:
+    return f"{len(rows):,} of {total:,} rows (at the positions {first_names(rows, most)})"
 
 
 class InvalidRowsWarning(UserWarning):
@@ -199,11 +244,20 @@ def prepare(
     beside = evaluator in _HAND_ON_TRACES
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
-        kept = [_kept(checked) for checked in run.batches()]
+        kept = [
+            rows_of(checked).select(list(COLUMNS)).append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
+            for checked in run.batches()
+        ]
         report = Report(run, time.perf_counter() - start)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
-            raise EvalSetError(f"no row to evaluate: {_why_none(report, format, outputs)}")
+            why = "the data has none"
+            if report.row_count:
+                errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
+                code = max(errors, key=errors.__getitem__)
+                why = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
+                why += f" (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
+            raise EvalSetError(f"no row to evaluate: {why}")
         columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
@@ -216,20 +270,29 @@ def prepare(
 
 
 def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: Inputs) -> str:
-    """The parts of the requests that the inputs of the frame omit; the input columns of databricks-agent have all of
-    them."""
+    """The parts of the requests that the inputs of the frame omit, and the options that keep them; "" if none. The
+    input columns of databricks-agent have all of them."""
     if evaluator == "databricks-agent":
         return ""
     is_genai = evaluator == "mlflow.genai"
+    form = f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"'
     asked = zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True)
-    return reduction(
-        [a for a in asked if messages_of(a[0])],
-        len(rows),
-        form=f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"',
-        one_question=not is_genai or inputs == "question",
-        keeps_arguments=is_genai and inputs == "auto",
-        instead=('inputs="messages"', 'inputs="auto"') if is_genai else ('evaluator="mlflow.genai"',) * 2,
-    )
+    requests = [a for a in asked if messages_of(a[0])]
+    found = []
+    if not is_genai or inputs == "question":
+        chats = [row for request, _, row in requests if not _is_one_question(request["messages"])]
+        if chats:
+            instead = 'inputs="messages"' if is_genai else 'evaluator="mlflow.genai"'
+            found.append(
+                f"{form} keeps only the last message of {_rows(chats, len(rows))}: {instead} keeps all of them"
+            )
+    if not is_genai or inputs != "auto":
+        others = {r: keys for request, own, r in requests if (keys := _arguments(own, request))}
+        if others:
+            names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
+            where, instead = _rows(list(others), len(rows)), 'inputs="auto"' if is_genai else 'evaluator="mlflow.genai"'
+            found.append(f"{form} omits other arguments ({names}) of {where}: {instead} keeps them")
+    return "; ".join(found)
 
 
 def _says_why(format: str, outputs: str) -> str:
@@ -238,36 +301,19 @@ def _says_why(format: str, outputs: str) -> str:
     return f"see validate_eval_set(data{given})"
 
 
-def _why_none(report: Report, format: str, outputs: str) -> str:
-    if not report.row_count:
-        return "the data has none"
-    errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
-    code = max(errors, key=errors.__getitem__)
-    count = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
-    return f"{count} (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
-
-
 _Flags = np.ndarray[Any, Any]
-
-
-def _kept(checked: pa.RecordBatch) -> pa.RecordBatch:
-    """The canonical columns of checked rows, and the states of their traces."""
-    canonical = rows_of(checked).select(list(COLUMNS))
-    return canonical.append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
 
 
 def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> Columns:
     """The columns of the valid rows as Python values; a canonical column without any value is not there."""
     rows = pa.Table.from_batches(kept)
     rows = rows if valid.all() else rows.filter(pa.array(valid))
-    found = {n: _values(rows.column(n), FIELDS[n]) for n in COLUMNS if rows.column(n).null_count < len(rows)}
+    names = [n for n in COLUMNS if rows.column(n).null_count < len(rows)]
+    found = {n: canonical_values(rows.column(n), FIELDS[n]) for n in names}
+    for name in names:
+        if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
+            found[name] = [None if v != v else v for v in found[name]]
     return {**found, TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
-
-
-def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The values of a normalized column; NaN is absent, too."""
-    values = canonical_values(column, field)
-    return [None if v != v else v for v in values] if pa.types.is_floating(field.type) else values
 
 
 def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: _Flags, plain: bool) -> Any:

@@ -19,13 +19,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any
+from operator import itemgetter
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of, whole
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import without_null_keys
+from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
@@ -79,10 +84,9 @@ def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
 
 
 def _natural(row: RowWithSource) -> DatasetRecord:
-    tags = {k: v for k, v in (row["tags"] or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
     custom = {k: v for k, v in (row["custom_expected"] or {}).items() if k not in EXPECTATIONS}
     expectations = expectations_of({**row, "custom_expected": custom})
-    record = {"inputs": whole(row, "inputs"), "expectations": expectations, "tags": tags}
+    record = {"inputs": whole(row, "inputs"), "expectations": expectations, "tags": _own_tags(row["tags"])}
     others = {"outputs": whole(row, "outputs"), "source": row.get(SOURCE)}
     return record | {name: part for name, part in others.items() if part is not None}
 
@@ -115,18 +119,19 @@ def errors_by_row(report: Report) -> dict[int, list[Issue]]:
 def _cells(record: DatasetRecord) -> dict[str, Any]:
     """The columns for the reader of the MLflow format: not an answer that is text, which is not parsed, and not the
     empty object that MLflow stores where there are no outputs."""
-    outputs = record.get("outputs")
+    outputs, tags = record.get("outputs"), _own_tags(record.get("tags"))
+    texts = {k: v if v is None or isinstance(v, str) else jsontext.encode_text(v) for k, v in tags.items()}
     return {
         "inputs": record["inputs"],
         "outputs": None if isinstance(outputs, str) or outputs == {} else outputs,
         "expectations": record.get("expectations") or None,
-        "tags": _own_tags(record) or None,
+        "tags": texts or None,
     }
 
 
-def _own_tags(record: DatasetRecord) -> dict[str, Any]:
-    tags = {k: v for k, v in (record.get("tags") or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
-    return {k: v if v is None or isinstance(v, str) else jsontext.encode_text(v) for k, v in tags.items()}
+def _own_tags(tags: dict[str, Any] | None) -> dict[str, Any]:
+    """The tags of the user."""
+    return {k: v for k, v in (tags or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
 
 
 def _complete(row: RowWithSource, record: DatasetRecord) -> None:
@@ -143,12 +148,131 @@ def _complete(row: RowWithSource, record: DatasetRecord) -> None:
         row["session_id"] = (source.get("source_data") or {}).get("session_id")
     for column in RECORDED:
         tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
-        if isinstance(tag, str):
-            _restore(row, column, jsontext.parse_leniently(tag))
+        kept = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
+        if isinstance(tag, str) and column not in NATURAL:
+            row[column] = kept
+        elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):
+            row[column] = kept.get("value")
 
 
-def _restore(row: RowWithSource, column: str, kept: Any) -> None:
-    if column not in NATURAL:
-        row[column] = kept
-    elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):
-        row[column] = kept.get("value")
+# ---------------------------------------------------------------------------------------------------------------------
+# rows with equal requests → the one that a dataset gets of them, and what becomes of the others
+#
+#     rows ──by inputs──▶ groups of equal requests ──first, last or merge──▶ the rows to write, each a record
+#                         │                          │
+#                         a stored record            collapsed, updated: which columns get lost
+#
+# A dataset has one record for equal inputs: a second row with the same request overwrites, key by key, the cells of the
+# first one. So equal requests are looked for before anything is written, among the rows and in the dataset.
+OnDuplicate = Literal["raise", "first", "last", "merge"]
+
+
+class Collapsed(Struct, frozen=True):
+    """A row without a record of its own: `into` is the position of the row with the same request that was written, or
+    the ID of the existing record. `lost` names the columns with other values there."""
+
+    row: int
+    request_id: str | None
+    into: int | str
+    lost: tuple[str, ...]
+
+
+class Updated(Struct, frozen=True):
+    """A record that was there and was updated by a row. `lost` names the columns whose stored cells were replaced; a
+    record keeps its first source, so a new one is lost."""
+
+    row: int
+    record_id: str
+    lost: tuple[str, ...]
+
+
+class Chosen(Struct):
+    """The rows to write, and the treatment of the others and of the existing records."""
+
+    rows: list[RowWithSource] = []
+    collapsed: list[Collapsed] = []
+    updated: list[Updated] = []
+
+
+def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_duplicate: OnDuplicate) -> Chosen:
+    """Choose a row for each request. Raise EvalSetError for `"raise"` if a row would get no record of its own."""
+    groups: dict[str, list[RowWithSource]] = {}
+    for row in rows:
+        groups.setdefault(key_of(whole(row, "inputs")), []).append(row)
+    there = {key_of(r["inputs"]): r for r in stored}
+    met = [there[key] for key in groups if key in there]
+    known = {r["id"]: row for r, (row, _) in zip(met, read_records(met), strict=True)}
+    chosen = Chosen()
+    choose = {"first": itemgetter(0), "last": itemgetter(-1)}.get(on_duplicate, _merged)
+    for key, group in groups.items():
+        record = there.get(key)
+        if record is not None and on_duplicate == "first":
+            chosen.collapsed += [_collapsed(r, known[record["id"]], record["id"]) for r in group]
+            continue
+        kept = choose(group)
+        chosen.rows.append(kept)
+        chosen.collapsed += [_collapsed(r, kept, kept["row"]) for r in group if r["row"] != kept["row"]]
+        if record is not None:
+            stored_row = known[record["id"]]
+            both = [n for n in _COMPARED if kept[n] is not None and stored_row[n] is not None]
+            merged = {n: {**stored_row[n], **kept[n]} if n in _KEYED else kept[n] for n in both}
+            lost = tuple(n for n in both if not _keeps(merged[n], stored_row[n], n))
+            chosen.updated.append(Updated(kept["row"], record["id"], lost))
+    if on_duplicate == "raise":
+        _raise_for(chosen)
+    return chosen
+
+
+def _merged(group: list[RowWithSource]) -> RowWithSource:
+    """The last row, completed with values of those before it; the later one of expected_response and expected_facts, of
+    which a row has one."""
+    merged = dict(group[0])
+    for row in group[1:]:
+        later = without_null_keys(row)
+        for name, other in (_TRUTHS, _TRUTHS[::-1]):
+            if name in later and other not in later:
+                merged[other] = None
+        for name in _KEYED:
+            if name in later and merged[name] is not None:
+                later[name] = {**merged[name], **later[name]}
+        merged.update(later)
+    return merged
+
+
+_TRUTHS = ("expected_response", "expected_facts")
+_COMPARED = tuple(n for n in (*RECORDED, SOURCE) if n != "request")
+_KEYED = ("custom_expected", "tags")
+"""Columns that mlflow merges key by key."""
+
+
+def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Collapsed:
+    lost = tuple(n for n in _COMPARED if not _keeps(kept[n], row[n], n))
+    return Collapsed(row["row"], row["request_id"], into, lost)
+
+
+def _keeps(kept: Any, value: Any, name: str) -> bool:
+    """Whether nothing of a cell is lost if there is `kept` in its place."""
+    if value is None or kept == value:
+        return True
+    return name in _KEYED and kept is not None and {**kept, **value} == kept
+
+
+def _raise_for(chosen: Chosen) -> None:
+    lost = []
+    for c in chosen.collapsed:
+        request_id = "" if c.request_id is None else f" ({visible(c.request_id)[:60]})"
+        lost.append(f"row {c.row}{request_id} as row {c.into}{_other_columns(c.lost)}")
+    lost += [
+        f"row {u.row} as the stored record {u.record_id}{_other_columns(u.lost)}" for u in chosen.updated if u.lost
+    ]
+    if lost:
+        shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+        raise EvalSetError(
+            f"{len(lost):,} rows would be merged, because an MLflow dataset stores one record per distinct request: "
+            f"{shown}. "
+            'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
+        )
+
+
+def _other_columns(lost: tuple[str, ...]) -> str:
+    return f" (another {', '.join(lost)})" if lost else ""

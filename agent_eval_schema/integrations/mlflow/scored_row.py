@@ -57,8 +57,11 @@ class ScoredRow:
         if self.derived is None:
             return None
         derive_it = _DERIVED.get(column)
-        if column in TRACED_COLUMNS and not _contains(self._trace, column):
-            return None
+        if column in TRACED_COLUMNS:  # the trace of a run contains it; one made of a row contains what the row had
+            tags = getattr(getattr(self._trace, "info", None), "tags", None) or {}
+            origin = str(tags.get(MADE, ""))
+            if origin.startswith("of a row") and column not in origin:
+                return None
         return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
 
     def _decoded(self, column: str, home: Any) -> Any:
@@ -82,7 +85,9 @@ class ScoredRow:
         """The JSON text of the trace; None if there is no trace of a run."""
         if is_absent(self._trace) or made_by_evaluate(self._trace):
             return None
-        return self._trace if isinstance(self._trace, str) else _trace_text(self._trace)
+        if isinstance(self._trace, str):
+            return self._trace
+        return str(self._trace.to_json()) if hasattr(self._trace, "to_json") else jsontext.encode(self._trace)
 
     def expects(self, name: str) -> bool:
         """Whether there is a ground truth of that name with content."""
@@ -147,11 +152,8 @@ def _value_in(home: Any, column: str) -> Any:
     if not is_absent(value):
         return value
     calls = home.get("expected_tool_calls") if column == "reference_trajectory" else None
-    return None if is_absent(calls) else _as_trajectory(calls)
-
-
-def _as_trajectory(calls: Any) -> Any:
-    """MLflow's [{name, arguments}] as [{tool_name, tool_input}]; any other value is returned unchanged."""
+    if is_absent(calls):
+        return None
     calls = jsontext.parse_leniently(calls) if isinstance(calls, str) else calls
     if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
         return calls
@@ -186,16 +188,3 @@ def made_by_evaluate(trace: Any) -> bool:
     spans = getattr(data, "spans", None) or []
     tagged = "mlflow.eval.requestId" in (getattr(info, "tags", None) or {})
     return tagged and len(spans) == 1 and spans[0].name == "root_span"
-
-
-def _contains(trace: Any, column: str) -> bool:
-    """Whether a trace contains a column: that of a run does; one that was made of a row contains what the row had."""
-    tags = getattr(getattr(trace, "info", None), "tags", None) or {}
-    origin = str(tags.get(MADE, ""))
-    return not origin.startswith("of a row") or column in origin
-
-
-def _trace_text(trace: Any) -> str | bytes:
-    if hasattr(trace, "to_json"):
-        return str(trace.to_json())
-    return jsontext.encode(trace)

@@ -22,12 +22,12 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
+from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
-from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import require_choice
 
@@ -103,7 +103,9 @@ class RowScorer(Scorer):  # numpydoc ignore=PR01
         values = [row.read(column) for column in self.reads]
         absent = [c for c, value in zip(self.reads, values, strict=True) if value is None]
         score = math.nan if absent else float(self.measure(*values))
-        why = "; ".join(_why(row, c) for c in absent) or self.undefined
+        unread = row.unread
+        reasons = (f"{c} cannot be read: {unread[c]}" if c in unread else f"the row lacks {c}" for c in absent)
+        why = "; ".join(reasons) or self.undefined
         return score, why if math.isnan(score) else ""
 
     def __call__(  # type: ignore[override]  # mlflow hands over what the signature names
@@ -156,11 +158,6 @@ def _by_code(scorer: Scorer) -> AssessmentSource:
 
 _HANDED = ("inputs", "outputs", "expectations", "trace")
 """What mlflow hands to a scorer."""
-
-
-def _why(row: ScoredRow, column: str) -> str:
-    problem = row.unread.get(column)
-    return f"{column} cannot be read: {problem}" if problem else f"the row lacks {column}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

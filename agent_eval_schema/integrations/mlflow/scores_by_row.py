@@ -100,23 +100,20 @@ def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
     traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
     lines = []
     for trace in traces:
-        lines.append({"tags": trace.info.tags, "assessments": _feedback(trace.info.assessments), "trace": trace})
+        # feedback as MLflow writes it, except the values, which its own writer does not support
+        feedback = [
+            {
+                "assessment_name": a.name,
+                "feedback": {"value": a.value, "error": a.error and a.error.to_dictionary()},
+                "rationale": a.rationale,
+                "metadata": a.metadata,
+            }
+            for a in trace.info.assessments
+            if hasattr(a, "error")  # expectations have none
+        ]
+        lines.append({"tags": trace.info.tags, "assessments": feedback, "trace": trace})
         trace.info.assessments = []  # so that it can be written
     return lines
-
-
-def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
-    """Feedback as MLflow writes it, except the values, which its own writer does not support."""
-    return [
-        {
-            "assessment_name": a.name,
-            "feedback": {"value": a.value, "error": a.error and a.error.to_dictionary()},
-            "rationale": a.rationale,
-            "metadata": a.metadata,
-        }
-        for a in assessments
-        if hasattr(a, "error")  # expectations have none
-    ]
 
 
 def scores_by_row(

@@ -178,20 +178,16 @@ def supported_scorers(
     own = [(Metric(OURS, kind.__name__, kind.needs), kind) for kind in SCORERS]
     builtin = import_module("mlflow.genai.scorers")
     of_mlflow = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]
-    found = [_choose(metric, kind, report, model) for metric, kind in [*of_mlflow, *own]]
-    return SupportedScorers([s for s, _ in found if s is not None], [line for _, line in found])
-
-
-def _choose(
-    metric: Metric, kind: type[Scorer] | None, report: Report, model: str | None
-) -> tuple[Scorer | None, ScorerLine]:
-    """The scorer, or None, and its line of the table."""
-    support = run_of(report).coverage_of(metric)
-    scorer, why = None, _reason(metric, kind, support, model)
-    if kind is not None and not why:
-        scorer, why = _make(metric, kind, report, model)
-    line = ScorerLine(metric.name, metric.system, support.supported, support.total, scorer is not None, why)
-    return scorer, line
+    scorers, lines = [], []
+    for metric, kind in [*of_mlflow, *own]:
+        support = run_of(report).coverage_of(metric)
+        scorer, why = None, _reason(metric, kind, support, model)
+        if kind is not None and not why:
+            scorer, why = _make(metric, kind, report, model)
+        if scorer is not None:
+            scorers.append(scorer)
+        lines.append(ScorerLine(metric.name, metric.system, support.supported, support.total, scorer is not None, why))
+    return SupportedScorers(scorers, lines)
 
 
 def _reason(metric: Metric, kind: type[Scorer] | None, support: Support, model: str | None) -> str:

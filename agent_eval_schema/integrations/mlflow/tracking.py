@@ -8,7 +8,7 @@ later reading sees the same traces. The file is deleted with the source.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from inspect import signature
 from typing import Any
 
@@ -93,7 +93,16 @@ def traces_from_store(
     with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
         for texts in _pages(search, max_results, page_size):
             writer.write_table(pa.table([pa.array(texts, pa.string())], schema=_TRACES))
-    return _source(folder)
+
+    # the folder lives as long as the source
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from open_file(folder.file(_FILE)).batches()
+
+    def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
+        frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
+        return frame
+
+    return Source("tracking store", batches, take, nests=False)
 
 
 class _Search(Struct, frozen=True):
@@ -134,31 +143,13 @@ def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[
         bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen}
         seen.update(bare)
         if bare:
-            whole = _whole(search, size, token, bare)
+            # with their spans; those that moved between the two questions are looked for further on
+            whole = {t.info.trace_id: t for t in search.page(size, token, spans=True)}
+            if not whole.keys() >= bare.keys():
+                whole |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
             with search.store.reporting_errors():
                 texts = [str(whole.get(id, trace).to_json()) for id, trace in bare.items()]
             yield texts
         token = found.token
         if not token:
             return
-
-
-def _whole(search: _Search, size: int, token: str | None, wanted: Collection[str]) -> dict[str, Any]:
-    """The traces of a page with their spans; those that moved between the two questions are looked for further on."""
-    found = {t.info.trace_id: t for t in search.page(size, token, spans=True)}
-    if not found.keys() >= set(wanted):
-        found |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
-    return found
-
-
-def _source(folder: TemporaryFolder) -> Source:
-    """The rows of the file in the folder, which lives as long as the source."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield from open_file(folder.file(_FILE)).batches()
-
-    def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
-        frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
-        return frame
-
-    return Source("tracking store", batches, take, nests=False)

@@ -24,8 +24,8 @@ from agent_eval_schema.formats.inference_tables import (
     locate,
 )
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import CONVERTED, convert_batch, converted_schema
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.rules.exclusions import REASON_NAMES, REASONS, find_reason
 from tests.helpers.inference_tables import (
     ANSWER,

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import eval_set_from_inference_table
+from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import convert_batch
-from agent_eval_schema.inference_tables.read.payloads import Asked
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.read.request_payloads import read_chat, read_other_request
+from agent_eval_schema.inference_tables.read.payloads import Asked, read_chat, read_other_request
 from agent_eval_schema.text import jsontext
 from tests.helpers.inference_tables import (
     ANSWER,

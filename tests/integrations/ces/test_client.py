@@ -23,7 +23,7 @@ pytest.importorskip("mcp.server.mcpserver", reason="the server of the tests is t
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
-from agent_eval_schema.integrations.ces import transport
+from agent_eval_schema.integrations.ces import client
 from agent_eval_schema.integrations.ces.client import update_evaluation
 from tests.helpers.ces_server import Refused, Store, Wire, answering, cut, mcp_server, serving, slow
 
@@ -44,8 +44,8 @@ FORMS = [(True, True), (True, False), (False, True), (False, False)]
 
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "BACKOFF", 0.01)
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", transport.TOKEN_VARIABLE):
+    monkeypatch.setattr(client, "BACKOFF", 0.01)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", client.TOKEN_VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -163,7 +163,7 @@ def test_an_error_within_the_server_leaves_it_open(service: Service) -> None:
         raise MCPError(code=-32603, message="Internal error")
 
     service.wire.answers["call"] = fail
-    assert service.failure().endswith(f"'Internal error': {transport.UNSURE}")
+    assert service.failure().endswith(f"'Internal error': {client.UNSURE}")
 
 
 def test_an_answer_without_an_evaluation(service: Service) -> None:
@@ -182,13 +182,13 @@ def test_503_without_a_body_is_sent_again_once(service: Service, method: str) ->
     assert service.update()["etag"] == "e2"
     assert service.store.updates == ["displayName"]
     service.wire.faults[method] = [answering(503), answering(503), answering(503)]
-    assert f"answered 503: {transport.NOTHING_CHANGED}" in service.failure()
+    assert f"answered 503: {client.NOTHING_CHANGED}" in service.failure()
     assert len(service.wire.faults[method]) == 1
 
 
 def test_503_with_a_body_may_have_been_made(service: Service) -> None:
     service.wire.faults["tools/call"] = [answering(503, b"upstream reset")]
-    assert service.failure().endswith(f"answered 503: 'upstream reset': {transport.UNSURE}")
+    assert service.failure().endswith(f"answered 503: 'upstream reset': {client.UNSURE}")
     assert len(service.wire.calls()) == 1
     service.wire.faults["initialize"] = [answering(503, b"upstream reset")]  # no write: sent again
     assert service.update()["displayName"] == "Refunds"
@@ -196,14 +196,14 @@ def test_503_with_a_body_may_have_been_made(service: Service) -> None:
 
 def test_retry_after_is_waited_for(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    sleep = transport.anyio.sleep
+    sleep = client.anyio.sleep
 
     async def note(seconds: float) -> None:
         waited.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(transport.anyio, "sleep", note)
-    for asked, seconds in (("3", 3), ("999", transport.LONGEST_BACKOFF), ("Thu, 01 Jan", transport.BACKOFF)):
+    monkeypatch.setattr(client.anyio, "sleep", note)
+    for asked, seconds in (("3", 3), ("999", client.LONGEST_BACKOFF), ("Thu, 01 Jan", client.BACKOFF)):
         service.wire.faults["tools/call"] = [answering(503, retry_after=asked)]
         service.update(update_request({**STORED, "etag": None, "displayName": "B"}, mask="displayName"))
         assert waited.pop() == seconds
@@ -213,7 +213,7 @@ def test_a_connection_that_ends_after_sending_is_not_tried_again(every_service: 
     every_service.wire.faults["tools/call"] = [cut]
     said = every_service.failure()
     assert "ended before its answer did" in said
-    assert said.endswith(transport.UNSURE)
+    assert said.endswith(client.UNSURE)
     assert len(every_service.wire.calls()) == 1
     assert every_service.store.updates == ["displayName"]  # it had been made
 
@@ -222,13 +222,13 @@ def test_a_slow_answer_is_not_waited_for(service: Service) -> None:
     service.wire.faults["tools/call"] = [slow(1.5)]
     said = service.failure(timeout=0.75)
     assert "no answer from" in said
-    assert said.endswith(transport.UNSURE)
+    assert said.endswith(client.UNSURE)
     assert len(service.wire.calls()) == 1
 
 
 def test_a_slow_handshake_has_changed_nothing(service: Service) -> None:
     service.wire.faults["initialize"] = [slow(1.5)]
-    assert service.failure(timeout=0.75).endswith(transport.NOTHING_CHANGED)
+    assert service.failure(timeout=0.75).endswith(client.NOTHING_CHANGED)
     assert service.store.updates == []
 
 
@@ -239,7 +239,7 @@ def test_a_slow_handshake_has_changed_nothing(service: Service) -> None:
          "answered 401: 'expired UNAUTHENTICATED': set CES_ACCESS_TOKEN"),
         (answering(403, b"<html>no</html>"), "answered 403: '<html>no</html>': the account of the token"),
         (answering(404), "answered 404: check the evaluation's name, and the endpoint"),
-        (answering(500, b"INVALID_ARGUMENT"), transport.UNSURE),
+        (answering(500, b"INVALID_ARGUMENT"), client.UNSURE),
         (answering(418, TOKEN.encode()), "answered 418: '***': no change was made"),
         (answering(200, b"<html>log in</html>", content_type="text/html"), "MCP message ('<html>log in</html>')"),
         (answering(200, b"{", content_type="application/json"), "not an MCP message ('{')"),
@@ -268,7 +268,7 @@ def test_no_server(service: Service) -> None:
     with pytest.raises(EvalSetError) as raised:
         update_evaluation(REQUEST, endpoint=f"{gone.rpartition(':')[0]}:1/mcp", token=TOKEN)
     assert "no connection to http://127.0.0.1:1/mcp" in str(raised.value)
-    assert str(raised.value).endswith(transport.NOTHING_CHANGED)
+    assert str(raised.value).endswith(client.NOTHING_CHANGED)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_only_an_update_is_sent() -> None:
 
 
 def test_the_token_may_come_from_the_environment(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(transport.TOKEN_VARIABLE, f"{TOKEN}\n")
+    monkeypatch.setenv(client.TOKEN_VARIABLE, f"{TOKEN}\n")
     update_evaluation(REQUEST, endpoint=f"{service.address}/mcp")
     assert service.wire.seen[0][1]["authorization"] == f"Bearer {TOKEN}"
 
@@ -421,7 +421,7 @@ def test_the_rest_twin_does_not_repeat_what_was_dropped(rest: Rest) -> None:
     rest.behave = drop
     with pytest.raises(EvalSetError) as raised:
         over_rest(rest)
-    assert str(raised.value).endswith(transport.UNSURE)
+    assert str(raised.value).endswith(client.UNSURE)
     assert len(rest.seen) == 1
 
 
@@ -432,6 +432,6 @@ def test_the_rest_twin_does_not_follow(rest: Rest) -> None:
 
 
 def test_the_rest_twin_reads_no_endless_answer(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LARGEST_ANSWER", 10)
+    monkeypatch.setattr(client, "LARGEST_ANSWER", 10)
     with pytest.raises(EvalSetError, match="sent more than 10 bytes"):
         over_rest(rest)

@@ -22,8 +22,14 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.integrations.mlflow.datasets import UnreadableRecordWarning
-from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, Updated
-from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX, key_of, read_records, to_records
+from agent_eval_schema.integrations.mlflow.records import (
+    TAG_PREFIX,
+    Collapsed,
+    Updated,
+    key_of,
+    read_records,
+    to_records,
+)
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import SAMPLES
 from tests.render.report.test_html import ALLOWED, Tags

@@ -21,8 +21,8 @@ import pytest
 from agent_eval_schema import EvalSetError, evaluate_eval_set, profile_eval_set, scorers, supported_scorers
 from agent_eval_schema.evaluation.mlflow_evaluation import ROWS_IN_TEXT
 from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.integrations.mlflow.prepare import ReducedInputsWarning
 from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX
-from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
 from agent_eval_schema.render.printable import as_text
 from tests.conftest import DATA, SAMPLES, Row
 from tests.helpers.mlflow_store import mlflow_store, without_its_warnings

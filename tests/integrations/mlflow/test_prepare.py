@@ -22,8 +22,7 @@ from agent_eval_schema import (
     write_eval_set,
 )
 from agent_eval_schema.integrations.mlflow.frames import Evaluator
-from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning, prepare
-from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
+from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning, ReducedInputsWarning, prepare
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.requests import INCOMPLETE_ROW
 from agent_eval_schema.schema import Document
@@ -82,7 +81,7 @@ CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "co
 ASKED = {"role": "user", "content": [{"type": "text", "text": "c"}]}
 
 
-@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.reduced_inputs.ReducedInputsWarning")
+@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.prepare.ReducedInputsWarning")
 @pytest.mark.parametrize(
     ("inputs", "expected"),
     [
@@ -274,7 +273,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.reduced_inputs.ReducedInputsWarning")
+@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.prepare.ReducedInputsWarning")
 @pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.prepare.InvalidRowsWarning")
 @pytest.mark.parametrize("evaluator", get_args(Evaluator))
 def test_with_keep_frames_line_up(evaluator: Any) -> None:
@@ -341,7 +340,7 @@ def test_a_row_that_is_invalid_for_an_option_is_told_with_it() -> None:
         prepare_for_evaluate([ROW, {"request": "a"}], format="databricks", outputs="provided")
 
 
-@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.reduced_inputs.ReducedInputsWarning")
+@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.prepare.ReducedInputsWarning")
 @pytest.mark.parametrize("target", ["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"])
 @pytest.mark.parametrize("name", ["golden.csv", "golden_broken.csv", "evaluation.json"])
 def test_conversations_of_ces_have_to_be_converted_first(name: str, target: Any) -> None:

@@ -1,23 +1,32 @@
-"""A table of Unity Catalog, `catalog.schema.table`: through Spark where a session is active, else a SQL warehouse.
+"""A table of Unity Catalog or BigQuery → a Parquet file; the rows come in parts, so memory does not grow with it.
 
-The warehouse is read with the connector of Databricks (package databricks-sql-connector), by its public interface: PEP
-249 and `Cursor.fetchmany_arrow`. The rows come in parts, so memory does not grow with the table.
+`catalog.schema.table` is read through Spark where a session is active, else from a SQL warehouse, with the connector of
+Databricks (package databricks-sql-connector), by its public interface: PEP 249 and `Cursor.fetchmany_arrow`.
+
+`bq://project.dataset.table` is read through the official client (package google-cloud-bigquery), whose
+`Client.list_rows(table).to_arrow_iterable()` gives record batches. The project and the credentials are those that the
+client finds. A JSON column comes as text, a REPEATED RECORD as list<struct>: both are forms of a trajectory that we
+read.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from agent_eval_schema.io.parquet import write_tables
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
 
 ROWS_AT_ONCE = 8_192
 
@@ -36,7 +45,7 @@ def active_table(name: str) -> DataFrame | None:
         raise EvalSetError(f"{name}: Spark cannot read it: {first_line(error)}") from error
 
 
-def fetch_table(name: str, path: str) -> None:
+def fetch_catalog(name: str, path: str) -> None:
     """Write the rows of a table into a Parquet file. Raises EvalSetError if the connector is not installed or the
     connection is not configured."""
     try:
@@ -82,3 +91,20 @@ def _connection(name: str) -> dict[str, str]:
 
 def _setting(*names: str) -> str:
     return next((value for name in names if (value := os.environ.get(name, ""))), "")
+
+
+_TABLE = re.compile(r"[\w:.-]+\.\w+\.[\w$-]+")
+
+
+def fetch_bigquery(table: str, path: str) -> None:
+    """Write the rows of a table, named `project.dataset.table`, into a Parquet file."""
+    if not _TABLE.fullmatch(table):
+        raise EvalSetError(f"bq://{table}: expected bq://project.dataset.table")
+    try:
+        from google.cloud import bigquery
+    except ImportError as error:
+        raise missing("bigquery", "google-cloud-bigquery 3", error) from None
+    with bigquery.Client(project=table.partition(".")[0]) as client:
+        batches = iter(client.list_rows(table).to_arrow_iterable())
+        first = next(batches, None)
+        write_tables(path, () if first is None else chain([first], batches), first.schema if first else pa.schema([]))

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from agent_eval_schema.inference_tables.finish.feedback_labels import chunks_of, labels_of, latest, step_key
+from agent_eval_schema.inference_tables.finish.labels import chunks_of, labels_of, latest, step_key
 from agent_eval_schema.inference_tables.read.feedback import Feedback
 from agent_eval_schema.schema import Document
 

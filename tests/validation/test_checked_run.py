@@ -18,12 +18,11 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.runtime.processes import Worker
-from agent_eval_schema.validation import workers
-from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation import checked_run
+from agent_eval_schema.validation.checked_run import CheckedRun, check_sent, check_with_workers
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.validate import check_source
-from agent_eval_schema.validation.workers import check_sent, check_with_workers
 from tests.conftest import as_csv, as_jsonl
 
 
@@ -88,7 +87,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[pa.RecordBatch]:
     """The batches that are sent to a worker: the first ones, as this process makes the next one only then, and any
     others. They are many and small."""
     sent: list[pa.RecordBatch] = []
-    packed, check = workers.packed, workers.check_sent
+    packed, check = checked_run.packed, checked_run.check_sent
 
     def recorded(batch: pa.RecordBatch) -> pa.Buffer:
         sent.append(batch)
@@ -101,8 +100,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[pa.RecordBatch]:
             yield batch
 
     monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
-    monkeypatch.setattr(workers, "packed", recorded)
-    for module in (workers, sys.modules[__name__]):
+    monkeypatch.setattr(checked_run, "packed", recorded)
+    for module in (checked_run, sys.modules[__name__]):
         monkeypatch.setattr(module, "check_sent", lambda batches, *rest: check(handed_over(batches), *rest))
     return sent
 
@@ -127,7 +126,7 @@ def test_a_prepared_frame_does_not_depend_on_who_checked_its_rows(
         return Worker(run, *rest, **more)
 
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "2")
-    monkeypatch.setattr(workers, "Worker", start)
+    monkeypatch.setattr(checked_run, "Worker", start)
     for worth_it in (source_.WORTH_IT, 1):
         monkeypatch.setattr(source_, "WORTH_IT", worth_it)
         with pytest.warns(InvalidRowsWarning, match="7,429 of 10,000 rows are invalid"):
@@ -150,7 +149,7 @@ class DyingWorker(Worker):
 
 
 def test_a_worker_that_dies_with_a_batch_is_told(sent: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "Worker", DyingWorker)
+    monkeypatch.setattr(checked_run, "Worker", DyingWorker)
     with pytest.raises(EvalSetError, match="a worker process ended before its work was done"):
         check_source(open_source(ROWS[:500]), jobs=2)
     assert sent
@@ -162,7 +161,7 @@ def test_a_batch_that_cannot_be_sent_is_not_lost(sent: list[pa.RecordBatch], mon
         sent.append(batch)
         raise MemoryError
 
-    monkeypatch.setattr(workers, "packed", fail)
+    monkeypatch.setattr(checked_run, "packed", fail)
     with pytest.raises(EvalSetError, match="a worker process ended before its work was done"):
         check_source(open_source(ROWS[:500]), jobs=2)
 
