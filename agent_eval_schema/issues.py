@@ -128,7 +128,7 @@ class Rule(Struct, frozen=True):
 
     `bad` and `good` are examples: lists of rows as an engineer would write them. The tests check that the bad rows
     raise exactly this code and the good ones do not, so the documentation cannot drift from the behavior. A rule that
-    rows cannot show states the reason in `no_example`. A rule about this package itself has no `url`.
+    rows cannot show states the reason in `no_example`. A rule that no vendor documents has no `url`.
     """
 
     code: str
@@ -191,7 +191,7 @@ class Issue(Struct, frozen=True):  # numpydoc ignore=PR01
     hint : str
         How to fix the issue.
     url : str
-        The page of the vendor that documents the requirement; empty for a rule about this package itself.
+        The page of the vendor that documents the requirement; empty if no vendor documents it.
 
     See Also
     --------

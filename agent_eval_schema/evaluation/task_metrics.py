@@ -41,12 +41,13 @@ _TYPED: dict[str, Callable[[Any], Any]] = {
 }
 """How the values of columns become what metrics take; others are given as they are."""
 
-_NAMES = (
-    *("exact_match", "bleu", "rouge_1", "rouge_l", "rouge_l_sum", "document_recall", "document_precision"),
-    *("tool_invocation", "tool_ordered_invocation", "parameter_correctness", "tool_calls_pass"),
-)
+_OF_TRAJECTORIES = (*TRAJECTORY_METRICS, SINGLE_TOOL_USE)  # computed for all rows at once
 
-ROW_METRICS: dict[str, Definition] = {name: DEFINITIONS[name] for name in _NAMES}
+ROW_METRICS: dict[str, Definition] = {
+    name: definition
+    for name, definition in DEFINITIONS.items()
+    if name not in _OF_TRAJECTORIES and definition.measure is not float  # the number of a column is no metric here
+}
 """Metrics of a row that need no options, by name."""
 
 

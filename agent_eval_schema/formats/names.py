@@ -1,6 +1,6 @@
 """The names of the formats, for type checkers and for the help of commands, which imports no format.
 
-Generated from the registry: `UPDATE_GOLDEN=1 python -m pytest tests/formats/test_generated_texts.py`.
+Generated from the registry: `UPDATE_GOLDEN=1 python -m pytest tests/generated`.
 """
 
 from typing import Literal, get_args

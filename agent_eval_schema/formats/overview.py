@@ -2,7 +2,7 @@
 
 The list is a file, so that a command shows it without loading a reader, a writer or Arrow. It is generated from the
 registry; the example of a format is what its writer makes of one canonical row: `UPDATE_GOLDEN=1 python -m pytest
-tests/formats/test_overview.py`.
+tests/generated`.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_the_hint_of_an_info_rule_says_that_no_action_is_needed(rule: Rule) -> N
     assert rule.hint.startswith("No action needed")
 
 
-def test_a_rule_links_to_a_page_of_a_vendor_unless_it_is_about_this_package() -> None:
+def test_a_rule_links_to_a_page_of_a_vendor_or_to_none() -> None:
     assert [r.code for r in RULES.values() if not re.fullmatch(r"(https://[^\s/]+/\S+)?", r.url)] == []
 
 

@@ -43,7 +43,7 @@ COMMITTED: dict[str, Callable[[], str]] = {
     "reference/production/table-families.md": tables.families,
     "reference/production/exclusion-reasons.md": tables.reasons,
 }
-"""Generated pages that git has too, for readers of the repository; `tests/docs/test_reference.py` compares them."""
+"""Generated pages that git has too, for readers of the repository; `tests/generated` compares them."""
 
 FOLDERS = ("reference/rules", "reference/formats", "reference/cli", "reference/api", "reference/generated")
 """Generated as a whole: whatever else is in them is of an older build."""

@@ -54,7 +54,7 @@ def index() -> str:
             entry(form.name, code(form.name)),
             prose(form.summary),
             "yes",
-            "yes" if form.name in TARGETS else "no",
+            "yes" if form.writer is not None else "no",
             "yes" if form.name in FIXED_FORMATS else "no",
             " *or* ".join(codes(group) for group in form.signs.sure[:3]) + (" …" if len(form.signs.sure) > 3 else ""),
         )

@@ -1,7 +1,4 @@
-"""Texts in which the names of the formats stand: they are made of the registry, and a test compares them.
-
-`UPDATE_GOLDEN=1 python -m pytest tests/formats` writes them.
-"""
+"""Lists of names of formats and metrics in code, docstrings and README: they are those of the registries."""
 
 from __future__ import annotations
 
@@ -13,8 +10,11 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from agent_eval_schema.evaluation.task_metrics import NAMES as METRICS
 from agent_eval_schema.formats.registry import FORMATS
 from tests.conftest import ROOT
+
+pytestmark = pytest.mark.xdist_group("generated")  # several texts are in one file
 
 NAMES = sorted(form.name for form in FORMATS)
 TARGETS = sorted(form.name for form in FORMATS if form.writer is not None)
@@ -44,6 +44,7 @@ def titles(written: bool) -> str:
 TEXTS = [
     ("agent_eval_schema/formats/names.py", "FormatName = Literal[\n", "\n]  # fmt: skip", literal(NAMES)),
     ("agent_eval_schema/formats/names.py", "TargetFormat = Literal[\n", "\n]  # fmt: skip", literal(TARGETS)),
+    ("agent_eval_schema/evaluation/task_metrics.py", "MetricName = Literal[\n", "\n]  # fmt: skip", literal(METRICS)),
     (
         "agent_eval_schema/api.py",
         '    format : FormatName or "auto", default "auto"\n',

@@ -1,7 +1,4 @@
-"""The generated pages that are in git are those that the package makes today.
-
-`UPDATE_GOLDEN=1 python -m pytest tests/docs/test_reference.py` writes them, and so does a build of the site.
-"""
+"""The generated pages that are in git are those that the package makes today. A build of the site writes them, too."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ pytest.importorskip("sphinx")
 sys.path.append(str(ROOT / "docs" / "_ext"))
 
 from reference import COMMITTED
-
-pytestmark = pytest.mark.docs
 
 
 @pytest.mark.parametrize("path", COMMITTED)
