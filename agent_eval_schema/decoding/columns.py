@@ -86,11 +86,12 @@ def other_keys(entry: dict[str, Any], *known: str) -> str | None:
 
 
 def _with_object(call: Any) -> Any:
-    """The call with its input as an object where it is text: JSON, as in the canonical Arrow form, or a lone argument.
-    What begins like an object and is none stays as it is, and is reported."""
-    if not isinstance(call, dict) or not isinstance(given := call.get("tool_input"), str):
+    """The call with its input as an object: of JSON text, as in the canonical Arrow form, or of a lone argument. What
+    begins like an object and is none stays as it is, and is reported."""
+    given = call.get("tool_input") if isinstance(call, dict) else None
+    if given is None or isinstance(given, dict):
         return call
-    if given.lstrip().startswith("{"):
+    if isinstance(given, str) and given.lstrip().startswith("{"):
         parsed = jsontext.parse(given)
         return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
     return {**call, "tool_input": read_arguments(given) or {}}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer,
 from agent_eval_schema.formats.shapes import (
     calls_from,
     calls_to,
+    lone_arguments,
     python_lists,
     question,
     read_labels,
@@ -37,6 +39,7 @@ from agent_eval_schema.text.jsontext import structured
 # ---------------------------------------------------------------------------------------------------------------------
 # documents
 SEPARATOR, TOOL_SEPARATOR = "|", ";"
+_python_lists = python_lists("context", "retrieval_context", "retrievalContext", "turns")
 _SOURCED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<context>.*)")
 """How a document with a source is written: its text may have no line break."""
 
@@ -85,6 +88,7 @@ def _read_calls(value: Any) -> Any:
 
 
 _CALLS = (_read_calls, calls_to("name", "input_parameters"))
+_lone_arguments = lone_arguments("input_parameters", "tools_called", "expected_tools")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -233,7 +237,7 @@ DEEPEVAL = Format(
     more=("expectations",),
     places={"custom_expected": "expectations"},
     keeps_originals=False,
-    inspect_row=python_lists("context", "retrieval_context", "retrievalContext", "turns"),
+    inspect_row=lambda theirs: chain(_python_lists(theirs), _lone_arguments(theirs)),
     inspected=CONVERSATION,
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(has_key(*CASES), cases_of_run, columns=("input", "actualOutput"), lists=CASES),),

@@ -25,6 +25,7 @@ from agent_eval_schema.cells.notes import Notes, filled_rows, reading_problems, 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.requests import match_request_keys
+from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import POSITION, Format, Row, Writer
 from agent_eval_schema.formats.shapes import calls_to, write_statements
@@ -381,6 +382,8 @@ _HINTS = {
 def typed_calls(value: Any, path: str) -> Typed:
     """The trajectory of expected_tool_calls; its problems are reported with the keys of the source."""
     is_list = isinstance(value, list)
+    if is_list and any(isinstance(c, Mapping) and "tool_name" not in c and _has_lone_argument(c) for c in value):
+        return FAILED, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in _SHAPE.problems(value, path)]
     typed, problems = typed_value(OUR_CALLS, as_trajectory(value) if is_list else value, path)
     if not problems or (is_list and any(isinstance(c, Mapping) and "tool_name" in c for c in value)):
         return typed, problems
@@ -388,6 +391,11 @@ def typed_calls(value: Any, path: str) -> Typed:
     if not told or _is_refused(told) != _is_refused(problems):  # keys of both sorts in a call
         return typed, problems
     return typed, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in told]
+
+
+def _has_lone_argument(call: Mapping[str, Any]) -> bool:
+    """Whether the arguments are neither an object nor text: MLflow's model of a call (3.17) refuses them."""
+    return not isinstance(_with_arguments(call, "arguments").get("arguments"), Mapping | str | None)
 
 
 def _is_refused(problems: list[Finding]) -> bool:

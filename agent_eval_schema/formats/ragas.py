@@ -9,6 +9,7 @@ Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from agent_eval_schema.decoding import chat
@@ -17,6 +18,7 @@ from agent_eval_schema.formats.format import Field, Format, Row, Writer
 from agent_eval_schema.formats.shapes import (
     calls_from,
     calls_to,
+    lone_arguments,
     python_lists,
     question_or_messages,
     read_texts,
@@ -105,6 +107,9 @@ LISTS = (
 )
 """The columns that hold lists; of these a question may be a list of messages."""
 
+_python_lists = python_lists(*LISTS)
+_lone_arguments = lone_arguments("args", "reference_tool_calls")
+
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     for name in _IDS:
@@ -185,7 +190,7 @@ RAGAS = Format(
     write_rest=_write_rest,
     older=("ground_truths",),
     keeps_originals=False,
-    inspect_row=python_lists(*LISTS),
+    inspect_row=lambda theirs: chain(_python_lists(theirs), _lone_arguments(theirs)),
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),

@@ -12,6 +12,7 @@ from agent_eval_schema.decoding.chat import lone_question
 from agent_eval_schema.formats.format import Row
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
+from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured, written_by_python
@@ -120,6 +121,22 @@ def python_lists(*names: str) -> Callable[[Row], Iterator[Finding]]:
             if isinstance(value, str) and isinstance(structured(value), str):
                 finding = written_by_python(value)
                 yield from () if finding is None else (replace(finding, column=name),)
+
+    return inspect
+
+
+def lone_arguments(key: str, *names: str) -> Callable[[Row], Iterator[Finding]]:
+    """A function that finds, in columns of tool calls, a lone argument under the key of the arguments: others read it
+    (`chat.read_arguments`), but the platform's model of a call accepts an object only."""
+
+    def inspect(theirs: Row) -> Iterator[Finding]:
+        for name in names:
+            calls = structured(theirs.get(name))
+            for i, call in enumerate(calls if isinstance(calls, list) else ()):
+                given = call.get(key) if isinstance(call, dict) else None
+                if given not in (None, "") and not isinstance(structured(given), dict):
+                    message = f"expected an object, got {describe(given)}"
+                    yield Finding(TOOL_INPUT, message, name, f"{name}[{i}].{key}")
 
     return inspect
 

@@ -4,8 +4,7 @@
     {"predicted_trajectory": [call, …], "reference_trajectory": [call, …]}     computed metrics, which need no prompt
 
 Source: google-cloud-aiplatform 2.7 (`vertexai.preview.evaluation`): `build_trajectory` reads a call by its two keys, of
-which the input may be anything that JSON holds; without one it drops the whole trajectory. An input that is neither an
-object nor text has an issue here: its values have no names to be compared by.
+which the input may be anything that JSON holds; without one it drops the whole trajectory.
 """
 
 from __future__ import annotations
@@ -35,12 +34,8 @@ _INPUT = "tool_input"
 
 
 def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls with a lone argument as it was: text."""
-    return [{**c, _INPUT: c[_INPUT][LONE_ARGUMENT]} if _has_text(c[_INPUT]) else c for c in calls]
-
-
-def _has_text(given: dict[str, Any]) -> bool:
-    return list(given) == [LONE_ARGUMENT] and isinstance(given[LONE_ARGUMENT], str)
+    """Calls with a lone argument as it was."""
+    return [{**c, _INPUT: c[_INPUT][LONE_ARGUMENT]} if list(c[_INPUT]) == [LONE_ARGUMENT] else c for c in calls]
 
 
 def _inspect_inputs(theirs: Row) -> Iterator[Finding]:

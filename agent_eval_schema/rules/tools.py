@@ -39,13 +39,14 @@ TOOL_INPUT = _tool_rule(
     "AE503",
     "tool-input",
     Severity.ERROR,
-    "The tool_input of a tool call is neither an object nor text.",
+    "The tool_input of a tool call cannot be read or is not accepted.",
     why=(
-        "Arguments are compared by name; values without names cannot be compared. The text of a tool with one argument "
-        "is read as that argument. Vertex AI drops a trajectory with a call that has no `tool_input`."
+        "Arguments are compared as JSON values. A lone value, such as the text of a tool with one argument, is read as "
+        "that argument; Ragas and DeepEval accept an object only, MLflow an object or text, and Vertex AI drops a "
+        "trajectory with a call that has no `tool_input`."
     ),
     hint="Set the arguments as an object: `{}` if there are none.",
-    bad=_rows([{"tool_name": "book_desk", "tool_input": ["Berlin"]}]),
+    bad=_rows([{"tool_name": "book_desk", "tool_input": '{"city": "Ber'}]),
 )
 
 TOOL_CALL_KEY = _tool_rule(

@@ -82,7 +82,7 @@ REFUSED = [
     ("predicted_trajectory", ["f"], ["AE501"]),
     ("predicted_trajectory", [CALL, {"tool_input": {}}], ["AE502"]),
     ("predicted_trajectory", [{"tool_name": 3}], ["AE502"]),
-    ("predicted_trajectory", [{"tool_name": "f", "tool_input": [1]}], ["AE503"]),
+    ("predicted_trajectory", [{"tool_name": "f", "tool_input": "{"}], ["AE503"]),
     ("predicted_trajectory", [{"name": "f"}], ["AE502"]),
     ("total_token_count", "many", ["AE107"]),
     ("total_token_count", 1.5, ["AE107"]),

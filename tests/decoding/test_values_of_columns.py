@@ -19,7 +19,7 @@ DOC = Document("a.md", "text")
         ("reference_trajectory", [{"tool_name": "f", "tool_input": {"x": 1}}], [F], []),
         ("reference_trajectory", [{"tool_name": "f", "tool_input": '{"x": 1}'}], [F], []),
         ("reference_trajectory", [{"tool_name": "f", "tool_input": "[1]"}], [ToolCall("f", {"tool_input": "[1]"})], []),
-        ("reference_trajectory", [{"tool_name": "f", "tool_input": [1]}], FAILED, [("AE503", "p[0].tool_input")]),
+        ("reference_trajectory", [{"tool_name": "f", "tool_input": [1]}], [ToolCall("f", {"tool_input": [1]})], []),
         ("reference_trajectory", [{"tool_name": "f", "tool_input": "{"}], FAILED, [("AE503", "p[0].tool_input")]),
         ("reference_trajectory", ["f"], FAILED, [("AE501", "p[0]")]),
         ("reference_trajectory", [{"tool_name": ""}], FAILED, [("AE502", "p[0].tool_name")]),

@@ -248,7 +248,7 @@ LEFT_ALONE: list[tuple[str, Any]] = [
     ("expected_facts", ["a", None]),
     ("expected_facts", [1.5]),
     ("guidelines", {"tone": [""]}),
-    ("predicted_trajectory", [{"tool_name": "f", "tool_input": ["x"]}]),
+    ("predicted_trajectory", [{"tool_name": "f", "tool_input": "{x"}]),
     ("predicted_trajectory", [{"tool_name": "f", "args": ["x"]}]),
     # it cannot be read
     ("retrieved_context", '[{"doc_uri": "a.md"'),

@@ -139,10 +139,10 @@ def test_an_issue_names_what_the_user_wrote(row: Row, code: str, column: str, pa
         ({"tool_name": 3}, "AE502", "[0].tool_name", "expected text, got the number 3", "write it as text: '3'"),
         ({"tool_name": "f", "x": 1}, "AE504", "[0].x", "unknown key", "known keys: tool_name, tool_input"),
         (
-            {"name": "f", "tool_input": [1]},
+            {"name": "f", "tool_input": "{"},
             "AE503",
             "[0].tool_input",
-            "expected an object, got a list of 1",
+            "expected an object, got the text '{'",
             "Set the arguments",
         ),
     ],

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from agent_eval_schema.formats import azure, examples, nested, promptfoo, vertex
+from agent_eval_schema.formats import azure, examples, genai, nested, promptfoo
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
@@ -83,7 +83,7 @@ SAID = [{"role": role, "content": role} for role in ("user", "assistant", "user"
         ({"data": {"examples": [{"input": t} for t in "abc"]}}, examples, "data.examples (langfuse) is no row"),
         (
             {"agent_data": {"turns": [{"events": [{"author": "user"}]}] * 3}},
-            vertex,
+            genai,
             "agent_data.turns (vertex-genai) is no row",
         ),
     ],
@@ -122,7 +122,7 @@ def test_a_document_with_a_lone_surrogate_is_one_issue_whatever_is_in_it() -> No
 def test_a_document_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [{"cases": [{"input": "a"}]}, {"input": "b"}]
     assert set(what_is_lost(documents, Random(1), 100)) == set()
-    monkeypatch.setattr(nested, "_turns", lambda row, unfold, _: unfold(row))
+    monkeypatch.setattr(nested, "_turns", lambda row, unfold, *_: unfold(row))
     assert set(what_is_lost(documents, Random(1), 100)) == {"an entry of the file (strands) is no row and has no issue"}
 
 
