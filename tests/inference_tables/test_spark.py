@@ -260,9 +260,8 @@ def test_a_table_is_read_once(df: Any) -> None:
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on serverless compute, or after executors were lost."""
-    for module in ("spark", "decide.spark"):
-        monkeypatch.setattr(f"agent_eval_schema.inference_tables.{module}.persisted", lambda df, **_: df)
-        monkeypatch.setattr(f"agent_eval_schema.inference_tables.{module}.unpersist", id)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.spark.persisted", lambda df, **_: df)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.spark.unpersist", id)
 
 
 @pytest.mark.usefixtures("nothing_kept")
@@ -320,7 +319,7 @@ def test_the_verb_takes_data_frames(df: Any) -> None:
 
 @pytest.fixture
 def no_broadcast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_eval_schema.inference_tables.decide.spark.SENT_TO_ALL", 0)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.spark.SENT_TO_ALL", 0)
 
 
 @pytest.mark.usefixtures("no_broadcast")

@@ -192,7 +192,7 @@ def test_a_worker_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_only_large_data_deserve_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_, "_cores", lambda: 8)
+    monkeypatch.setattr(source_.os, "sched_getaffinity", lambda _: range(8), raising=False)
     path = as_jsonl(ROWS, tmp_path)
     assert source_.size_of(open_source(path)) == Path(path).stat().st_size
     sizes = {kind: source_.size_of(open_source(kind(ROWS))) for kind in (list, as_frame, as_table)}
