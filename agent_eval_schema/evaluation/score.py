@@ -90,7 +90,7 @@ METRIC_INPUTS = (
 """The columns that metrics read, under the names that they have there."""
 
 _CANONICAL = {"prompt": "request", "reference": "expected_response"}
-"""The names of columns of READ in canonical rows that differ from these."""
+"""The names of columns of METRIC_INPUTS in canonical rows that differ from these."""
 
 _CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
 """A missing or malformed request is not reported here: a prompt may take its place."""
@@ -122,7 +122,7 @@ def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
 
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
-    """The columns of READ that these metrics need; those that compare trajectories take them from Arrow."""
+    """The columns of METRIC_INPUTS that these metrics need; those that compare trajectories take them from Arrow."""
     found: set[str] = set()
     for metric in metrics:
         if isinstance(metric, CustomMetric | PointwiseMetric):

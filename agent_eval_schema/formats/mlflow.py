@@ -394,7 +394,7 @@ def typed_calls(value: Any, path: str) -> Typed:
 
 
 def _has_lone_argument(call: Mapping[str, Any]) -> bool:
-    """Whether the arguments are neither an object nor text: MLflow's model of a call (3.17) refuses them."""
+    """Whether the arguments are neither an object nor text: MLflow's model of a call (3.17) rejects them."""
     return not isinstance(_with_arguments(call, "arguments").get("arguments"), Mapping | str | None)
 
 

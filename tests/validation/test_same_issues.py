@@ -1,7 +1,7 @@
 """The same data have the same issues, whoever validates them: each result has the report of `validate_eval_set`.
 
 What differs is declared here. A row that is passed on needs a request and an output, whatever its format requires
-(REQUIRED), and is written anew, without what mlflow would ignore in it (WRITTEN_ANEW). A conversion does not require
+(REQUIRED), and is rewritten, without what mlflow would ignore in it (WRITTEN_ANEW). A conversion does not require
 outputs. A file of Google Customer Engagement Suite is profiled by its turns.
 """
 

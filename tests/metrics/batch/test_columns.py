@@ -384,7 +384,7 @@ def test_no_input_is_an_empty_one_in_any_spelling() -> None:
         ('[{"tool_name": " "}]', "AE502", "predicted_trajectory[0].tool_name"),
         ('[{"tool_name": "\\u00a0"}]', "AE502", "predicted_trajectory[0].tool_name"),
         ('[{"tool_name": 1}]', "AE502", "predicted_trajectory[0].tool_name"),
-        ('[{"tool_name": "a", "tool_input": [1]}]', "AE503", "predicted_trajectory[0].tool_input"),
+        ('[{"tool_name": "a", "tool_input": "{"}]', "AE503", "predicted_trajectory[0].tool_input"),
         ('{"tool_name": "a"}', "AE501", "predicted_trajectory"),
         ("a, b", "AE501", "predicted_trajectory"),
         ("[", "AE002", "predicted_trajectory"),
