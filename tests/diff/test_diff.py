@@ -24,6 +24,7 @@ from agent_eval_schema.io import source
 from agent_eval_schema.io.source import rows_where
 from agent_eval_schema.text.edits import Edit, TextPart, edits
 from agent_eval_schema.text.jsontext import canonical_json
+from agent_eval_schema.validation.report import run_of
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
 from tests.render.report.test_text import GOLDEN, compare
 
@@ -403,8 +404,10 @@ def test_nothing_is_lost(old: list[Row], new: list[Row]) -> None:
     assert sorted([*pairs.new.tolist(), *diff.added["row"]]) == list(range(len(new)))
     for line in [*diff.review.issues, *diff.review.metrics]:
         assert line.old - line.lost - line.on_removed + line.gained + line.on_added == line.new
-    supported = {s.metric: s.supported for s in diff.new.summary.coverage}  # none for rows of no known format
-    assert {line.metric: line.new for line in diff.review.metrics if line.new or supported} == supported
+    # All metrics, as `Report.metrics` has them; the summary of rows of no known format shows none.
+    assert {line.metric: line.new for line in diff.review.metrics} == {
+        s.metric: s.supported for s in run_of(diff.new).coverage()
+    }
     assert diff.new.invalid_count - diff.old.invalid_count == (
         counts["became_invalid"]
         - counts["became_valid"]
