@@ -145,8 +145,10 @@ def _kind(data: Any) -> _Kind | None:
 
 
 def _is_a(data: Any, library: str, *names: str) -> bool:
-    """Whether the class of an object, or one that it is derived from, has one of these names in the library."""
-    return any(c.__name__ in names and c.__module__.partition(".")[0] == library for c in type(data).__mro__)
+    """Whether the class of an object, or one that it is derived from, has one of these names in the library, or in its
+    compiled part (`_duckdb`)."""
+    homes = (library, f"_{library}")
+    return any(c.__name__ in names and c.__module__.partition(".")[0] in homes for c in type(data).__mro__)
 
 
 def _from_polars(frame: Any) -> pa.Table:
