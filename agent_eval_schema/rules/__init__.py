@@ -4,8 +4,8 @@
     8 conversion · 9 dataset
 
 (Golden CSV files have 12 and 13, evaluations of CES 14 and 15, evalsets of google-adk 16.) A rule is a row of a table:
-its text is its documentation, ``explain`` prints it, and its examples are its test. The rules of one page are made by a
-`partial` of `Rule` (``_golden_rule``), which has the page and, where most of them share it, the good example.
+its text is its documentation, ``explain`` prints it, and its examples are its test. A `Page` (pages.py) has what the
+rules of one page share: the page and, where most of them share it, the good example.
 """
 
 from __future__ import annotations

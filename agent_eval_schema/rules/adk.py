@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import ADK_EVALUATE
+from agent_eval_schema.rules.pages import ADK_EVALUATE, Page
 
 _TURN = {"user_content": {"role": "user", "parts": [{"text": "Hi"}]}}
 
@@ -15,22 +13,18 @@ def _evalset(turn: dict[str, Any], **more: Any) -> tuple[dict[str, Any], ...]:
     return ({"eval_set_id": "s", "eval_cases": [{"eval_id": "c", "conversation": [turn], **more}]},)
 
 
-_adk_rule = partial(Rule, url=ADK_EVALUATE, good=_evalset(_TURN))
+_adk_page = Page(ADK_EVALUATE, good=_evalset(_TURN))
 
-MISSING_KEY = _adk_rule(
-    "AE160",
-    "adk-missing-key",
-    Severity.ERROR,
+MISSING_KEY = _adk_page.error(
+    "AE160 adk-missing-key",
     "A key that google-adk requires is missing.",
     why="The loader of google-adk rejects the whole file.",
     hint="Add the key that the message names.",
     bad=({"eval_set_id": "s", "eval_cases": [{"conversation": [_TURN]}]},),
 )
 
-UNKNOWN_KEY = _adk_rule(
-    "AE161",
-    "adk-unknown-key",
-    Severity.ERROR,
+UNKNOWN_KEY = _adk_page.error(
+    "AE161 adk-unknown-key",
     "An object of an evalset has a key that is unknown to google-adk.",
     why=(
         "The models of google-adk forbid unknown keys, and its loader rejects the whole file. An eval case and "
@@ -41,10 +35,8 @@ UNKNOWN_KEY = _adk_rule(
     good=_evalset(_TURN, comment="checked"),
 )
 
-KEY_TYPE = _adk_rule(
-    "AE162",
-    "adk-key-type",
-    Severity.ERROR,
+KEY_TYPE = _adk_page.error(
+    "AE162 adk-key-type",
     "A value in an evalset has a type that google-adk rejects.",
     why="The loader of google-adk rejects the whole file.",
     hint="Set a value of the type that the message names.",
@@ -52,26 +44,21 @@ KEY_TYPE = _adk_rule(
     good=_evalset({**_TURN, "creation_timestamp": 1763971200.5}),
 )
 
-ONE_CONVERSATION = _adk_rule(
-    "AE163",
-    "adk-one-conversation",
-    Severity.ERROR,
+ONE_CONVERSATION = _adk_page.error(
+    "AE163 adk-one-conversation",
     "An eval case has both `conversation` and `conversation_scenario`, or neither.",
     why="google-adk requires exactly one of them, and its loader rejects the whole file.",
     hint="Keep `conversation`, or `conversation_scenario` for a simulated user.",
     bad=_evalset(_TURN, conversation_scenario={"starting_prompt": "Hi", "conversation_plan": "Ask for leave."}),
 )
 
-LONG_CONVERSATION = Rule(
-    "AE165",
-    "adk-long-conversation",
-    Severity.WARNING,
+LONG_CONVERSATION = Page(ADK_EVALUATE).warning(
+    "AE165 adk-long-conversation",
     "A turn has more turns before it than its request repeats.",
     why=(
         "The request of a turn repeats the turns before it. Without a limit, the rows of a file would grow by the "
         "square of its turns; the request contains the most recent ones."
     ),
     hint="Split the conversation, or keep the turns that the last questions depend on.",
-    url=ADK_EVALUATE,
     no_example="The rule applies from the 102nd turn of a conversation.",
 )

@@ -1,8 +1,5 @@
 """AE1: the columns of a table, and the cells of scalar columns (IDs, counts, flags) and of tags."""
 
-from functools import partial
-
-from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
     INFERENCE_TABLES,
@@ -10,27 +7,25 @@ from agent_eval_schema.rules.pages import (
     LANGFUSE_DATASETS,
     MLFLOW_EVALUATE,
     MLFLOW_TAGS,
+    NO_PAGE,
     PANDAS_CSV,
+    Page,
 )
 
 _ROW = {"request": "Hi", "response": "Hello"}
 
-_schema_rule = partial(Rule, url=EVALUATION_SCHEMA)
+_schema_page = Page(EVALUATION_SCHEMA)
 
-NO_ROWS = _schema_rule(
-    "AE101",
-    "no-rows",
-    Severity.ERROR,
+NO_ROWS = _schema_page.error(
+    "AE101 no-rows",
     "The dataset has no rows.",
     why="An evaluation without rows fails late, or passes without a measurement.",
     hint="Check the export or the filter that produced the dataset.",
     no_example="The rule concerns a dataset without rows.",
 )
 
-MISSPELT_COLUMN = _schema_rule(
-    "AE102",
-    "misspelled-column",
-    Severity.WARNING,
+MISSPELT_COLUMN = _schema_page.warning(
+    "AE102 misspelled-column",
     "Unknown column whose name closely matches a schema column (probable typo).",
     why=("The platform ignores unknown columns, and metrics that require the intended column silently score nothing."),
     hint="Rename the column to the schema column that it closely matches.",
@@ -38,10 +33,8 @@ MISSPELT_COLUMN = _schema_rule(
     good=({**_ROW, "expected_response": "Hello"},),
 )
 
-UNKNOWN_COLUMN = _schema_rule(
-    "AE103",
-    "unknown-column",
-    Severity.INFO,
+UNKNOWN_COLUMN = _schema_page.info(
+    "AE103 unknown-column",
     "Unknown column.",
     why="The column is not part of the schema: it is passed through, and no metric reads it.",
     hint="No action needed: the column is passed through unchanged.",
@@ -49,30 +42,24 @@ UNKNOWN_COLUMN = _schema_rule(
     good=({**_ROW, "tags": {"team": "search"}},),
 )
 
-DUPLICATE_COLUMN = _schema_rule(
-    "AE104",
-    "duplicate-column",
-    Severity.ERROR,
+DUPLICATE_COLUMN = _schema_page.error(
+    "AE104 duplicate-column",
     "Two columns have the same name.",
     why="Only the first one can be read, and which one was intended is ambiguous.",
     hint="Rename or drop one of them; `df.loc[:, ~df.columns.duplicated()]` keeps the first.",
     no_example="The rule concerns a table: an object cannot have two columns of one name.",
 )
 
-IGNORED_COLUMN = _schema_rule(
-    "AE105",
-    "ignored-when-generated",
-    Severity.WARNING,
+IGNORED_COLUMN = _schema_page.warning(
+    "AE105 ignored-when-generated",
     "Output columns are ignored because outputs will be generated.",
     why="The run generates response, retrieved_context and trace; the values of these columns are not scored.",
     hint='Drop the column, or validate with `outputs="provided"` to score its values.',
     no_example='The rule applies with `outputs="generated"`.',
 )
 
-REQUEST_ID_TYPE = _schema_rule(
-    "AE106",
-    "request-id-not-text",
-    Severity.WARNING,
+REQUEST_ID_TYPE = _schema_page.warning(
+    "AE106 request-id-not-text",
     "request_id is a number, not a string.",
     why="The schema defines a string. IDs that pass through a float column gain `.0` or lose digits.",
     hint='Convert the column: `df["request_id"] = df["request_id"].convert_dtypes().astype("string")`.',
@@ -80,10 +67,8 @@ REQUEST_ID_TYPE = _schema_rule(
     good=({"request_id": "7", "request": "Hi", "response": "Hello"},),
 )
 
-CELL_TYPE = _schema_rule(
-    "AE107",
-    "wrong-cell-type",
-    Severity.ERROR,
+CELL_TYPE = _schema_page.error(
+    "AE107 wrong-cell-type",
     "A cell of an ID, count, latency, flag or tags column has the wrong type.",
     why="The value cannot be aggregated or compared with those of other rows.",
     hint="Set a value of the type that the message names.",
@@ -91,20 +76,16 @@ CELL_TYPE = _schema_rule(
     good=({**_ROW, "total_token_count": 12},),
 )
 
-REPAIRED_CELL = Rule(
-    "AE108",
-    "repaired-cell",
-    Severity.INFO,
+REPAIRED_CELL = NO_PAGE.info(
+    "AE108 repaired-cell",
     "A cell was fixed (`--fix`, `fix=True`).",
     why="The fixed row is validated; the message contains the value before and after the fix.",
     hint="No action needed if both values have the same meaning; otherwise correct the cell by hand.",
     no_example="The rule applies with `--fix` or `fix=True`.",
 )
 
-REPAIRED_COLUMN = Rule(
-    "AE109",
-    "repaired-column",
-    Severity.INFO,
+REPAIRED_COLUMN = NO_PAGE.info(
+    "AE109 repaired-column",
     "A misspelled column was renamed (`--fix`, `fix=True`).",
     why=(
         "Exactly one schema column closely matches the name, no row fills both columns, and most cells are "
@@ -117,22 +98,17 @@ REPAIRED_COLUMN = Rule(
     no_example="The rule applies with `--fix` or `fix=True`.",
 )
 
-EXPECTATIONS_SHAPE = Rule(
-    "AE110",
-    "expectations-shape",
-    Severity.ERROR,
+EXPECTATIONS_SHAPE = Page(MLFLOW_EVALUATE).error(
+    "AE110 expectations-shape",
     "expectations is not an object.",
     why=("`mlflow.genai.evaluate` requires a dict per row; any other value, including NaN, aborts the entire run."),
     hint='Set an object: `{"expected_response": "...", "expected_facts": ["..."]}`.',
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )
 
-PAYLOAD_TABLE = Rule(
-    "AE111",
-    "payload-table",
-    Severity.WARNING,
+PAYLOAD_TABLE = Page(INFERENCE_TABLES).warning(
+    "AE111 payload-table",
     "The table is an inference table (request log), not an evaluation dataset.",
     why=(
         "Its request and response columns contain HTTP bodies, or the input and output of a trace. Failed "
@@ -142,7 +118,6 @@ PAYLOAD_TABLE = Rule(
         "Convert the table first: `agent-eval-schema from-inference-table TABLE OUT` or "
         "`eval_set_from_inference_table(table)`."
     ),
-    url=INFERENCE_TABLES,
     bad=(
         {
             "databricks_request_id": "7c1f40d2-0001",
@@ -155,10 +130,8 @@ PAYLOAD_TABLE = Rule(
     good=({"request_id": "7c1f40d2-0001", "request": "Hi", "response": "Hello"},),
 )
 
-REFUSED_TAG = Rule(
-    "AE112",
-    "refused-tag",
-    Severity.WARNING,
+REFUSED_TAG = Page(MLFLOW_TAGS).warning(
+    "AE112 refused-tag",
     "A tag name is invalid in MLflow, or its value exceeds 8,000 characters.",
     why=(
         "`mlflow.genai.evaluate` copies the tags of a row to its trace, and excludes or truncates such tags "
@@ -169,15 +142,12 @@ REFUSED_TAG = Rule(
         "Rename the tag: at most 250 letters, digits and `_ - . / :`, and no name that MLflow reserves. Shorten"
         " its value to 8,000 characters."
     ),
-    url=MLFLOW_TAGS,
     bad=({**_ROW, "tags": {"team (new)": "search"}}, {**_ROW, "tags": {"mlflow.user": "ann"}}),
     good=({**_ROW, "tags": {"team.new": "search"}}, {**_ROW, "tags": {"mlflow.source.name": "search"}}),
 )
 
-UNKNOWN_FORMAT = _schema_rule(
-    "AE113",
-    "unknown-format",
-    Severity.ERROR,
+UNKNOWN_FORMAT = _schema_page.error(
+    "AE113 unknown-format",
     "The columns match no known format.",
     why=(
         "The message names the three closest formats and the columns that each one requires. If a format is "
@@ -188,10 +158,8 @@ UNKNOWN_FORMAT = _schema_rule(
     good=(_ROW,),
 )
 
-NULL_PLACEHOLDER = Rule(
-    "AE115",
-    "null-placeholder",
-    Severity.WARNING,
+NULL_PLACEHOLDER = Page(PANDAS_CSV).warning(
+    "AE115 null-placeholder",
     "A request or response is a placeholder for a missing value (NaN, NA, null).",
     why=(
         "The agent receives the placeholder as a question, or a judge scores it; `pandas.read_csv` reads such a"
@@ -199,33 +167,26 @@ NULL_PLACEHOLDER = Rule(
         "elsewhere they may be the answer."
     ),
     hint="Leave the cell empty (null in JSON) if the value is missing.",
-    url=PANDAS_CSV,
     bad=({"request": "NaN", "response": "Hello"}, {"request": "Hi", "response": "nan"}),
     good=({"request": "Hi", "response": "None"},),
 )
 
-NOT_ACTIVE = Rule(
-    "AE116",
-    "inactive-row",
-    Severity.WARNING,
+NOT_ACTIVE = Page(LANGFUSE_DATASETS).warning(
+    "AE116 inactive-row",
     "The platform that the row comes from does not use it: the row is archived.",
     why="An archived row is not part of an experiment of its platform; here it counts like any other.",
     hint="Remove the row, or set its `status` to `ACTIVE`.",
-    url=LANGFUSE_DATASETS,
     bad=({"id": "item-1", "input": "Hi", "expectedOutput": "Hello", "datasetId": "greetings", "status": "ARCHIVED"},),
     good=({"id": "item-1", "input": "Hi", "expectedOutput": "Hello", "datasetId": "greetings", "status": "ACTIVE"},),
 )
 
-REPEATED_KEY = Rule(
-    "AE114",
-    "repeated-key",
-    Severity.ERROR,
+REPEATED_KEY = Page(JSON).error(
+    "AE114 repeated-key",
     "A JSON row contains a key twice.",
     why=(
         "Spark rejects the file. Most other parsers keep the last value and silently drop the first, so the "
         "intended value is ambiguous."
     ),
     hint="Keep one of them; the original line is kept with the invalid rows.",
-    url=JSON,
     no_example="The rule concerns a line of a file.",
 )

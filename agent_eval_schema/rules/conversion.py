@@ -1,29 +1,20 @@
 """AE8: fields that a target format does not support, and excluded rows. A conversion reports each loss.
 AE80: golden CSV and Evaluation JSON; AE81: all other formats."""
 
-from functools import partial
+from agent_eval_schema.rules.pages import GOLDEN_CSV, RAGAS_DATASET, Page
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import GOLDEN_CSV, RAGAS_DATASET
+_golden_loss_page = Page(GOLDEN_CSV, no_example="The rule applies when evaluations are written as a golden CSV.")
+_loss_page = Page(no_example="The rule applies when rows are converted to another format.")
 
-_golden_loss = partial(
-    Rule, url=GOLDEN_CSV, no_example="The rule applies when evaluations are written as a golden CSV."
-)
-_loss = partial(Rule, no_example="The rule applies when rows are converted to another format.")
-
-SCENARIO = _golden_loss(
-    "AE801",
-    "loss-scenario",
-    Severity.WARNING,
+SCENARIO = _golden_loss_page.warning(
+    "AE801 loss-scenario",
     "A scenario is excluded from a golden CSV.",
     why="The file contains golden conversations only.",
     hint="Keep the JSON of this evaluation.",
 )
 
-STEP = _golden_loss(
-    "AE802",
-    "loss-step",
-    Severity.WARNING,
+STEP = _golden_loss_page.warning(
+    "AE802 loss-step",
     "A step is excluded from a golden CSV, which has no action for it.",
     why=(
         "Events, DTMF, audio and blobs as input, transfers as a step, expected variables, mocked tool responses"
@@ -32,19 +23,15 @@ STEP = _golden_loss(
     hint="Keep the JSON of this evaluation, or write the step with one of the eight actions of the CSV.",
 )
 
-FIELD = _golden_loss(
-    "AE803",
-    "loss-field",
-    Severity.WARNING,
+FIELD = _golden_loss_page.warning(
+    "AE803 loss-field",
     "A field is excluded from a golden CSV, which has no column for it.",
     why="The rest of its step or evaluation is written.",
     hint="Keep the JSON of this evaluation if the field matters.",
 )
 
-LIST_ITEM = _golden_loss(
-    "AE804",
-    "loss-separator",
-    Severity.WARNING,
+LIST_ITEM = _golden_loss_page.warning(
+    "AE804 loss-separator",
     "A tag or group cannot be separated from others in a cell of a golden CSV.",
     why=(
         "Semicolons separate the values of a cell: a value that contains one, or is blank, would be read back "
@@ -53,10 +40,8 @@ LIST_ITEM = _golden_loss(
     hint="Rename the tag or group: no semicolon, no leading or trailing spaces.",
 )
 
-RESOURCE_NAMES = _golden_loss(
-    "AE805",
-    "names-kept",
-    Severity.INFO,
+RESOURCE_NAMES = _golden_loss_page.info(
+    "AE805 names-kept",
     "A tool or agent name was not mapped between display name and resource name.",
     why=(
         "The API uses resource names; a golden CSV and app packages use display names. Only you know which "
@@ -68,46 +53,36 @@ RESOURCE_NAMES = _golden_loss(
     ),
 )
 
-NO_EVALUATION = _golden_loss(
-    "AE806",
-    "loss-evaluation",
-    Severity.WARNING,
+NO_EVALUATION = _golden_loss_page.warning(
+    "AE806 loss-evaluation",
     "An evaluation is excluded from a golden CSV.",
     why="It has no display name, no conversation, or the display name of another evaluation.",
     hint="Set a unique display name, and add at least one step that the CSV supports.",
 )
 
-NO_PLACE = _loss(
-    "AE811",
-    "no-place-in-target",
-    Severity.WARNING,
+NO_PLACE = _loss_page.warning(
+    "AE811 no-place-in-target",
     "The target format does not support this field.",
     why="The converted row was read back: the field was missing.",
     hint="Keep the source file, or choose a target that supports the field.",
 )
 
-CHANGED = _loss(
-    "AE812",
-    "changed-by-conversion",
-    Severity.WARNING,
+CHANGED = _loss_page.warning(
+    "AE812 changed-by-conversion",
     "The target format supports this field in part, or in another form.",
     why="The converted row was read back: the field was different.",
     hint="Check whether the converted value is sufficient; keep the source file.",
 )
 
-NOT_READ = _loss(
-    "AE813",
-    "not-read-from-source",
-    Severity.WARNING,
+NOT_READ = _loss_page.warning(
+    "AE813 not-read-from-source",
     "A part of a source row has no equivalent in an evaluation row.",
     why="No column of the schema has this meaning, so the converted row lacks the part.",
     hint="Keep the source file.",
 )
 
-RENAMED = _loss(
-    "AE815",
-    "column-renamed",
-    Severity.INFO,
+RENAMED = _loss_page.info(
+    "AE815 column-renamed",
     "A passed-through column was renamed to avoid a column of the target format.",
     why=(
         "The target format reads a column of its name: its cells would be read as ground truth, a request or "
@@ -116,10 +91,8 @@ RENAMED = _loss(
     hint="No action needed: a conversion back restores the name.",
 )
 
-LEFT_OUT = _loss(
-    "AE814",
-    "row-left-out",
-    Severity.ERROR,
+LEFT_OUT = _loss_page.error(
+    "AE814 row-left-out",
     "A row was not converted because it is invalid.",
     why="The target would contain a row that its platform rejects.",
     hint=(
@@ -128,10 +101,8 @@ LEFT_OUT = _loss(
     ),
 )
 
-MIXED_KINDS = _loss(
-    "AE816",
-    "mixed-kinds",
-    Severity.WARNING,
+MIXED_KINDS = _loss_page.warning(
+    "AE816 mixed-kinds",
     "The target contains two kinds of rows, but its platform loads only one per file.",
     why="Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens.",
     hint="Convert the rows of each kind to a separate file.",

@@ -3,36 +3,29 @@
 import json
 from typing import Any
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES, Page
 
 _HI, _HO = {"request": "Hi", "response": "a"}, {"request": "Ho", "response": "b"}
 
-REPEATED_REQUEST_ID = Rule(
-    "AE901",
-    "repeated-request-id",
-    Severity.ERROR,
+REPEATED_REQUEST_ID = Page(EVALUATION_SCHEMA).error(
+    "AE901 repeated-request-id",
     "Duplicate request_id.",
     why="Results are joined by it: the two rows would receive each other's scores. The first row stays valid.",
     hint="Set a unique `request_id` for each row, or drop the duplicate.",
-    url=EVALUATION_SCHEMA,
     bad=({"request_id": "1", **_HI}, {"request_id": "1", **_HO}),
     good=({"request_id": "1", **_HI}, {"request_id": "2", **_HO}),
 )
 
 _LOGGED = json.dumps({"info": {"trace_id": "tr-1"}, "data": {"spans": []}})
 
-REPEATED_TRACE_ID = Rule(
-    "AE905",
-    "repeated-trace-id",
-    Severity.WARNING,
+REPEATED_TRACE_ID = Page(MLFLOW_TRACES).warning(
+    "AE905 repeated-trace-id",
     "The row has the ID of its trace, and an earlier row has the same ID.",
     why=(
         "The ID is derived, so the row stays valid; but results that are joined by request_id cannot tell the "
         "two rows apart."
     ),
     hint="Drop the row if the trace was exported twice; otherwise set a unique `request_id`.",
-    url=MLFLOW_TRACES,
     bad=({**_HI, "trace": _LOGGED}, {**_HO, "trace": _LOGGED}),
     good=({"request_id": "1", **_HI, "trace": _LOGGED}, {"request_id": "2", **_HO, "trace": _LOGGED}),
 )
@@ -40,14 +33,11 @@ REPEATED_TRACE_ID = Rule(
 REPEATED = frozenset([REPEATED_REQUEST_ID.code, REPEATED_TRACE_ID.code])
 """The codes of rows with the ID of an earlier row."""
 
-CONFLICTING_TRUTH = Rule(
-    "AE902",
-    "conflicting-ground-truth",
-    Severity.WARNING,
+CONFLICTING_TRUTH = Page(EVALUATION_SCHEMA).warning(
+    "AE902 conflicting-ground-truth",
     "Duplicate request with conflicting ground truth.",
     why="No answer can be correct for both rows.",
     hint="Decide which ground truth is correct, or make the questions differ.",
-    url=EVALUATION_SCHEMA,
     bad=({**_HI, "expected_response": "a"}, {"request": "Hi", "response": "b", "expected_response": "b"}),
     good=({**_HI, "expected_response": "a"}, {**_HO, "expected_response": "b"}),
 )
@@ -59,29 +49,23 @@ def _retrieved(uri: str) -> tuple[dict[str, Any], ...]:
     return ({**_HI, "retrieved_context": [{"doc_uri": uri}], "expected_retrieved_context": expected},)
 
 
-DOC_URI_NEAR_MISS = Rule(
-    "AE903",
-    "doc-uri-near-miss",
-    Severity.WARNING,
+DOC_URI_NEAR_MISS = Page(EVALUATION_SCHEMA).warning(
+    "AE903 doc-uri-near-miss",
     "The expected and the retrieved doc_uris never match, but are close matches.",
     why=(
         "document_recall compares strings: it would be 0 on every row. The URIs differ in scheme, host, case, a"
         " trailing slash, or /Volumes against dbfs:/Volumes."
     ),
     hint="Rewrite one side so that the URIs are equal.",
-    url=EVALUATION_SCHEMA,
     bad=_retrieved("dbfs:/Volumes/hr/leave.pdf"),
     good=_retrieved("/Volumes/hr/leave.pdf"),
 )
 
-COPIED_TRUTH = Rule(
-    "AE904",
-    "ground-truth-copied",
-    Severity.WARNING,
+COPIED_TRUTH = Page(EVALUATION_SCHEMA).warning(
+    "AE904 ground-truth-copied",
     "expected_response is identical to the response in most rows.",
     why="The agent is compared with itself: correctness is close to 1 and has no meaning.",
     hint="Write the ground truth by hand, or take it from a reviewed source.",
-    url=EVALUATION_SCHEMA,
     bad=tuple({"request": f"Question {i}", "response": "Yes", "expected_response": "Yes"} for i in range(4)),
     good=tuple({"request": f"Question {i}", "response": "Yes", "expected_response": "No"} for i in range(4)),
 )

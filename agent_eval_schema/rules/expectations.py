@@ -1,19 +1,14 @@
 """AE3: the ground truth of a row: expected response, facts, guidelines."""
 
-from functools import partial
-
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import CORRECTNESS, EVALUATION_SCHEMA, MLFLOW_EVALUATE
+from agent_eval_schema.rules.pages import CORRECTNESS, EVALUATION_SCHEMA, MLFLOW_EVALUATE, Page
 
 _ROW = {"request": "How long is parental leave?", "response": "16 weeks."}
 
-_schema_rule = partial(Rule, url=EVALUATION_SCHEMA)
-_mlflow_rule = partial(Rule, url=MLFLOW_EVALUATE)
+_schema_page = Page(EVALUATION_SCHEMA)
+_mlflow_page = Page(MLFLOW_EVALUATE)
 
-BOTH_RESPONSE_AND_FACTS = _schema_rule(
-    "AE301",
-    "response-and-facts",
-    Severity.ERROR,
+BOTH_RESPONSE_AND_FACTS = _schema_page.error(
+    "AE301 response-and-facts",
     "The row has both expected_response and expected_facts.",
     why="At most one of them is allowed: a judge would compare the answer with two ground truths.",
     hint="Keep `expected_facts` (preferred) or `expected_response`, and drop the other.",
@@ -21,10 +16,8 @@ BOTH_RESPONSE_AND_FACTS = _schema_rule(
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
 
-EXPECTED_RESPONSE_TYPE = _schema_rule(
-    "AE302",
-    "expected-response-type",
-    Severity.ERROR,
+EXPECTED_RESPONSE_TYPE = _schema_page.error(
+    "AE302 expected-response-type",
     "expected_response is not a string.",
     why="The schema defines a string, with which judges compare the response.",
     hint="Write the ground truth as a string; move a list of facts to `expected_facts`.",
@@ -32,10 +25,8 @@ EXPECTED_RESPONSE_TYPE = _schema_rule(
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
-EXPECTED_FACTS_SHAPE = _schema_rule(
-    "AE303",
-    "expected-facts-shape",
-    Severity.ERROR,
+EXPECTED_FACTS_SHAPE = _schema_page.error(
+    "AE303 expected-facts-shape",
     "expected_facts is not a list of strings.",
     why=(
         "The correctness judge compares the response with each fact of the list; a value without separate facts"
@@ -46,10 +37,8 @@ EXPECTED_FACTS_SHAPE = _schema_rule(
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
 
-GUIDELINES_SHAPE = _schema_rule(
-    "AE304",
-    "guidelines-shape",
-    Severity.ERROR,
+GUIDELINES_SHAPE = _schema_page.error(
+    "AE304 guidelines-shape",
     "guidelines is neither a list of strings nor an object of named lists of strings.",
     why="The guideline_adherence judge reads each guideline as a string.",
     hint='Set a list of strings, or named lists: `{"tone": ["The answer is polite."]}`.',
@@ -57,17 +46,14 @@ GUIDELINES_SHAPE = _schema_rule(
     good=({**_ROW, "guidelines": {"tone": ["Be polite."]}},),
 )
 
-BLANK_EXPECTATION = Rule(
-    "AE305",
-    "blank-expectation",
-    Severity.WARNING,
+BLANK_EXPECTATION = Page(CORRECTNESS).warning(
+    "AE305 blank-expectation",
     "A blank expectation is treated as missing ground truth.",
     why=(
         "The row does not support metrics that require ground truth. MLflow's Correctness rejects a row with an"
         " expected_response and an empty expected_facts."
     ),
     hint="Fill in the expectation, or set it to null.",
-    url=CORRECTNESS,
     bad=(
         {**_ROW, "expected_response": " "},
         {**_ROW, "expected_facts": []},
@@ -76,10 +62,8 @@ BLANK_EXPECTATION = Rule(
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
-NOT_MINIMAL = _schema_rule(
-    "AE306",
-    "expected-response-not-minimal",
-    Severity.INFO,
+NOT_MINIMAL = _schema_page.info(
+    "AE306 expected-response-not-minimal",
     "expected_response shows signs of a copy, not of ground truth.",
     why=(
         "It should be the minimal set of facts: additional text makes a correct answer look incomplete. Signs "
@@ -94,10 +78,8 @@ NOT_MINIMAL = _schema_rule(
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
-CUSTOM_EXPECTED_SHAPE = _schema_rule(
-    "AE307",
-    "custom-expected-shape",
-    Severity.ERROR,
+CUSTOM_EXPECTED_SHAPE = _schema_page.error(
+    "AE307 custom-expected-shape",
     "custom_expected is not an object.",
     why="Custom metrics read its values by name.",
     hint='Set an object: `{"name": value}`.',
@@ -105,10 +87,8 @@ CUSTOM_EXPECTED_SHAPE = _schema_rule(
     good=({**_ROW, "custom_expected": {"mode": "strict"}},),
 )
 
-MISSPELT_EXPECTATION = _mlflow_rule(
-    "AE308",
-    "misspelled-expectation",
-    Severity.WARNING,
+MISSPELT_EXPECTATION = _mlflow_page.warning(
+    "AE308 misspelled-expectation",
     "A key of expectations closely matches one that a metric reads.",
     why=("MLflow stores it as a custom expectation, and metrics that require the intended key silently score nothing."),
     hint="Rename the key to the one that it closely matches.",
@@ -116,10 +96,8 @@ MISSPELT_EXPECTATION = _mlflow_rule(
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )
 
-EXPECTED_AS_JSON = _mlflow_rule(
-    "AE309",
-    "expected-response-as-json",
-    Severity.INFO,
+EXPECTED_AS_JSON = _mlflow_page.info(
+    "AE309 expected-response-as-json",
     "The expected_response of an MLflow row is not a string.",
     why=(
         "Metrics that compare strings read its JSON text. MLflow accepts any JSON value there, and its "
@@ -130,10 +108,8 @@ EXPECTED_AS_JSON = _mlflow_rule(
     good=({"inputs": {"question": "6 * 7?"}, "outputs": "42", "expectations": {"expected_response": "42"}},),
 )
 
-BESIDE_INPUTS = _mlflow_rule(
-    "AE310",
-    "expectation-beside-inputs",
-    Severity.WARNING,
+BESIDE_INPUTS = _mlflow_page.warning(
+    "AE310 expectation-beside-inputs",
     "A column of ground truth is beside `inputs`.",
     why=(
         "`mlflow.genai.evaluate` reads ground truth from `expectations` only: it ignores the column, and the "

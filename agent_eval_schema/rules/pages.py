@@ -1,6 +1,13 @@
-"""The pages of the vendors that document the behavior behind the rules."""
+"""The pages of the vendors that document the behavior behind the rules, and how a rule of a page is written."""
 
-from typing import Final
+from functools import partialmethod
+from typing import Any, Final
+
+from msgspec import Struct
+
+from agent_eval_schema.issues import Rule, Severity
+
+Rows = tuple[dict[str, Any], ...]
 
 ADK_EVALUATE: Final = "https://google.github.io/adk-docs/evaluate/"
 AGENT_FEEDBACK: Final = "https://docs.databricks.com/gcp/en/generative-ai/agent-framework/request-assessment-logs"
@@ -27,3 +34,35 @@ OTEL_GENAI: Final = "https://opentelemetry.io/docs/specs/semconv/gen-ai/"
 PANDAS_CSV: Final = "https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html"
 RAGAS_DATASET: Final = "https://docs.ragas.io/en/stable/concepts/components/eval_dataset/"
 VERTEX_AGENTS: Final = "https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents"
+
+
+class Page(Struct, frozen=True):
+    """A page, and what its rules share; the head of a rule is written as it is printed: `AE206 message-role`."""
+
+    url: str = ""
+    good: Rows = ()
+    no_example: str = ""
+
+    def _rule(
+        self,
+        severity: Severity,
+        head: str,
+        summary: str,
+        *,
+        why: str,
+        hint: str,
+        url: str = "",
+        bad: Rows = (),
+        good: Rows = (),
+        no_example: str = "",
+    ) -> Rule:
+        code, name = head.split()
+        url, good, no_example = url or self.url, good or self.good, no_example or self.no_example
+        return Rule(code, name, severity, summary, why, hint, url, bad, good, no_example)
+
+    error = partialmethod(_rule, Severity.ERROR)
+    warning = partialmethod(_rule, Severity.WARNING)
+    info = partialmethod(_rule, Severity.INFO)
+
+
+NO_PAGE = Page()

@@ -1,21 +1,16 @@
 """AE0: rows and cells that cannot be parsed."""
 
-from functools import partial
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, JSON, NO_PAGE, Page
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, JSON
-
-_json_rule = partial(Rule, url=JSON)
+_json_page = Page(JSON)
 
 MAX_DEPTH = 256
 """The levels of lists and objects in a cell, and in JSON text inside of a cell: a count of ours, as the recursion limit
 of a parser depends on the Python and on the stack of the caller. Functions of ours that walk a value take up to three
 stack frames per level, of the thousand that Python 3.10 and 3.11 have."""
 
-INTERNAL = Rule(
-    "AE001",
-    "rule-failed",
-    Severity.ERROR,
+INTERNAL = NO_PAGE.error(
+    "AE001 rule-failed",
     "Internal error: a rule raised an exception on this row.",
     why=(
         "The other rules were not applied, so the row cannot be called valid. It is marked invalid and "
@@ -25,10 +20,8 @@ INTERNAL = Rule(
     no_example="The rule reports a defect of this package.",
 )
 
-MALFORMED_JSON = _json_rule(
-    "AE002",
-    "malformed-json",
-    Severity.ERROR,
+MALFORMED_JSON = _json_page.error(
+    "AE002 malformed-json",
     "A cell that must contain JSON contains a string that is not JSON.",
     why="The platform parses the cell and rejects the whole row.",
     hint="Write the cell with `json.dumps`, and look for a truncated export at the byte that the message names.",
@@ -36,10 +29,8 @@ MALFORMED_JSON = _json_rule(
     good=({"request": "Hi", "response": "Hello", "expected_retrieved_context": '[{"doc_uri": "a.md"}]'},),
 )
 
-NAN_LITERAL = _json_rule(
-    "AE003",
-    "nan-literal",
-    Severity.ERROR,
+NAN_LITERAL = _json_page.error(
+    "AE003 nan-literal",
     "JSON text contains NaN or Infinity, which are not JSON.",
     why="Python writes these literals; Spark, JavaScript and strict parsers reject them.",
     hint="Write null for a missing number; `json.dumps(value, allow_nan=False)` raises where one occurs.",
@@ -47,10 +38,8 @@ NAN_LITERAL = _json_rule(
     good=({"request": "Hi", "response": "Hello", "custom_expected": '{"score": null}'},),
 )
 
-TOO_DEEP = _json_rule(
-    "AE004",
-    "nested-too-deep",
-    Severity.ERROR,
+TOO_DEEP = _json_page.error(
+    "AE004 nested-too-deep",
     f"A cell contains more than {MAX_DEPTH} levels of lists and objects.",
     why=(
         "The platform's parser stops or crashes on it. A cell this deep is usually an escaped document that was"
@@ -61,21 +50,16 @@ TOO_DEEP = _json_rule(
     good=({"request": "Hi", "response": "Hello", "custom_expected": '{"a": [[[1]]]}'},),
 )
 
-NOT_UTF8 = Rule(
-    "AE005",
-    "not-utf8",
-    Severity.ERROR,
+NOT_UTF8 = Page(JSON).error(
+    "AE005 not-utf8",
     "Bytes are not UTF-8.",
     why="Platforms read these files as UTF-8: a Latin-1 or UTF-16 export fails or turns into wrong characters.",
     hint="Save the file as UTF-8, for example with `iconv -f latin1 -t utf-8`.",
-    url=JSON,
     no_example="The rule concerns the bytes of a file.",
 )
 
-LONE_SURROGATE = _json_rule(
-    "AE006",
-    "lone-surrogate",
-    Severity.ERROR,
+LONE_SURROGATE = _json_page.error(
+    "AE006 lone-surrogate",
     "Text contains a lone surrogate (invalid Unicode).",
     why=(
         "It cannot be encoded as UTF-8, so no file, table or request can contain it. A string that was cut in "
@@ -86,31 +70,24 @@ LONE_SURROGATE = _json_rule(
     good=({"request": "Hi \U0001f600", "response": "Hello"},),
 )
 
-MALFORMED_ROW = _json_rule(
-    "AE007",
-    "malformed-row",
-    Severity.ERROR,
+MALFORMED_ROW = _json_page.error(
+    "AE007 malformed-row",
     "A line of the file is not a valid row.",
     why="A truncated or hand-edited line makes the platform reject the whole file.",
     hint="Correct the line that the message names; its original text is kept with the invalid rows.",
     no_example="The rule concerns a line of a file.",
 )
 
-NOT_A_ROW = Rule(
-    "AE008",
-    "not-an-object",
-    Severity.ERROR,
+NOT_A_ROW = Page(EVALUATION_SCHEMA).error(
+    "AE008 not-an-object",
     "A row is not an object.",
     why="A list, a number or a string has no columns to read.",
     hint='Write each row as an object: `{"request": ..., "response": ...}`.',
-    url=EVALUATION_SCHEMA,
     no_example="The rule concerns a line of a file.",
 )
 
-UNREADABLE_CELL = _json_rule(
-    "AE009",
-    "unreadable-cell",
-    Severity.ERROR,
+UNREADABLE_CELL = _json_page.error(
+    "AE009 unreadable-cell",
     "A cell contains an object that cannot be serialized as JSON.",
     why="Files, Spark and the platforms transfer plain data only.",
     hint="Use plain data: strings, numbers, lists, dicts, dataclasses or pydantic objects.",
@@ -118,10 +95,8 @@ UNREADABLE_CELL = _json_rule(
     good=({"request": {"messages": [{"role": "user", "content": "Hi"}]}, "response": "Hello"},),
 )
 
-CONTROL_CHARACTER = _json_rule(
-    "AE010",
-    "nul-character",
-    Severity.WARNING,
+CONTROL_CHARACTER = _json_page.warning(
+    "AE010 nul-character",
     "Text contains a NUL character.",
     why="It is valid JSON, but databases and many consoles reject or truncate the string there.",
     hint=r"Remove it: `text.replace('\x00', '')`.",
@@ -129,20 +104,16 @@ CONTROL_CHARACTER = _json_rule(
     good=({"request": "Hi", "response": "Hello"},),
 )
 
-LARGE_CELL = Rule(
-    "AE011",
-    "large-cell",
-    Severity.ERROR,
+LARGE_CELL = NO_PAGE.error(
+    "AE011 large-cell",
     "A cell is larger than the limit of this run.",
     why="The cell is not parsed: one cell could take the memory and time of all others.",
     hint="Shorten the cell, or raise the limit (`max_cell_bytes`, `--max-cell-bytes`).",
     no_example="The rule applies when a run has a limit.",
 )
 
-NOT_A_LIST = _json_rule(
-    "AE012",
-    "not-a-list-of-rows",
-    Severity.ERROR,
+NOT_A_LIST = _json_page.error(
+    "AE012 not-a-list-of-rows",
     "A document has something else where its list of rows belongs.",
     why="The document is that of a known format, but no row can be read from it.",
     hint="Write the list of rows under the key that the message names, or give the file that contains the list.",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
     MLFLOW_EVALUATE,
     OPENAI_CHAT,
     OPENAI_EVALS,
     OPENAI_RESPONSES,
+    Page,
 )
 
 _HI = {"role": "user", "content": "Hi"}
@@ -18,13 +16,11 @@ _ASKED = {"role": "user", "content": "How long is parental leave?"}
 _OK = ({"request": "Hi", "response": "Hello"},)
 _CHAT = ({"request": {"messages": [_HI]}, "response": "Hello"},)
 
-_schema_rule = partial(Rule, url=EVALUATION_SCHEMA, good=_OK)
-_chat_rule = partial(Rule, url=OPENAI_CHAT, good=_CHAT)
+_schema_page = Page(EVALUATION_SCHEMA, good=_OK)
+_chat_page = Page(OPENAI_CHAT, good=_CHAT)
 
-MISSING_REQUEST = _schema_rule(
-    "AE201",
-    "missing-request",
-    Severity.ERROR,
+MISSING_REQUEST = _schema_page.error(
+    "AE201 missing-request",
     "The row has no request and no trace from which to derive one.",
     why=(
         "Every metric refers to a request, and the platform rejects the row. Only Vertex AI and Ragas compute "
@@ -34,20 +30,16 @@ MISSING_REQUEST = _schema_rule(
     bad=({"request": None, "response": "Hello"},),
 )
 
-BLANK_REQUEST = _schema_rule(
-    "AE202",
-    "blank-request",
-    Severity.ERROR,
+BLANK_REQUEST = _schema_page.error(
+    "AE202 blank-request",
     "The request is empty.",
     why="The agent would receive no question, and a judge would score an answer without a question.",
     hint="Fill in the question, or drop the row.",
     bad=({"request": "  ", "response": "Hello"}, {"request": {"messages": []}, "response": "Hello"}),
 )
 
-AMBIGUOUS_REQUEST = _schema_rule(
-    "AE203",
-    "ambiguous-request",
-    Severity.ERROR,
+AMBIGUOUS_REQUEST = _schema_page.error(
+    "AE203 ambiguous-request",
     "The request has both `messages` and `query`.",
     why="Which of the two the agent received is ambiguous.",
     hint="Keep one of them: `messages` for a whole chat, or `query` with `history`.",
@@ -55,10 +47,8 @@ AMBIGUOUS_REQUEST = _schema_rule(
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
 
-REQUEST_TYPE = _schema_rule(
-    "AE204",
-    "request-type",
-    Severity.ERROR,
+REQUEST_TYPE = _schema_page.error(
+    "AE204 request-type",
     "The request, or a part of it, has the wrong type.",
     why=(
         "The schema defines a string or an object; neither an agent nor a judge finds the question in any other value."
@@ -68,10 +58,8 @@ REQUEST_TYPE = _schema_rule(
     good=_CHAT,
 )
 
-REQUEST_KEY = _schema_rule(
-    "AE205",
-    "request-key",
-    Severity.ERROR,
+REQUEST_KEY = _schema_page.error(
+    "AE205 request-key",
     "The request is an object without `messages`, `query` or `input`.",
     why="The platform does not find the question in it.",
     hint="Add `messages`, `query` (with an optional `history`) or `input`.",
@@ -79,30 +67,24 @@ REQUEST_KEY = _schema_rule(
     good=_CHAT,
 )
 
-MESSAGE_ROLE = _chat_rule(
-    "AE206",
-    "message-role",
-    Severity.ERROR,
+MESSAGE_ROLE = _chat_page.error(
+    "AE206 message-role",
     "A message's role is not in the OpenAI chat schema.",
     why="The agent's model rejects the chat, or attributes the message to another participant.",
     hint="Use one of system, developer, user, assistant, tool, function.",
     bad=({"request": {"messages": [{"role": "usr", "content": "Hi"}]}, "response": "Hello"},),
 )
 
-MESSAGE_CONTENT = _chat_rule(
-    "AE207",
-    "message-content",
-    Severity.ERROR,
+MESSAGE_CONTENT = _chat_page.error(
+    "AE207 message-content",
     "A message's content is missing or has the wrong type.",
     why="The agent's model rejects the chat, and a judge has no text to read.",
     hint="Set `content` to a string or a list of parts; it may be null only beside `tool_calls`.",
     bad=({"request": {"messages": [{"role": "user", "content": None}]}, "response": "Hello"},),
 )
 
-MESSAGE_SHAPE = _chat_rule(
-    "AE208",
-    "message-shape",
-    Severity.ERROR,
+MESSAGE_SHAPE = _chat_page.error(
+    "AE208 message-shape",
     "An entry of messages or history is not a valid message.",
     why=(
         "The entry is not an object, or its role, name or tool calls have the wrong type. The agent's model "
@@ -112,10 +94,8 @@ MESSAGE_SHAPE = _chat_rule(
     bad=({"request": {"messages": ["Hi"]}, "response": "Hello"},),
 )
 
-TOOL_MESSAGE_ID = _chat_rule(
-    "AE209",
-    "tool-message-without-id",
-    Severity.WARNING,
+TOOL_MESSAGE_ID = _chat_page.warning(
+    "AE209 tool-message-without-id",
     "A tool message has no tool_call_id.",
     why="OpenAI's API rejects such a chat when the agent replays it.",
     hint="Set `tool_call_id` to the ID of the tool call that this message answers.",
@@ -125,10 +105,8 @@ TOOL_MESSAGE_ID = _chat_rule(
     ),
 )
 
-ENDS_WITH_ASSISTANT = _schema_rule(
-    "AE210",
-    "ends-with-assistant",
-    Severity.WARNING,
+ENDS_WITH_ASSISTANT = _schema_page.warning(
+    "AE210 ends-with-assistant",
     "The chat ends with a message of the assistant.",
     why="Judges read the last message as the question: here it is an answer.",
     hint="End the chat with the user's message, and move the assistant's last message to `response`.",
@@ -136,10 +114,8 @@ ENDS_WITH_ASSISTANT = _schema_rule(
     good=_CHAT,
 )
 
-JSON_TEXT_REQUEST = _schema_rule(
-    "AE211",
-    "request-is-json-text",
-    Severity.INFO,
+JSON_TEXT_REQUEST = _schema_page.info(
+    "AE211 request-is-json-text",
     "The request is an object that is written as a JSON string.",
     why="The string is parsed and read as the object.",
     hint="No action needed: the string is read as the object.",
@@ -147,10 +123,8 @@ JSON_TEXT_REQUEST = _schema_rule(
     good=_CHAT,
 )
 
-NO_USER_MESSAGE = _schema_rule(
-    "AE212",
-    "no-user-message",
-    Severity.WARNING,
+NO_USER_MESSAGE = _schema_page.warning(
+    "AE212 no-user-message",
     "The chat has no user message.",
     why="Judges such as relevance_to_query have no question to compare the answer with.",
     hint="Add the user message that the response answers.",
@@ -158,10 +132,8 @@ NO_USER_MESSAGE = _schema_rule(
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
 
-REPEATED_USER_MESSAGE = _schema_rule(
-    "AE213",
-    "repeated-user-message",
-    Severity.WARNING,
+REPEATED_USER_MESSAGE = _schema_page.warning(
+    "AE213 repeated-user-message",
     "The last user message is duplicated.",
     why=(
         "Clients that append the question to a history that already contains it cause this; the agent receives "
@@ -172,10 +144,8 @@ REPEATED_USER_MESSAGE = _schema_rule(
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
 
-REQUEST_EXTRA_KEY = _schema_rule(
-    "AE214",
-    "request-extra-key",
-    Severity.WARNING,
+REQUEST_EXTRA_KEY = _schema_page.warning(
+    "AE214 request-extra-key",
     "The request object contains unknown keys beside messages, query and history.",
     why="No metric reads them; they are preserved in `inputs`. Parameters of the chat API are known (AE228).",
     hint=("Move values that a metric requires to a separate column; no action needed if only the agent reads the key."),
@@ -183,30 +153,24 @@ REQUEST_EXTRA_KEY = _schema_rule(
     good=_CHAT,
 )
 
-REQUEST_PARAMETERS = _chat_rule(
-    "AE228",
-    "request-parameters",
-    Severity.INFO,
+REQUEST_PARAMETERS = _chat_page.info(
+    "AE228 request-parameters",
     "The request object contains parameters of the chat API (temperature, tools, …).",
     why="No metric reads them; an agent that is run on the row receives them.",
     hint="No action needed: the parameters are preserved in `inputs`.",
     bad=({"request": {"messages": [_HI], "temperature": 0}, "response": "Hello"},),
 )
 
-LOOKS_LIKE_JSON = _schema_rule(
-    "AE215",
-    "request-looks-like-json",
-    Severity.INFO,
+LOOKS_LIKE_JSON = _schema_page.info(
+    "AE215 request-looks-like-json",
     "The request is a string that contains a JSON object, but not a request.",
     why="The string is read as the text that the user typed.",
     hint="No action needed if the user typed JSON.",
     bad=({"request": '{"a": 1}', "response": "Hello"},),
 )
 
-CONSECUTIVE_USER_MESSAGES = _chat_rule(
-    "AE218",
-    "consecutive-user-messages",
-    Severity.WARNING,
+CONSECUTIVE_USER_MESSAGES = _chat_page.warning(
+    "AE218 consecutive-user-messages",
     "Two messages of the same user follow each other without an answer.",
     why=(
         "The turns are out of order, or an answer is missing: the agent continues a chat that never took place."
@@ -224,10 +188,8 @@ CONSECUTIVE_USER_MESSAGES = _chat_rule(
     good=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _ASKED]}, "response": "16."},),
 )
 
-STARTS_WITH_ASSISTANT = _chat_rule(
-    "AE219",
-    "starts-with-assistant",
-    Severity.INFO,
+STARTS_WITH_ASSISTANT = _chat_page.info(
+    "AE219 starts-with-assistant",
     "The first turn of the chat is the assistant's.",
     why=(
         "A greeting is valid, but a chat with reversed turns or without its first question starts the same way."
@@ -238,10 +200,8 @@ STARTS_WITH_ASSISTANT = _chat_rule(
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
 
-RESPONSE_TYPE = _schema_rule(
-    "AE220",
-    "response-type",
-    Severity.ERROR,
+RESPONSE_TYPE = _schema_page.error(
+    "AE220 response-type",
     "The response is neither a string nor a chat object that contains one.",
     why="Judges and text metrics do not find the answer in any other value.",
     hint="Set the answer as a string, or a chat object (`choices`, `messages` or `output`).",
@@ -249,30 +209,24 @@ RESPONSE_TYPE = _schema_rule(
     good=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
 )
 
-BLANK_RESPONSE = _schema_rule(
-    "AE221",
-    "blank-response",
-    Severity.WARNING,
+BLANK_RESPONSE = _schema_page.warning(
+    "AE221 blank-response",
     "The response is blank.",
     why="A judge scores an empty answer, and no metric reports why it is empty.",
     hint="Check whether the agent returned an empty answer; use null if there is no response.",
     bad=({"request": "Hi", "response": ""},),
 )
 
-CHAT_OBJECT_RESPONSE = _schema_rule(
-    "AE222",
-    "response-from-chat-object",
-    Severity.INFO,
+CHAT_OBJECT_RESPONSE = _schema_page.info(
+    "AE222 response-from-chat-object",
     "The response is a chat object.",
     why="The text of its last assistant message is used as the response.",
     hint="No action needed: the text of the last assistant message is used.",
     bad=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
 )
 
-MISSING_OUTPUT = _schema_rule(
-    "AE223",
-    "missing-output",
-    Severity.ERROR,
+MISSING_OUTPUT = _schema_page.error(
+    "AE223 missing-output",
     "The row has neither a response nor a trace, although outputs are provided.",
     why="There is no output to score; the platform rejects the row.",
     hint='Fill `response` or `trace`, or validate with `outputs="generated"` if the agent is to be run.',
@@ -286,10 +240,8 @@ _NORMALIZED = dict.fromkeys(
     ]
 )
 
-INCOMPLETE_ROW = _schema_rule(
-    "AE230",
-    "incomplete-normalized-row",
-    Severity.WARNING,
+INCOMPLETE_ROW = _schema_page.warning(
+    "AE230 incomplete-normalized-row",
     "The normalized row has no request, or no output although other rows have one.",
     why=(
         "Ragas, Vertex AI and others accept such rows, and a normalized row does not say which format it had. "
@@ -300,10 +252,8 @@ INCOMPLETE_ROW = _schema_rule(
     good=({**_NORMALIZED, "request": "How many days?", "response": "12 days."},),
 )
 
-GUESSED_KEY = Rule(
-    "AE225",
-    "guessed-item-key",
-    Severity.INFO,
+GUESSED_KEY = Page(OPENAI_EVALS).info(
+    "AE225 guessed-item-key",
     "The key that contains the question or the ground truth was guessed.",
     why=(
         "The author of an OpenAI evals item chooses its keys; OpenAI reads them only through the templates of"
@@ -312,19 +262,15 @@ GUESSED_KEY = Rule(
         " or ground truth, then the first string."
     ),
     hint='No action needed if this is the key; otherwise name it: `columns={"item.KEY": "request"}`.',
-    url=OPENAI_EVALS,
     bad=({"item": {"ticket_text": "My monitor stays dark.", "correct_label": "Hardware"}},),
     good=({"item": {"question": "My monitor stays dark.", "correct_label": "Hardware"}},),
 )
 
-RESPONSES_REQUEST = Rule(
-    "AE229",
-    "request-of-responses-api",
-    Severity.INFO,
+RESPONSES_REQUEST = Page(OPENAI_RESPONSES).info(
+    "AE229 request-of-responses-api",
     "The request is an object of the Responses API (`input`).",
     why="Its items are read as messages.",
     hint="No action needed: its items are read as messages.",
-    url=OPENAI_RESPONSES,
     bad=({"request": {"input": [_HI]}, "response": "Hello"},),
     good=_CHAT,
 )
@@ -334,12 +280,10 @@ RESPONSES_REQUEST = Rule(
 # `inputs` and `outputs`, as mlflow.genai.evaluate reads them
 _MLFLOW_ROWS = ({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},)
 
-_mlflow_rule = partial(Rule, url=MLFLOW_EVALUATE, good=_MLFLOW_ROWS)
+_mlflow_page = Page(MLFLOW_EVALUATE, good=_MLFLOW_ROWS)
 
-INPUTS_NOT_OBJECT = _mlflow_rule(
-    "AE216",
-    "inputs-not-object",
-    Severity.WARNING,
+INPUTS_NOT_OBJECT = _mlflow_page.warning(
+    "AE216 inputs-not-object",
     "inputs is not an object.",
     why=("`mlflow.genai.evaluate` calls `predict_fn(**inputs)` and requires a dict, but validates the first row only."),
     hint='Set an object: `{"question": "..."}` or `{"messages": [...]}`; `prepare_for_evaluate` does this.',
@@ -349,20 +293,16 @@ INPUTS_NOT_OBJECT = _mlflow_rule(
     ),
 )
 
-INPUTS_AS_JSON = _mlflow_rule(
-    "AE217",
-    "inputs-as-json",
-    Severity.INFO,
+INPUTS_AS_JSON = _mlflow_page.info(
+    "AE217 inputs-as-json",
     "inputs has no known request format.",
     why="Its JSON text is used as the request, which judges read.",
     hint='No action needed if the agent accepts these inputs; judges read `{"question": "..."}` better.',
     bad=({"inputs": {"topic": "RAG", "tone": "brief"}, "outputs": "Retrieval, then generation."},),
 )
 
-OUTPUTS_AS_JSON = _mlflow_rule(
-    "AE224",
-    "outputs-as-json",
-    Severity.INFO,
+OUTPUTS_AS_JSON = _mlflow_page.info(
+    "AE224 outputs-as-json",
     "outputs has no known response format.",
     why="Its JSON text is used as the response, which judges read.",
     hint="No action needed if the agent returns this value.",
@@ -370,24 +310,19 @@ OUTPUTS_AS_JSON = _mlflow_rule(
     good=({"inputs": {"question": "What is RAG?"}, "outputs": {"response": "Retrieval, then generation."}},),
 )
 
-IGNORED_BESIDE = Rule(
-    "AE227",
-    "ignored-beside-inputs",
-    Severity.WARNING,
+IGNORED_BESIDE = Page(MLFLOW_EVALUATE).warning(
+    "AE227 ignored-beside-inputs",
     "A column `request` or `response` is beside `inputs` or `outputs`.",
     why=(
         "`mlflow.genai.evaluate` ignores the column, and rejects the dataset up to MLflow 3.6, which renamed "
         "its own columns to these names."
     ),
     hint="Remove the column, or rename it to keep its values.",
-    url=MLFLOW_EVALUATE,
     no_example='The rule applies if `format="mlflow"` is given.',
 )
 
-FIRST_INPUTS = _mlflow_rule(
-    "AE226",
-    "first-inputs-not-object",
-    Severity.ERROR,
+FIRST_INPUTS = _mlflow_page.error(
+    "AE226 first-inputs-not-object",
     "The inputs of the first row are not an object.",
     why=(
         "`mlflow.genai.evaluate` validates the first row, and rejects the whole dataset if its inputs are not a"

@@ -1,11 +1,9 @@
 """AE6: traces of MLflow and OpenTelemetry: parts that cannot be parsed, and fields whose derivation is uncertain."""
 
 import json
-from functools import partial
 from typing import Any
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import MLFLOW_TRACES, OTEL_GENAI
+from agent_eval_schema.rules.pages import MLFLOW_TRACES, OTEL_GENAI, Page
 
 
 def _trace(*spans: Any, **info: Any) -> dict[str, Any]:
@@ -25,12 +23,10 @@ _SPAN = _root("Hi", "Hello")
 
 _OK = ({"request": "Hi", "response": "Hello"},)
 
-_trace_rule = partial(Rule, url=MLFLOW_TRACES, good=_OK)
+_trace_page = Page(MLFLOW_TRACES, good=_OK)
 
-MALFORMED_TRACE = _trace_rule(
-    "AE601",
-    "malformed-trace",
-    Severity.ERROR,
+MALFORMED_TRACE = _trace_page.error(
+    "AE601 malformed-trace",
     "A trace is not JSON, most often because it was truncated.",
     why="The platform cannot load it, and one such row aborts the run.",
     hint="Export the whole trace again with `trace.to_json()`; a fixed column width or a log limit truncates it.",
@@ -38,10 +34,8 @@ MALFORMED_TRACE = _trace_rule(
     good=({"request": "Hi", "response": "Hello", "trace": None},),
 )
 
-NOT_A_TRACE = _trace_rule(
-    "AE602",
-    "not-a-trace",
-    Severity.ERROR,
+NOT_A_TRACE = _trace_page.error(
+    "AE602 not-a-trace",
     "The trace cell does not contain a trace of MLflow or OpenTelemetry.",
     why="MLflow cannot load the value, and no field can be derived from it.",
     hint="Set the output of `trace.to_json()`, an object with `info` and `data`, or the `resourceSpans` of one trace.",
@@ -49,50 +43,40 @@ NOT_A_TRACE = _trace_rule(
     good=({"request": "Hi", "response": "Hello", "trace": None},),
 )
 
-ODD_TRACE = _trace_rule(
-    "AE603",
-    "odd-trace",
-    Severity.WARNING,
+ODD_TRACE = _trace_page.warning(
+    "AE603 odd-trace",
     "A part of a trace cannot be parsed and is skipped.",
     why="Fields that are derived from this part are missing or incomplete.",
     hint="Export the trace again; no action needed if the rest of the row is correct.",
     bad=(_trace(_SPAN, 17),),
 )
 
-EMPTY_TRACE = _trace_rule(
-    "AE604",
-    "trace-without-spans",
-    Severity.WARNING,
+EMPTY_TRACE = _trace_page.warning(
+    "AE604 trace-without-spans",
     "A trace has no spans from which to derive fields.",
     why="The previews in the info of a trace are truncated and are never read as content.",
     hint="Download the whole trace with `mlflow.get_trace`, not only its info.",
     bad=({"request": "Hi", "response": "Hello", **_trace()},),
 )
 
-TRACE_DISAGREES = _trace_rule(
-    "AE605",
-    "trace-disagrees",
-    Severity.WARNING,
+TRACE_DISAGREES = _trace_page.warning(
+    "AE605 trace-disagrees",
     "A column value conflicts with the row's trace.",
     why="The column takes precedence. A trace that was joined to the wrong row is scored without an error.",
     hint="Check that the trace belongs to this row.",
     bad=({"request": "Hi", "response": "Goodbye", **_trace(_SPAN)},),
 )
 
-REQUEST_DERIVED = _trace_rule(
-    "AE606",
-    "request-from-trace",
-    Severity.INFO,
+REQUEST_DERIVED = _trace_page.info(
+    "AE606 request-from-trace",
     "The request is missing and was derived from the trace.",
     why="The inputs of the trace's root span are used as the request.",
     hint="No action needed: the inputs of the root span are the request.",
     bad=(_trace(_SPAN),),
 )
 
-REQUEST_AS_JSON = _trace_rule(
-    "AE607",
-    "derived-request-as-json",
-    Severity.INFO,
+REQUEST_AS_JSON = _trace_page.info(
+    "AE607 derived-request-as-json",
     "The inputs of a trace's root span have no known request format.",
     why="Their JSON text is used as the request, which judges read.",
     hint="No action needed if the user sent this JSON; otherwise fill the `request` column.",
@@ -100,10 +84,8 @@ REQUEST_AS_JSON = _trace_rule(
     good=(_trace(_root({"question": "Hi"}, "Hello")),),
 )
 
-RESPONSE_AS_JSON = _trace_rule(
-    "AE608",
-    "derived-response-as-json",
-    Severity.INFO,
+RESPONSE_AS_JSON = _trace_page.info(
+    "AE608 derived-response-as-json",
     "The outputs of a trace's root span have no known response format.",
     why="Their JSON text is used as the response, which judges read.",
     hint="No action needed if the user received this JSON; otherwise fill the `response` column.",
@@ -111,10 +93,8 @@ RESPONSE_AS_JSON = _trace_rule(
     good=(_trace(_root("Hi", {"response": "Hello"})),),
 )
 
-TRUNCATED_TRACE = _trace_rule(
-    "AE609",
-    "truncated-trace",
-    Severity.WARNING,
+TRUNCATED_TRACE = _trace_page.warning(
+    "AE609 truncated-trace",
     "The trace is marked as truncated (is_truncated).",
     why="Spans may be missing: the derived documents and tool calls are a lower bound.",
     hint="Increase the limit of the endpoint, or join the full trace from the traces table.",
@@ -122,10 +102,8 @@ TRUNCATED_TRACE = _trace_rule(
     good=(_trace(_SPAN),),
 )
 
-HIDDEN_FAILURE = _trace_rule(
-    "AE610",
-    "hidden-failure",
-    Severity.INFO,
+HIDDEN_FAILURE = _trace_page.info(
+    "AE610 hidden-failure",
     "A span has status ERROR although the trace state is OK.",
     why=("The agent continued after the failure: its response may be an error message that is scored as an answer."),
     hint="No action needed if the agent recovered; otherwise inspect the failed span.",
@@ -133,10 +111,8 @@ HIDDEN_FAILURE = _trace_rule(
     good=(_trace(_SPAN, _child("STATUS_CODE_OK"), state="OK"),),
 )
 
-TRACE_NAN = _trace_rule(
-    "AE611",
-    "nan-in-trace",
-    Severity.INFO,
+TRACE_NAN = _trace_page.info(
+    "AE611 nan-in-trace",
     "A trace contains NaN or Infinity, which are not JSON.",
     why="Python writes these literals and MLflow reads them; strict parsers reject the trace.",
     hint="No action needed: the value is treated as missing.",
@@ -154,17 +130,14 @@ def _of_otel(*attributes: Any) -> dict[str, Any]:
     return {"resourceSpans": [{"scopeSpans": [{"spans": [{**_IDS, "attributes": list(attributes)}]}]}]}
 
 
-TRACE_WITHOUT_CONTENT = Rule(
-    "AE612",
-    "trace-without-content",
-    Severity.WARNING,
+TRACE_WITHOUT_CONTENT = Page(OTEL_GENAI).warning(
+    "AE612 trace-without-content",
     "The spans of an OpenTelemetry trace contain no prompts, responses or tool calls.",
     why="Instrumentations do not capture content by default, so no request and no response can be derived.",
     hint=(
         "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (`true` for older instrumentations) in the "
         "environment of the agent and record the traces again."
     ),
-    url=OTEL_GENAI,
     bad=({"request": "Hi", "response": "Hello", "trace": _of_otel(_CALL)},),
     good=({"request": "Hi", "response": "Hello", "trace": _of_otel(_CALL, _TEXTS)},),
 )
