@@ -33,7 +33,7 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.phrases import NextCommand, command_on, plural
-from agent_eval_schema.render.printable import Savable, as_page, as_text
+from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation import ces_turns
@@ -158,31 +158,6 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         """
         return not self._issues
 
-    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
-        """Return the losses as text.
-
-        Parameters
-        ----------
-        color : bool, default False
-            Whether to use ANSI colors.
-        width : int or None, default None
-            The number of characters per line. None uses the width of the terminal.
-
-        Returns
-        -------
-        str
-            The number of losses per kind, each with an example; the last lines are the result and the next command.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import convert_eval_set
-        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
-        >>> print(conversion.to_text())
-        ✓ databricks → mlflow: 1 of 1 rows converted, no losses
-        <BLANKLINE>
-        """
-        return as_text(self._document(), color=color, width=width)
-
     def to_json(self) -> str:
         """Return the losses as JSON.
 
@@ -201,23 +176,6 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         """
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted", "lossless")}
         return json_text(versioned({**numbers, "losses": self._issues}))
-
-    def to_html(self) -> str:
-        """Return the losses as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network; all cell text is escaped.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import convert_eval_set
-        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
-        >>> conversion.to_html().startswith("<!doctype html>")
-        True
-        """
-        return as_page(self._document())
 
     def _document(self) -> Document:
         return losses_document(self._headline, self._issues, self.report.name)

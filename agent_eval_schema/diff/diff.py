@@ -28,7 +28,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.document import summary_json
-from agent_eval_schema.render.printable import Savable, as_page, as_text
+from agent_eval_schema.render.printable import Savable, as_text
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
 from agent_eval_schema.validation.report import Report
@@ -524,23 +524,6 @@ class Diff(Savable):  # numpydoc ignore=PR01
         True
         """
         return summary_json(self.review)
-
-    def to_html(self) -> str:
-        """Return the diff as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network; all cell text is escaped.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import diff_eval_sets
-        >>> old = [{"request": "Hi", "response": "Hello!"}]
-        >>> diff_eval_sets(old, old).to_html().startswith("<!doctype html>")
-        True
-        """
-        return as_page(self._document())
 
     def _document(self) -> Document:
         return diff_document(self.review)

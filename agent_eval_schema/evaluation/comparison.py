@@ -24,14 +24,14 @@ from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, Z_INTERVAL, clusters_of, standard_error
 from agent_eval_schema.render.blocks import Block, Cell, Document, Line, Only, Part, Section, Table, Terms, Words
 from agent_eval_schema.render.phrases import MISSING, number, plural, signed
-from agent_eval_schema.render.printable import as_inline, as_page, as_text
+from agent_eval_schema.render.printable import Printable
 
 Numbers = np.ndarray[Any, Any]
 
 EXACT_PAIRS, DRAWN, DRAWS = 16, 5_000, 10_000
 
 
-class ScoreComparison:  # numpydoc ignore=PR01
+class ScoreComparison(Printable):  # numpydoc ignore=PR01
     """The changes between the scores of two results.
 
     Attributes
@@ -88,60 +88,12 @@ class ScoreComparison:  # numpydoc ignore=PR01
         names = [name for name in MetricComparison.__struct_fields__ if name not in ("low", "high")]
         return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
 
-    def to_text(self, width: int | None = None) -> str:
-        """Return the summary as text for a terminal.
-
-        Parameters
-        ----------
-        width : int or None, default None
-            The number of characters per line. None uses the width of the terminal.
-
-        Returns
-        -------
-        str
-            A table with one line per metric.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> "exact_match" in old.compare(new).to_text(width=80)
-        True
-        """
-        return as_text(self._document(), width=width)
-
-    def to_html(self) -> str:
-        """Return the comparison as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            The mean difference of each metric with its interval and p value, and the scores that differ, regressions
-            first.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> old.compare(new).to_html().startswith("<!doctype html>")
-        True
-        """
-        return as_page(self._document())
-
-    def _repr_html_(self) -> str:
-        return as_inline(self._document())
-
     def _document(self) -> Document:
         rows = self.rows
         names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
         return comparison_document(self.lines, changed, len(self.only_old), len(self.only_new))
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"

@@ -53,7 +53,7 @@ from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.page import plot
 from agent_eval_schema.render.phrases import seconds
-from agent_eval_schema.render.printable import Savable, as_inline, as_page, as_text
+from agent_eval_schema.render.printable import Savable, as_inline
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
 
@@ -744,29 +744,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             errors=overview.errors,
         )
 
-    def to_text(self, width: int | None = None) -> str:
-        """Return the summary as text for a terminal.
-
-        Parameters
-        ----------
-        width : int or None, default None
-            The number of characters per line. None uses the width of the terminal.
-
-        Returns
-        -------
-        str
-            A table with one line per metric, and the reasons for missing scores. Of an evaluation with MLflow a table
-            with a score or a reason for each row and scorer.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
-        >>> "exact_match" in EvalTask(data, ["exact_match"]).evaluate().to_text(width=80)
-        True
-        """
-        return as_text(self._document(), width=width)
-
     def to_json(self) -> str:
         """Return the summary and the rows as JSON.
 
@@ -815,8 +792,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> result.to_html().startswith("<!doctype html>")
         True
         """
+        from agent_eval_schema.render.block_html import document_page
+
         require_count("rows", rows)
-        return as_page(self._document(rows))
+        return document_page(self._document(rows))
 
     def _repr_html_(self) -> str:
         return as_inline(self._document(ROWS_INLINE if self._evaluation is None else MLFLOW_ROWS_INLINE))

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -34,15 +34,13 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.phrases import NextCommand, command_on, counted, plural
-from agent_eval_schema.render.printable import Printable, as_page, as_text
+from agent_eval_schema.render.printable import Printable
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASON_NAMES, find_reason
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
 if TYPE_CHECKING:
-    from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.shown import shown_on_page
+    pass
 
 FUNNEL_VERSION = 1
 """Of the JSON form."""
@@ -214,30 +212,6 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         """
         return {gone.reason: gone.rows for step in self.steps for gone in step.removed}
 
-    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
-        """Return the row counts per step as text for a terminal.
-
-        Parameters
-        ----------
-        color : bool, default False
-            If True, use ANSI colors.
-        width : int or None, default None
-            The number of characters per line. None uses the width of the terminal.
-
-        Returns
-        -------
-        str
-            The reasons for exclusion, the labels, the issues, and last the row counts.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> print(build.summary.to_text(width=80))
-        Excluded rows...
-        """
-        return as_text(self._document(), color=color, width=width)
-
     def to_json(self) -> str:
         """Return the numbers as JSON.
 
@@ -254,23 +228,6 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         27
         """
         return json_text({"version": FUNNEL_VERSION, "funnel": funnel_line(self), **funnel_numbers(self)})
-
-    def to_html(self) -> str:
-        """Return the row counts as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> page = eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_html()
-        >>> page.startswith("<!doctype html>")
-        True
-        """
-        return as_page(self._document())
 
     def _document(self) -> Document:
         return funnel_document(self)
@@ -414,90 +371,6 @@ _CHANGES = (
     ("expected_retrieved_context", "expected_retrieved_context from feedback"),
     ("withdrawn", "copied expected_response withdrawn"),
 )
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# a build
-class Build(Protocol):
-    """What became of a table, in numbers, and the report on the rows that were made of it."""
-
-    @property
-    def summary(self) -> BuildSummary: ...
-
-    @property
-    def report(self) -> Report: ...
-
-    @property
-    def _run(self) -> CheckedRun: ...
-
-
-class Summarized(Printable):
-    """A build in each form: its summary, and on the page the report on its rows too."""
-
-    def to_text(self: Build, *, color: bool = False, width: int | None = None) -> str:
-        """Return the row counts per step as text for a terminal.
-
-        Parameters
-        ----------
-        color : bool, default False
-            If True, use ANSI colors.
-        width : int or None, default None
-            The number of characters per line. None uses the width of the terminal.
-
-        Returns
-        -------
-        str
-            The reasons for exclusion, the labels, the issues, and last the row counts.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> print(build.to_text(width=80))
-        Excluded rows...
-        """
-        return self.summary.to_text(color=color, width=width)
-
-    def to_json(self: Build) -> str:
-        """Return the row counts per step as JSON.
-
-        Returns
-        -------
-        str
-            An object with a version and the numbers of `summary`.
-
-        Examples
-        --------
-        >>> import json
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> json.loads(build.to_json())["logged"]
-        27
-        """
-        return self.summary.to_json()
-
-    def to_html(self: Build) -> str:
-        """Return the row counts and the validation report as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network; all cell text is escaped.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> build.to_html().startswith("<!doctype html>")
-        True
-        """
-        from agent_eval_schema.render.report.html import report_page
-
-        page = shown_on_page(self._run)
-        return report_page(self.report.summary, page, funnel_document(self.summary, alone=False))
-
-    def _document(self: Build) -> Document:
-        return funnel_document(self.summary)
 
 
 STRATA_KEPT = 100

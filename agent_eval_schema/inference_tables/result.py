@@ -9,17 +9,19 @@ from typing import Generic, Literal, TypeVar
 
 import pyarrow as pa
 
-from agent_eval_schema.inference_tables.build_summary import BuildSummary, Summarized
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_document
+from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.shown import shown_on_page
 
 Frame = TypeVar("Frame")
 Table = Literal["rows", "excluded", "updates"]
 
 
-class EvalSetBuild(Summarized, Savable, Generic[Frame]):  # numpydoc ignore=PR01
+class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
     """An evaluation dataset that was built from an inference table.
 
     `print(build)` shows the row counts per step; a notebook shows them as HTML. The tables are pandas DataFrames, or
@@ -272,6 +274,47 @@ class EvalSetBuild(Summarized, Savable, Generic[Frame]):  # numpydoc ignore=PR01
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def to_json(self) -> str:
+        """Return the row counts per step as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version and the numbers of `summary`.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> json.loads(build.to_json())["logged"]
+        27
+        """
+        return self.summary.to_json()
+
+    def to_html(self) -> str:
+        """Return the row counts and the validation report as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> build.to_html().startswith("<!doctype html>")
+        True
+        """
+        from agent_eval_schema.render.report.html import report_page
+
+        page = shown_on_page(self._run)
+        return report_page(self.report.summary, page, funnel_document(self.summary, alone=False))
+
+    def _document(self) -> Document:
+        return funnel_document(self.summary)
 
     # A representation runs no job on Spark: it has the numbers that are known.
     def _repr_html_(self) -> str | None:  # type: ignore[override]  # None: a notebook shows the text

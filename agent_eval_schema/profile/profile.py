@@ -33,7 +33,7 @@ from agent_eval_schema.profile.summarize import summarize
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.printable import Savable, as_page, as_text
+from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.text.choices import path_of, require_bool
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
@@ -366,29 +366,6 @@ class Profile(Savable):  # numpydoc ignore=PR01
         """
         return [f"{step.text} → {step.command}" for step in self.summary.next_steps]
 
-    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
-        """Return the profile as text for a terminal.
-
-        Parameters
-        ----------
-        color : bool, default False
-            If True, use ANSI colors.
-        width : int or None, default None
-            The number of characters per line. None uses the width of the terminal.
-
-        Returns
-        -------
-        str
-            The numbers, with a few examples, and what to do next.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import profile_eval_set
-        >>> "distinct" in profile_eval_set([{"request": "Hi"}] * 2).to_text(width=80)
-        True
-        """
-        return as_text(self._document(), color=color, width=width)
-
     def to_json(self) -> str:
         """Return the profile as JSON.
 
@@ -405,22 +382,6 @@ class Profile(Savable):  # numpydoc ignore=PR01
         1
         """
         return summary_json(self.summary)
-
-    def to_html(self) -> str:
-        """Return the profile as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network; all cell text is escaped.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import profile_eval_set
-        >>> profile_eval_set([{"request": "Hi"}]).to_html().startswith("<!doctype html>")
-        True
-        """
-        return as_page(self._document())
 
     def _document(self) -> Document:
         return profile_document(self.summary)

@@ -5,7 +5,7 @@
     to_json ─┼▶ save(path), by the file extension
     to_text ─┘
 
-A result class writes its own `to_text`, `to_json` and `to_html`, a line each, with the options that it has.
+A result class has its blocks and its own `to_json`; `to_text` and `to_html` if they have options.
 """
 
 from __future__ import annotations
@@ -30,12 +30,6 @@ def as_text(document: Document, *, color: bool = False, width: int | None = None
     return document_text(document, color=color, width=width)
 
 
-def as_page(document: Document) -> str:
-    from agent_eval_schema.render.block_html import document_page
-
-    return document_page(document)
-
-
 def as_inline(document: Document) -> str:
     from agent_eval_schema.render.block_html import document_inline
 
@@ -43,24 +37,53 @@ def as_inline(document: Document) -> str:
 
 
 class Printable:
-    """A result as text, as JSON and as an HTML page; printed, it is its text."""
+    """A result as text and as an HTML page; printed, it is its text."""
 
     __slots__ = ()
 
-    def to_text(self) -> str:
-        """The result as it is printed in a terminal."""
-        raise NotImplementedError
+    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
+        """Return the result as text for a terminal.
 
-    def to_json(self) -> str:
-        """The result as versioned JSON."""
-        raise NotImplementedError
+        Parameters
+        ----------
+        color : bool, default False
+            If True, use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+
+        Returns
+        -------
+        str
+            The numbers, with a few examples, and last the result and what to do next.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> "distinct" in profile_eval_set([{"request": "Hi"}] * 2).to_text(width=80)
+        True
+        """
+        return as_text(self._document(), color=color, width=width)
 
     def to_html(self) -> str:
-        """The result as a standalone HTML page."""
-        raise NotImplementedError
+        """Return the result as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> profile_eval_set([{"request": "Hi"}]).to_html().startswith("<!doctype html>")
+        True
+        """
+        from agent_eval_schema.render.block_html import document_page
+
+        return document_page(self._document())
 
     def _document(self) -> Document:
-        """What it shows, as blocks."""
+        """The blocks of the result."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -71,9 +94,13 @@ class Printable:
 
 
 class Savable(Printable):
-    """A result that can be kept as a file."""
+    """A result that can be saved to a file."""
 
     __slots__ = ()
+
+    def to_json(self) -> str:
+        """The result as versioned JSON."""
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file.
