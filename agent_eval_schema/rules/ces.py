@@ -22,6 +22,8 @@ def _scenario(**fields: Any) -> tuple[dict[str, Any], ...]:
 
 
 _TEXT = {"userInput": {"text": "Hi"}}
+_CALL = {"expectation": {"toolCall": {"id": "c1", "tool": "get_order"}}}
+_RESPONSE = {"tool": "get_order", "response": {"status": "paid"}}
 
 _ces_rule = partial(Rule, url=CES_EVALUATION, good=_golden(_TEXT))
 
@@ -42,10 +44,10 @@ MISSING_FIELD = _ces_rule(
     "AE141",
     "ces-missing-field",
     Severity.ERROR,
-    "An evaluation lacks a required field: displayName, turns, steps or task.",
-    why="The server rejects the evaluation.",
+    "A required field is missing, without which its object means nothing.",
+    why="The server rejects the evaluation, or a step has no content: an event without a name, an image without data.",
     hint="Add the field that the message names.",
-    bad=({"displayName": "", "golden": {"turns": [{"steps": [_TEXT]}]}},),
+    bad=_golden({"userInput": {"event": {}}}),
 )
 
 MISSING_DETAIL = _ces_rule(
@@ -53,7 +55,7 @@ MISSING_DETAIL = _ces_rule(
     "ces-missing-detail",
     Severity.WARNING,
     "A field that the API documents as required is missing.",
-    why="The server has accepted such evaluations, but the step may not test what you intend.",
+    why="The server has accepted such evaluations; but the step may not test what you intend.",
     hint="Add the field that the message names.",
     bad=_golden(_TEXT, {"expectation": {"toolResponse": {"tool": "get_order"}}}),
     good=_golden(_TEXT, {"expectation": {"toolResponse": {"tool": "get_order", "response": {}}}}),
@@ -131,9 +133,12 @@ LIMIT = _ces_rule(
     "AE149",
     "ces-limit",
     Severity.ERROR,
-    "The evaluation exceeds 100 turns.",
-    why="The API limits golden turns and maxTurns to 100.",
-    hint="Split the evaluation.",
+    "A number is out of its range, or a list is too long.",
+    why=(
+        "The API limits golden turns and maxTurns to 100, semantic similarity to 0 to 4, and the correctness of tool"
+        " calls to 0 to 1: 95 for 0.95 is a likely mistake. A stored score out of its range is of another scale."
+    ),
+    hint="Write a value in the range that the message names; split an evaluation of more than 100 turns.",
     bad=_scenario(maxTurns=101),
     good=_scenario(maxTurns=100),
 )
@@ -188,4 +193,32 @@ CALL_ARGUMENTS = _ces_rule(
     hint="Rename the field to `args`.",
     bad=_golden({"expectation": {"toolCall": {"tool": "get_order", "arguments": {"id": 7}}}}),
     good=_golden({"expectation": {"toolCall": {"tool": "get_order", "args": {"id": 7}}}}),
+)
+
+UNUSED_FIELD = _ces_rule(
+    "AE154",
+    "ces-unused-field",
+    Severity.WARNING,
+    "A field is obsolete, or has no effect where it is set.",
+    why=(
+        "The API has replaced `taskCompletionBehavior` and `hallucinationMetricBehavior`; `eventTime` is for messages"
+        " of a conversation, not of an evaluation; `willContinue` does not apply to audio and DTMF."
+    ),
+    hint="Remove the field, or use the one that replaces it.",
+    bad=_golden({"userInput": {"audio": "QUI=", "willContinue": True}}),
+    good=_golden({"userInput": {"audio": "QUI="}}),
+)
+
+TOOL_PAIR = _ces_rule(
+    "AE155",
+    "ces-tool-pair",
+    Severity.WARNING,
+    "A tool response does not belong to the tool call that it should.",
+    why=(
+        "The service matches a response to a call by its `id`, and a mock to the expected call by its tool: this one is"
+        " never used."
+    ),
+    hint="Use the `id` of an expected tool call before the response, and the tool of that call.",
+    bad=_golden(_TEXT, _CALL, {"userInput": {"toolResponses": {"toolResponses": [{**_RESPONSE, "id": "c2"}]}}}),
+    good=_golden(_TEXT, _CALL, {"userInput": {"toolResponses": {"toolResponses": [{**_RESPONSE, "id": "c1"}]}}}),
 )

@@ -169,7 +169,7 @@ def _image(mime_type: str, content: str) -> ExampleRow:
     return _row(turn_index="1", action_type="INPUT_IMAGE", image_mime_type=mime_type, image_content=content)
 
 
-IMAGE = _golden_rule(
+IMAGE = _golden_rule(  # of Evaluation JSON too
     "AE132",
     "golden-image",
     Severity.ERROR,

@@ -134,6 +134,18 @@ def test_what_the_service_would_refuse_is_not_sent(
     assert code == 0  # what the mask does not name is not written
 
 
+def test_a_threshold_in_percent_is_not_sent(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, str], tmp_path: Path
+) -> None:
+    new = ces.read_evaluation(Path(files[0]))
+    level = {"turnLevelMetricsThresholds": {"overallToolInvocationCorrectnessThreshold": 95}}
+    new["evaluationMetricsThresholdOverride"] = {"goldenEvaluationMetricsThresholds": level}
+    code, out, err = run(capsys, "ces", "update", saved(tmp_path, new), "--against", files[1])
+    assert (code, err) == (1, "request not sent: the service would reject it\n")
+    assert "AE149" in out
+    assert "expected a number from 0 to 1, got the number 95" in out
+
+
 @pytest.mark.parametrize("seconds", ["0", "-1", "inf", "soon"])
 def test_a_timeout_is_a_number_of_seconds(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

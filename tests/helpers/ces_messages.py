@@ -53,23 +53,39 @@ def messages(draw: st.DrawFn, name: str, depth: int = 0) -> dict[str, Any]:
         if field.output_only or field.type in ("map", schema.STATUS) or not wanted:
             continue
         key = field.proto_name if draw(st.integers(0, 5)) == 0 else json_name
-        made[key] = draw(values(json_name, field, depth))
+        made[key] = draw(values(name, json_name, field, depth))
         if not field.required and not field.oneof and draw(st.integers(0, 9)) == 0:
             made[key] = None
     return dict(draw(st.permutations(list(made.items()))))
 
 
-def values(name: str, field: schema.FieldType, depth: int) -> Any:
-    if field.message:
-        one: Any = messages(field.message, depth + 1)
+IMAGES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
+WORDS = {"dtmf": ["1", "*09#A"], "noiseSuppressionLevel": ["low", "very_high"]}
+
+
+def values(message: str, name: str, field: schema.FieldType, depth: int) -> Any:
+    limits = schema.range_of(message, name)
+    if field.type == "Image":
+        one: Any = st.sampled_from(
+            [{"mimeType": kind, "data": base64.b64encode(data).decode()} for kind, data in IMAGES.items()]
+        )
+    elif field.message:
+        one = messages(field.message, depth + 1)
     elif field.enum:
         known = schema.enum_values(field.enum)
-        one = st.sampled_from([*known, *known.values()])
+        numbers = list(known.values())
+        one = st.sampled_from([*known, *numbers] if not field.required else [*list(known)[1:], *numbers[1:]])
     elif field.resource_format:
         full = field.resource_format[0].replace("{", "").replace("}", "")
         one = st.sampled_from(["a name", full])
-    elif name == "maxTurns":
-        one = st.integers(0, 100)
+    elif name in WORDS:
+        one = st.sampled_from(WORDS[name])
+    elif limits and field.type == "int32":
+        one = st.integers(*limits).flatmap(lambda n: st.sampled_from([n, str(n), float(n)]))
+    elif limits and field.type == "float":
+        one = st.floats(*limits, width=32) | st.sampled_from(["0.5", "1", 1])
+    elif field.required and field.type in ("bytes", "int32"):
+        one = st.just("QUI=" if field.type == "bytes" else 8000)
     else:
         one = SCALARS[field.type]
         if field.required and field.type == "string":

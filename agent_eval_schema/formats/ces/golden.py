@@ -16,6 +16,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_eval_schema.text.describe import describe, names
+from agent_eval_schema.text.privacy import may_quote
+
 GoldenCells = dict[str, str]
 """The filled cells of a row, by column."""
 
@@ -36,6 +39,18 @@ IMAGE_TYPES: dict[str, Callable[[bytes], bool]] = {
     "image/heif": lambda data: data[4:8] == b"ftyp",
 }
 """The types of images, and how the bytes of one begin."""
+
+
+def image_problem(kind: str, data: bytes) -> tuple[str, str] | None:
+    """Why these are no bytes of an image of that type, and a hint; None if they are."""
+    if kind not in IMAGE_TYPES:
+        hint = "write image/jpeg" if kind == "image/jpg" else ""
+        return f"expected one of {names(IMAGE_TYPES)}, got {describe(kind)}", hint
+    if IMAGE_TYPES[kind](data):
+        return None
+    found = next((known for known, begins in IMAGE_TYPES.items() if begins(data)), "") if may_quote() else ""
+    message = f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
+    return message, f"write {found}" if found else ""
 
 
 class Action(Struct, frozen=True):

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import Notes
-from agent_eval_schema.formats.ces import inspection, shapes
+from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.evaluation import Evaluation, Names, with_names
 from agent_eval_schema.formats.ces.golden import (
     ACTIONS,
@@ -33,6 +33,7 @@ from agent_eval_schema.formats.ces.golden import (
     Action,
     GoldenCells,
     GoldenStep,
+    image_problem,
 )
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, Finding, Issue, Rule, Severity
@@ -206,8 +207,8 @@ class GoldenReader:
                 conversation.steps = []
                 conversation.turns.append({"steps": conversation.steps})
                 conversation.turn, conversation.turn_has_input = number, conversation.astray
-                if len(conversation.turns) == shapes.MAX_TURNS + 1:
-                    message = f"expected at most {shapes.MAX_TURNS} turns, got more"
+                if len(conversation.turns) == schema.MAX_TURNS + 1:
+                    message = f"expected at most {schema.MAX_TURNS} turns, got more"
                     self._report(row, "turn_index", ces.LIMIT, message)
             conversation.turn_text, conversation.astray = text, is_astray
         else:
@@ -286,9 +287,7 @@ class GoldenReader:
         kind = text.strip().lower()
         if kind in IMAGE_TYPES:
             return kind
-        hint = "write image/jpeg" if kind == "image/jpg" else ""
-        message = f"expected one of {names(IMAGE_TYPES)}, got {describe(text)}"
-        self._report(row, "image_mime_type", golden.IMAGE, message, hint)
+        self._report(row, "image_mime_type", golden.IMAGE, *(image_problem(kind, b"") or ("",)))
         return _UNREADABLE
 
     def _image(self, row: int, cells: GoldenCells) -> Any:
@@ -302,12 +301,8 @@ class GoldenReader:
                 return _UNREADABLE
             text = base64.b64encode(data).decode()
         kind = cells.get("image_mime_type", "").strip().lower()
-        if kind in IMAGE_TYPES and not IMAGE_TYPES[kind](data):
-            found = next((known for known, begins in IMAGE_TYPES.items() if begins(data)), "") if may_quote() else ""
-            message = (
-                f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
-            )
-            self._report(row, "image_content", golden.IMAGE, message, f"write {found}" if found else "")
+        if kind in IMAGE_TYPES and (problem := image_problem(kind, data)):
+            self._report(row, "image_content", golden.IMAGE, *problem)
             return _UNREADABLE
         return text
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import Names, display, is_result
-from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, IMAGE_TYPES, SEPARATOR, GoldenCells
+from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, SEPARATOR, GoldenCells, image_problem
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
@@ -331,7 +331,7 @@ class _Writer:
     def _input_image(self, fields: _Unwritten) -> list[GoldenCells]:
         kind, data = fields.take("mimeType"), fields.take("data")
         plain = inspection.decode_base64(data) if isinstance(data, str) else None
-        if kind not in IMAGE_TYPES or not plain or not IMAGE_TYPES[kind](plain):
+        if not plain or image_problem(kind, plain):
             raise _NotRepresentable(f"an image of {describe(kind)} with {describe(data, 20)}")
         content = base64.b64encode(plain).decode()
         return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]

@@ -14,15 +14,16 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.shapes import FLOAT_MAX, MAX_TURNS, PRECISE, REFUSED, resource_pattern
+from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
+from agent_eval_schema.formats.ces.shapes import FLOAT_MAX, PRECISE, resource_pattern
 from agent_eval_schema.issues import Finding, Rule
-from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.rules import ces, golden, reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, first_names, key_name, names
 from agent_eval_schema.text.jsontext import column_of
@@ -76,6 +77,7 @@ def inspect_evaluation(value: Any) -> list[Finding]:
         message = f"only the server sets {first_names(paths, _SHOWN)}"
         found = [d for d in found if d.rule is not ces.OUTPUT_ONLY or d is first]
         found[found.index(first)] = replace(first, message=message)
+    found += _unpaired(value)
     if isinstance(value, dict) and value.get("invalid") is True:
         found.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))
     return found
@@ -120,9 +122,9 @@ class _Walk:
         for json_name, field in message.fields.items():
             if not field.required or json_name in named:
                 continue
-            found = value.get(json_name) if value.get(json_name) is not None else value.get(field.proto_name)
-            if found is None or (isinstance(found, str | list) and not found):  # to the API, empty is missing
-                rule = ces.MISSING_FIELD if json_name in REFUSED.get(name, ()) else ces.MISSING_DETAIL
+            found = _get(value, name, json_name)
+            if found is None or field.is_default(found):  # to the API, empty is missing
+                rule = ces.MISSING_DETAIL if (name, json_name) in schema.TOLERATED else ces.MISSING_FIELD
                 yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
         for group in message.oneofs.values():
             given = [n for n in group if _is_set(value, n, message.fields[n])]
@@ -130,6 +132,7 @@ class _Walk:
                 yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got {len(given)}: {names(given)}")
             elif not given and group in message.choices and not named & set(group):
                 yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
+        yield from _doubtful(name, value, path)
 
     def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.output_only and not self._stored:
@@ -137,6 +140,9 @@ class _Walk:
                 ces.OUTPUT_ONLY, path, f"`{name}` is set by the server only; a value sent for it is ignored"
             )
             return
+        if field.deprecated and not field.output_only:
+            yield finding_at(ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"use {schema.REPLACEMENTS[name]}")
+        limits = schema.range_of(message, name)
         if field.type == "map":
             if not isinstance(value, dict):
                 yield _wrong_type("an object", value, path)
@@ -150,14 +156,24 @@ class _Walk:
                 return
             for i, item in enumerate(value):
                 yield from self._single(field, item, f"{path}[{i}]")
-            if (message, name) == ("Evaluation.Golden", "turns") and len(value) > MAX_TURNS:
-                yield finding_at(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
-        else:
-            yield from self._single(field, value, path)
-            most = _as_int(value) if name == "maxTurns" and _is_int32(value) else None
-            if most is not None and not 0 <= most <= MAX_TURNS:
-                hint = f"give {MAX_TURNS} or less"
-                yield finding_at(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
+            if limits and len(value) > limits[1]:
+                yield finding_at(ces.LIMIT, path, f"expected at most {limits[1]} {name}, got {len(value)}")
+            return
+        found = list(self._single(field, value, path))
+        yield from found
+        if found:
+            return
+        if limits and not limits[0] <= (number := float(value)) <= limits[1]:
+            message_ = f"expected a number from {limits[0]} to {limits[1]}, got {describe(value)}"
+            is_percent = limits == (0, 1) and 1 < number <= 100 and may_quote()
+            hint = f"write {limits[1]} or less" if number > limits[1] else f"write {limits[0]} or more"
+            yield finding_at(
+                ces.LIMIT, path, message_, f"write {number / 100:g} for {number:g} %" if is_percent else hint
+            )
+        elif (message, name) in schema.TEXTS:
+            pattern, words = schema.TEXTS[message, name]
+            if not re.match(pattern, value):
+                yield finding_at(ces.ENUM, path, f"expected {words}, got {describe(value)}", f"use {words}")
 
     def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.message:
@@ -201,6 +217,88 @@ def _unknown(message: str, key: str, meant: str | None, path: str) -> Finding:
         f"unknown field `{name}` is kept as it is",
         f"did you mean `{meant}`?" if meant else "",
     )
+
+
+def _get(value: Any, message: str, *path: str) -> Any:
+    """What is at a path of a message, under either name of each field; None if that is not set."""
+    for name in path:
+        field = schema.message(message).fields[name]
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name) if value.get(name) is not None else value.get(field.proto_name)
+        message = field.message
+    return value
+
+
+def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
+    """The problems of a field that another one of its message shows."""
+    if name == "Image":
+        kind, text = _get(value, name, "mimeType"), _get(value, name, "data")
+        data = decode_base64(text) if isinstance(text, str) else None
+        if isinstance(kind, str) and kind and data and (problem := image_problem(kind, data)):
+            place = "data" if kind in IMAGE_TYPES else "mimeType"
+            yield finding_at(golden.IMAGE, _join(path, place), *problem)
+    elif name == "SessionInput" and _get(value, name, "willContinue") is not None:
+        if kind := next((n for n in ("audio", "dtmf") if _get(value, name, n) is not None), ""):
+            yield finding_at(
+                ces.UNUSED_FIELD, _join(path, "willContinue"), f"`willContinue` does not apply to `{kind}`", "remove it"
+            )
+    elif (
+        name in ("Evaluation.GoldenExpectation", "Evaluation.ScenarioExpectation")
+        and _get(value, name, "agentResponse", "eventTime") is not None
+    ):
+        place = _join(path, "agentResponse.eventTime")
+        yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "remove it")
+
+
+def _unpaired(evaluation: Any) -> Iterator[Finding]:
+    """The tool responses of an evaluation that do not belong to the call that they should: by their id an expected call
+    of the conversation, as a mock the call beside it."""
+    calls: dict[Any, Any] = {}
+    for path, step in _steps(evaluation):
+        call = _get(step, "Evaluation.Step", "expectation", "toolCall")
+        if isinstance(own := _get(call, "ToolCall", "id"), str):
+            calls[own] = call
+        expected = _get(step, "Evaluation.Step", "expectation", "toolResponse")
+        inputs = _get(step, "Evaluation.Step", "userInput", "toolResponses", "toolResponses")
+        responses = [(f"{path}.userInput.toolResponses.toolResponses[{i}]", r) for i, r in enumerate(_listed(inputs))]
+        for place, response in [*responses, (f"{path}.expectation.toolResponse", expected)]:
+            own = _get(response, "ToolResponse", "id")
+            if isinstance(own, str) and own and own not in calls:
+                message = f"expected the id of a tool call before it, got {describe(own)}"
+                yield finding_at(ces.TOOL_PAIR, f"{place}.id", message)
+            elif isinstance(own, str) and own:
+                yield from _same_tool(calls[own], response, place)
+    for i, item in enumerate(_listed(_get(evaluation, schema.EVALUATION, "scenario", "scenarioExpectations"))):
+        pair = _get(item, "Evaluation.ScenarioExpectation", "toolExpectation")
+        kind = "Evaluation.ScenarioExpectation.ToolExpectation"
+        call, mock = (_get(pair, kind, side) for side in ("expectedToolCall", "mockToolResponse"))
+        place = f"scenario.scenarioExpectations[{i}].toolExpectation.mockToolResponse"
+        yield from _same_tool(call, mock, place)
+        ids = [_get(call, "ToolCall", "id"), _get(mock, "ToolResponse", "id")]
+        if all(isinstance(own, str) and own for own in ids) and ids[0] != ids[1]:
+            message = f"expected the id of the expected call, {describe(ids[0])}, got {describe(ids[1])}"
+            yield finding_at(ces.TOOL_PAIR, f"{place}.id", message)
+
+
+def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
+    """Names in different conventions cannot be compared."""
+    for name in ("tool", "toolsetTool"):
+        ours, others = _get(call, "ToolCall", name), _get(response, "ToolResponse", name)
+        is_same_convention = isinstance(ours, str) and isinstance(others, str) and ("/" in ours) == ("/" in others)
+        if ours != others and (is_same_convention or (isinstance(ours, dict) and isinstance(others, dict))):
+            message = f"expected the tool of the call, {describe(ours, 120)}, got {describe(others, 120)}"
+            yield finding_at(ces.TOOL_PAIR, f"{path}.{name}", message)
+
+
+def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
+    for i, turn in enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns"))):
+        for j, step in enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps"))):
+            yield f"golden.turns[{i}].steps[{j}]", step
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _is_set(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
@@ -315,9 +413,9 @@ def _is_timestamp(value: Any) -> bool:
     found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return False
-    try:
-        datetime.strptime(found["time"], "%Y-%m-%dT%H:%M:%S")
-    except ValueError:
+    try:  # in UTC, where the years 1 to 9999 end too
+        datetime.strptime(f"{found['time']}{found['offset']}", "%Y-%m-%dT%H:%M:%S%z").astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         return False
     return True
 

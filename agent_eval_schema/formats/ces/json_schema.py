@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.shapes import MAX_TURNS, REFUSED
+from agent_eval_schema.formats.ces.golden import IMAGE_TYPES
 from agent_eval_schema.schema import DIALECT, REF
 
 _NUMBER_TEXT = r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -31,7 +31,10 @@ _SCALARS: dict[str, dict[str, Any]] = {
             {"type": "string", "pattern": _NUMBER_TEXT},
         ]
     },
-    schema.TIMESTAMP: {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$"},
+    schema.TIMESTAMP: {
+        "type": "string",
+        "pattern": r"^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$",
+    },
     schema.DURATION: {"type": "string", "pattern": r"^-?\d{1,12}(\.\d{1,9})?s$"},
     schema.STRUCT: {"type": "object"},
     schema.STATUS: {"type": "object"},
@@ -63,7 +66,8 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
         properties[json_name] = kind
         properties.setdefault(field.proto_name, kind)
     definition["properties"] = properties
-    rules = [_is_set(message, n, filled=True) for n in message.fields if n in REFUSED.get(name, ())]
+    required = [n for n, f in message.fields.items() if f.required and (name, n) not in schema.TOLERATED]
+    rules = [_is_set(message, n, filled=True) for n in required]
     rules += [{"oneOf": [_is_set(message, n) for n in group]} for group in message.choices]
     if rules:
         definition["allOf"] = rules
@@ -71,21 +75,26 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
 
 def _is_set(message: schema.MessageType, name: str, *, filled: bool = False) -> dict[str, Any]:
     """The schema of an object that has the field under one of its names, not null (and not empty)."""
-    empty: list[Any] = [None, "", []] if filled else [None]
+    enum = message.fields[name].enum
+    empty = [None, *(("", [], 0, *(list(schema.enum_values(enum))[:1] if enum else ())) if filled else ())]
     spellings = dict.fromkeys((name, message.fields[name].proto_name))
     options = [{"required": [n], "properties": {n: {"not": {"enum": empty}}}} for n in spellings]
     return options[0] if len(options) == 1 else {"anyOf": options}
 
 
 def _field(message: str, name: str, field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:
-    kind = _single(field, definitions)
+    kind, limits = _single(field, definitions), schema.range_of(message, name)
     if field.type == "map":
         kind = {"type": "object", "additionalProperties": kind}
-    elif (message, name) == ("Evaluation.Scenario", "maxTurns"):
-        kind = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_TURNS}, kind["anyOf"][1]]}
     elif field.repeated:
-        kind = {"type": "array", "items": kind}
-        kind |= {"maxItems": MAX_TURNS} if (message, name) == ("Evaluation.Golden", "turns") else {}
+        kind = {"type": "array", "items": kind, **({"maxItems": limits[1]} if limits else {})}
+    elif limits:
+        number = {**kind["anyOf"][0], "minimum": limits[0], "maximum": limits[1]}
+        kind = {"anyOf": [number, kind["anyOf"][-1]]}
+    elif (message, name) in schema.TEXTS:
+        kind = {"type": "string", "pattern": schema.TEXTS[message, name][0].replace(r"\Z", "$")}
+    elif (message, name) == ("Image", "mimeType"):
+        kind = {"enum": [*IMAGE_TYPES]}
     notes = {"readOnly": field.output_only, "deprecated": field.deprecated}
     return {"anyOf": [kind, {"type": "null"}], **{key: True for key, holds in notes.items() if holds}}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -56,6 +57,12 @@ class FieldType(Struct, frozen=True, rename="camel"):
     def message(self) -> str:
         """The name of its message, or nothing; the values of a map are `map_value`."""
         return self.type if self.type in messages() else ""
+
+    def is_default(self, value: Any) -> bool:
+        """Whether the API does not distinguish the value from absence, where the field has no explicit presence."""
+        number = enum_values(self.enum).get(value, value) if self.enum and isinstance(value, str) else value
+        has_presence = self.explicit_presence or self.oneof
+        return not has_presence and isinstance(number, str | list | int | float) and number in ("", [], 0)
 
     @property
     def is_nested(self) -> bool:
@@ -136,3 +143,63 @@ def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
         found.append(field)
         at = field.message
     return tuple(found)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what the descriptors do not have, from the pages and comments of the API
+MAX_TURNS = 100
+
+_RESULT, _AGGREGATED = "EvaluationResult.", "AggregatedMetrics."
+_THRESHOLDS = "EvaluationMetricsThresholds.GoldenEvaluationMetricsThresholds."
+_RANGES: dict[tuple[str, str], tuple[int, int]] = {
+    ("Evaluation.Golden", "turns"): (0, MAX_TURNS),
+    ("Evaluation.Scenario", "maxTurns"): (0, MAX_TURNS),
+    ("Evaluation", "lastTenResults"): (0, 10),
+    (f"{_THRESHOLDS}TurnLevelMetricsThresholds", "semanticSimilaritySuccessThreshold"): (0, 4),
+    (f"{_THRESHOLDS}TurnLevelMetricsThresholds", "overallToolInvocationCorrectnessThreshold"): (0, 1),
+    (f"{_THRESHOLDS}ExpectationLevelMetricsThresholds", "toolInvocationParameterCorrectnessThreshold"): (0, 1),
+    (f"{_AGGREGATED}SemanticSimilarityMetrics", "score"): (0, 4),
+    (f"{_AGGREGATED}HallucinationMetrics", "score"): (0, 1),
+    (f"{_RESULT}SemanticSimilarityResult", "score"): (0, 4),
+    (f"{_RESULT}HallucinationResult", "score"): (-1, 1),
+    (f"{_RESULT}TaskCompletionResult", "score"): (-1, 1),
+    (f"{_RESULT}UserGoalSatisfactionResult", "score"): (-1, 1),
+    (f"{_RESULT}GoldenResult.TurnReplayResult", "toolInvocationScore"): (0, 1),
+    (f"{_RESULT}GoldenResult.TurnReplayResult", "toolOrderedInvocationScore"): (0, 1),
+    (f"{_RESULT}OverallToolInvocationResult", "toolInvocationScore"): (0, 1),
+    (f"{_RESULT}GoldenExpectationOutcome.ToolInvocationResult", "parameterCorrectnessScore"): (0, 1),
+}
+
+
+def range_of(message: str, name: str) -> tuple[int, int] | None:
+    """The least and the most of a number, or of the length of a list; None if any will do."""
+    is_count = name.endswith("Count") or name == "turnIndex"
+    return (0, (1 << 31) - 1) if is_count else _RANGES.get((message, name))
+
+
+TEXTS: dict[tuple[str, str], tuple[str, str]] = {
+    ("SessionInput", "dtmf"): (r"^[0-9A-Da-d*#]+\Z", "DTMF digits: 0 to 9, A to D, * and #"),
+    ("InputAudioConfig", "noiseSuppressionLevel"): (
+        r"^(low|moderate|high|very_high)?\Z",
+        "one of low, moderate, high, very_high",
+    ),
+}
+"""The pattern of a text that is not free, and the pattern in words."""
+
+TOLERATED = frozenset(
+    {
+        ("ToolResponse", "response"),  # public samples leave it out
+        ("Evaluation.Scenario", "scenarioExpectations"),  # public samples have none: the rubrics score the scenario
+        ("Evaluation.ScenarioExpectation.ToolExpectation", "mockToolResponse"),  # a model fills in what is not given
+        ("EvaluationResult", "displayName"),  # these only the server writes
+        *(("EvaluationPersona", name) for name in ("name", "displayName", "personality")),
+    }
+)
+"""The required fields without which a message still has a meaning; without any other one it has none (an event without a
+name, a transfer without its target)."""
+
+REPLACEMENTS = {
+    "taskCompletionBehavior": "userGoalBehavior",
+    "hallucinationMetricBehavior": "goldenHallucinationMetricBehavior and scenarioHallucinationMetricBehavior",
+}
+"""The fields that are obsolete, and what to use instead."""

@@ -20,26 +20,18 @@ import numpy as np
 from msgspec import Meta, Struct, defstruct
 
 from agent_eval_schema.formats.ces import schema
+from agent_eval_schema.formats.ces.golden import image_problem
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import is_too_deep
 
 PRECISE = 1 << 53
 """Whole numbers up to here are the same as doubles."""
 
-MAX_TURNS = 100
-
-REFUSED: dict[str, frozenset[str]] = {
-    "Evaluation": frozenset({"displayName"}),
-    "Evaluation.Golden": frozenset({"turns"}),
-    "Evaluation.GoldenTurn": frozenset({"steps"}),
-    "Evaluation.Scenario": frozenset({"task"}),
-}
-"""The required fields without which the server rejects an evaluation; it has accepted some without others."""
-
 _FAST_DEPTH = 5
 FLOAT_MAX = 3.4028234663852886e38
-_TEXT = Annotated[str, Meta(min_length=1)]
-_TIMESTAMP = Annotated[str, Meta(pattern=r"^\d{4}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")]
+_TIMESTAMP = Annotated[
+    str, Meta(pattern=r"^(?!0000)\d{4}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")
+]
 _SCALARS: dict[str, Any] = {
     "string": str,
     "bytes": bytes,
@@ -137,13 +129,14 @@ def _struct(name: str, stored: bool) -> type[Struct]:
 
 
 def _kept(name: str, stored: bool) -> dict[str, schema.FieldType]:
-    return {n: f for n, f in schema.message(name).fields.items() if stored or not f.output_only}
+    fields = schema.message(name).fields.items()
+    return {n: f for n, f in fields if (stored and f.output_only) or not (f.output_only or f.deprecated)}
 
 
 @lru_cache(maxsize=2)
 def checker(stored: bool) -> Callable[[Any], None]:
     """What a decoder cannot check, as a function of a decoded evaluation that raises ValueError: exactly one field of a
-    oneof is set, and names are bare or resources of their kind.
+    oneof is set, names are bare or resources of their kind, and no field makes another one doubtful.
 
     A call for each message costs more than looking at it; hence, as for namedtuples, the source of one function that
     goes through the whole tree.
@@ -160,7 +153,7 @@ class _Source:
 
     def __init__(self, stored: bool) -> None:
         self.stored = stored
-        self.scope: dict[str, Any] = {}
+        self.scope: dict[str, Any] = {"image_problem": image_problem}
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def checks(self, name: str, value: str) -> list[str]:
@@ -173,6 +166,8 @@ class _Source:
                 lines += self._below(name, field, value)
             if field.resource_format and not field.repeated:
                 lines.append(self._name(field, value))
+        if name in _DOUBTFUL:
+            lines.append(f"if {_DOUBTFUL[name].format(v=value)}: raise ValueError('to be inspected')")
         return [f" {line}" for line in lines]
 
     def _choice(self, name: str, chosen: dict[str, schema.FieldType], value: str) -> list[str]:
@@ -207,6 +202,19 @@ class _Source:
         return f"if {value}.{field.proto_name} not in good{number}: check{number}({value}.{field.proto_name})"
 
 
+_DOUBTFUL = {
+    "Image": "image_problem({v}.mime_type, {v}.data)",
+    "SessionInput": "{v}.will_continue is not None and ({v}.audio is not None or {v}.dtmf is not None)",
+    "ToolResponse": "{v}.id",
+    "Evaluation.GoldenExpectation": "{v}.agent_response is not None and {v}.agent_response.event_time is not None",
+    "Evaluation.ScenarioExpectation": "{v}.agent_response is not None and {v}.agent_response.event_time is not None",
+    "Evaluation.ScenarioExpectation.ToolExpectation": (
+        "{v}.expected_tool_call.tool != {v}.mock_tool_response.tool"
+        " or {v}.expected_tool_call.toolset_tool != {v}.mock_tool_response.toolset_tool"
+    ),
+}
+"""The condition under which a message is inspected."""
+
 _NOT_ONE = "raise ValueError('not exactly one is set')"
 
 
@@ -236,13 +244,20 @@ def _type(message: str, name: str, field: schema.FieldType, stored: bool) -> Any
     kind: Any = _single(field, stored)
     if field.type == "map":
         return dict[str, kind]
-    if (message, name) == ("Evaluation.Scenario", "maxTurns"):
-        return Annotated[int, Meta(ge=0, le=MAX_TURNS)]
+    limits = schema.range_of(message, name)
     if field.repeated:
-        most = MAX_TURNS if (message, name) == ("Evaluation.Golden", "turns") else None
         items: Any = list[kind]
-        return Annotated[items, Meta(min_length=1 if field.required else None, max_length=most)]
-    return _TEXT if field.required and kind is str else kind
+        return Annotated[items, Meta(min_length=1 if field.required else None, max_length=limits and limits[1])]
+    if limits:
+        number: Any = int if field.type == "int32" else float
+        return Annotated[number, Meta(ge=limits[0], le=limits[1])]
+    if (message, name) in schema.TEXTS:
+        return Annotated[str, Meta(pattern=schema.TEXTS[message, name][0])]
+    if field.required and field.type == "int32":
+        return Annotated[int, Meta(ge=1, le=(1 << 31) - 1)]
+    if field.required and field.enum:
+        return Literal[tuple(name for name, number in schema.enum_values(field.enum).items() if number)]
+    return Annotated[kind, Meta(min_length=1)] if field.required and kind in (str, bytes) else kind
 
 
 def _single(field: schema.FieldType, stored: bool) -> Any:

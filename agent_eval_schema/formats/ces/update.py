@@ -78,24 +78,13 @@ def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
         return value
     fields = schema.message(kind).fields
     found = {k: _each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
-    return {k: v for k, v in found.items() if k not in fields or _is_stated(v, fields[k])}
+    return {k: v for k, v in found.items() if k not in fields or not fields[k].is_default(v)}
 
 
 def _stated_one(value: Any, field: schema.FieldType) -> Any:
     if field.enum and isinstance(value, int) and not isinstance(value, bool):
         return next((name for name, number in schema.enum_values(field.enum).items() if number == value), value)
     return stated(value, field.message)
-
-
-def _is_stated(value: Any, field: schema.FieldType) -> bool:
-    if field.repeated:
-        return bool(value != [])
-    if field.explicit_presence or field.oneof:
-        return True
-    default = value in ("", 0) or (
-        isinstance(value, str) and field.enum and schema.enum_values(field.enum).get(value) == 0
-    )
-    return not default
 
 
 # ---------------------------------------------------------------------------------------------------------------------
