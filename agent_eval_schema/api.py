@@ -297,9 +297,10 @@ def metric_support(
     data : EvalSetLike
         Any input of `validate_eval_set`.
     system : str, default "auto"
-        The system whose metrics are the columns: "databricks", "mlflow", "vertex", "ces", "azure", "bedrock",
-        "bedrock-rag", "agentcore", "vertex-genai", "strands", "braintrust", "phoenix", "inspect", "promptfoo" or
-        "all". `"auto"` is the system of the data's format.
+        The system whose metrics are the columns: `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"`, `"adk"`, `"azure"`,
+        `"bedrock"`, `"bedrock-rag"`, `"agentcore"`, `"vertex-genai"`, `"strands"`, `"braintrust"`, `"phoenix"`,
+        `"inspect"`, `"promptfoo"`, `"ragas"`, `"deepeval"`, `"langsmith"`, `"langfuse"`, `"openai"`,
+        `"mlflow-third-party"` or `"all"`. `"auto"` is the system of the data's format.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"

@@ -453,7 +453,7 @@ ADK = Format(
     name="adk",
     title="Google ADK (evalsets)",
     summary="turns of an evalset of Google's Agent Development Kit",
-    system="vertex",
+    system="adk",
     page=ADK_EVALUATE,
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
     own=_OWN,

@@ -201,6 +201,7 @@ DEEPEVAL = Format(
     name="deepeval",
     title="DeepEval",
     summary="goldens and test cases of DeepEval: input, actual_output, expected_output; scenario, turns",
+    system="deepeval",
     page="https://deepeval.com/docs/evaluation-test-cases",
     signs=Signs(
         sure=(

@@ -145,6 +145,7 @@ LANGFUSE = Format(
     title="Langfuse",
     summary="items of a Langfuse dataset: input, expectedOutput, metadata",
     also_read='a page of the API, `{"data": [...], "meta": …}`',
+    system="langfuse",
     page="https://langfuse.com/docs/evaluation/experiments/datasets",
     signs=Signs(
         sure=(

@@ -161,6 +161,7 @@ RAGAS = Format(
     name="ragas",
     title="Ragas",
     summary="samples of Ragas: user_input, response, reference, retrieved_contexts",
+    system="ragas",
     page=RAGAS_DATASET,
     signs=Signs(
         sure=(("user_input",), *each_with("question", "contexts", "ground_truth", "ground_truths")),

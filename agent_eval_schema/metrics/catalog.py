@@ -33,6 +33,9 @@ SUPPORT_FIELDS = (
     "failure",
     "predicted_trajectory",
     "reference_trajectory",
+    "expected_output",
+    "rubrics",
+    "reference_topics",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -47,6 +50,7 @@ FIELD_WORDS = {
     "latency": "a trace or latency_seconds",
     "session": "a trace with a session, or session_id",
     "failure": "a trace or failure",
+    **{key: f"{key} in custom_expected" for key in ("expected_output", "rubrics", "reference_topics")},
 }
 """How a report names a field that a user should add; the others go by their column's name."""
 

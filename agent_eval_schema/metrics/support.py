@@ -17,8 +17,9 @@ from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.text.choices import meant, require_choice, shown
 
 System = Literal[
-    "auto", "databricks", "mlflow", "vertex", "ces", "vertex-genai", "azure", "bedrock", "bedrock-rag", "agentcore",
-    "strands", "braintrust", "phoenix", "inspect", "promptfoo", "all",
+    "auto", "databricks", "mlflow", "vertex", "ces", "adk", "azure", "bedrock", "bedrock-rag", "agentcore",
+    "vertex-genai", "strands", "braintrust", "phoenix", "inspect", "promptfoo", "ragas", "deepeval", "langsmith",
+    "langfuse", "openai", "mlflow-third-party", "all",
 ]  # fmt: skip
 Masks = np.ndarray[Any, Any]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -156,6 +157,11 @@ def _truths(responses: Column, facts: Column) -> pa.Array:
     return text_array(texts)
 
 
+def _with_key(key: str, expected: Column) -> Mask:
+    """Whether an expectation of the user's own has this name, by which a third-party scorer of MLflow reads it."""
+    return np.array([isinstance(v, dict) and bool(v.get(key)) for v in expected], bool)
+
+
 _PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (
     ("request", "request", methodcaller("given")),
     ("response", "response", methodcaller("with_text")),
@@ -174,6 +180,7 @@ _PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (
     ("failure", "failure", methodcaller("given")),
     ("predicted_trajectory", "predicted_trajectory", methodcaller("filled")),
     ("reference_trajectory", "reference_trajectory", methodcaller("filled")),
+    *((key, "custom_expected", partial(_with_key, key)) for key in ("expected_output", "rubrics", "reference_topics")),
 )
 """A field of the metric catalog, the column that holds it, and which of its cells count."""
 

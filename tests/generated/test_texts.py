@@ -12,6 +12,7 @@ import pytest
 
 from agent_eval_schema.evaluation.task_metrics import NAMES as METRICS
 from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.metrics.catalog import SYSTEMS
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.xdist_group("generated")  # several texts are in one file
@@ -28,6 +29,12 @@ def wrapped(text: str, indent: int) -> str:
 
 def literal(names: Iterable[str]) -> str:
     return wrapped(", ".join(json.dumps(name) for name in names) + ",", 4)
+
+
+def quoted_lines(text: str) -> str:
+    """A string of Python over several lines."""
+    lines = textwrap.wrap(text, 100, break_on_hyphens=False)
+    return "\n".join(f'    "{line}{" " if line is not lines[-1] else ""}"' for line in lines)
 
 
 def alternatives(names: Sequence[str]) -> str:
@@ -56,6 +63,28 @@ TEXTS = [
         "    to : str\n",
         "\n    format :",
         wrapped(f'The format of the output: {alternatives(TARGETS)}. `"databricks"` is the canonical row.', 8),
+    ),
+    (
+        "agent_eval_schema/metrics/support.py",
+        "System = Literal[\n",
+        "\n]  # fmt: skip",
+        literal(("auto", *SYSTEMS, "all")),
+    ),
+    (
+        "agent_eval_schema/api.py",
+        '    system : str, default "auto"\n',
+        "\n    format :",
+        wrapped(
+            f'The system whose metrics are the columns: {alternatives((*SYSTEMS, "all"))}. `"auto"` is the system of the '
+            "data's format.",
+            8,
+        ),
+    ),
+    (
+        "agent_eval_schema/cli/options.py",
+        "SYSTEM_NAMES = (\n",
+        "\n)",
+        quoted_lines(f"{', '.join(SYSTEMS)} or all"),
     ),
     ("README.md", "| read and written | ", " |\n", titles(True)),
     ("README.md", "| read | ", ", inference tables |\n", titles(False)),

@@ -131,6 +131,18 @@ def test_mlflow_scorers_by_row(row: dict[str, Any], metric: str, yes: bool) -> N
     assert bool(metric_support([row], system="mlflow")[metric].iloc[0]) is yes
 
 
+WRAPPED = "mlflow.deepeval/ExactMatch"
+
+
+@pytest.mark.parametrize(
+    ("expectations", "yes"),
+    [({"expected_output": "16 weeks"}, True), ({"expected_output": ""}, False), ({"expected_response": "16"}, False)],
+)
+def test_a_wrapped_scorer_reads_an_expectation_by_its_own_name(expectations: dict[str, Any], yes: bool) -> None:
+    row = {"inputs": {"query": "How long is parental leave?"}, "outputs": "16 weeks", "expectations": expectations}
+    assert bool(metric_support([row], system="mlflow-third-party")[WRAPPED].iloc[0]) is yes
+
+
 CALLS = [{"tool_name": "f", "tool_input": {}}]
 BOTH = {"predicted_trajectory": CALLS, "reference_trajectory": CALLS}
 TOOLS = (
@@ -225,7 +237,7 @@ def test_why_refuses_a_row_or_metric_that_is_not_there() -> None:
 
 
 def test_an_unknown_system_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, ces, azure, bedrock"):
+    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, ces, adk, azure, bedrock"):
         metric_support([R], system="excel")
 
 

@@ -11,6 +11,7 @@ from agent_eval_schema import json_schema
 from agent_eval_schema.formats.inference_tables import MAPPED, MAPPING_TARGETS, TABLE_FAMILIES
 from agent_eval_schema.formats.json_schema import SCHEMAS
 from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.metrics import platforms
 from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
 from agent_eval_schema.metrics.support import need_words
@@ -139,15 +140,25 @@ def metrics() -> str:
         "# Metrics and required fields\n",
         "Which metrics a row supports follows from the fields that it has. A row with an error supports no metric. "
         "[Metric coverage](../../concepts/metric-coverage.md) explains how a report uses this table.\n",
+        "The names of the metrics of a package are compared with the package of the version that is named "
+        "(`tests/metrics/test_catalogs.py`).\n",
         '<div class="filterable">\n',
     ]
+    sources = {
+        **_SOURCES,
+        **dict(re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(platforms.__doc__), re.MULTILINE)),
+    }
     for system in SYSTEMS:
         rows = [
             (code(m.name), ", ".join(prose(need_words(n)) for n in m.needs), "LLM judge" if m.judged else "computed")
             for m in METRICS
             if m.system == system
         ]
-        parts += [f"**{_SYSTEM_NAMES[system]}** (`--system {system}`)\n", table(("Metric", "Needs", "Value"), rows)]
+        parts += [
+            f"**{_SYSTEM_NAMES[system]}** (`--system {system}`)\n",
+            f"Source: {sources[system]}.\n",
+            table(("Metric", "Needs", "Value"), rows),
+        ]
     computed = [(code(name), codes(d.reads), prose(d.undefined)) for name, d in DEFINITIONS.items()]
     parts += [
         "</div>\n",
@@ -178,7 +189,23 @@ _SYSTEM_NAMES = {
     "phoenix": "Phoenix evals",
     "inspect": "Inspect AI scorers",
     "promptfoo": "promptfoo assertions",
+    "adk": "Google ADK",
+    "ragas": "Ragas",
+    "deepeval": "DeepEval",
+    "langsmith": "LangSmith, evaluators of openevals",
+    "langfuse": "Langfuse, managed evaluators",
+    "openai": "OpenAI graders",
+    "mlflow-third-party": "Scorers of other libraries that MLflow wraps",
 }
+
+
+_SOURCES = {
+    "databricks": "Databricks, evaluation input schema and built-in AI judges",
+    "mlflow": "mlflow 3.17.2: `mlflow.genai.scorers`, run on rows of each kind",
+    "vertex": 'Vertex AI, "Evaluate an agent": metrics of trajectories',
+    "ces": "google-cloud-ces 0.7.2: `TurnReplayResult`",
+}
+"""Of the systems that every report shows; those of the others are in metrics/platforms.py."""
 
 
 def families() -> str:
