@@ -9,7 +9,8 @@ names them, and compares each list with the package that it comes from. Sources:
     adk             google-adk 2.13.0: `PrebuiltMetrics` and their evaluators
     azure           azure-ai-evaluation 1.18.10: the signatures and validators of its evaluators
     bedrock         botocore 1.44.5: `metricNames` of an evaluation job
-    bedrock-rag     botocore 1.44.5, too; its user guide: "Use metrics to understand RAG system performance", with the citations
+    bedrock-rag     botocore 1.44.5; its user guide: "Use metrics to understand RAG system performance", with the
+                    citations
     agentcore       aws-cdk.aws-bedrock-agentcore-alpha 2.275.0a0: names; its user guide: the table of "Ground truth
                     evaluations", and in "Prompt templates" the placeholders, all of which come from a trace
     vertex-genai    google-cloud-aiplatform 2.7.0: `RubricMetric` and the handlers of metrics; its user guide: "Details

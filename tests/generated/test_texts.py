@@ -75,8 +75,8 @@ TEXTS = [
         '    system : str, default "auto"\n',
         "\n    format :",
         wrapped(
-            f'The system whose metrics are the columns: {alternatives((*SYSTEMS, "all"))}. `"auto"` is the system of the '
-            "data's format.",
+            f"The system whose metrics are the columns: {alternatives((*SYSTEMS, 'all'))}. "
+            '`"auto"` is the system of the data\'s format.',
             8,
         ),
     ),
