@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import (
-    ROW_FILES,
-    ROWS_OUT,
-    Commands,
-    add_command,
-    codes_in,
-)
+from agent_eval_schema.cli.options import ROW_FILES, ROWS_OUT, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 from agent_eval_schema.issues import FAILING, EvalSetError
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import (
-    EXIT,
-    INPUT,
-    OUTPUT,
-    ROW_FILES,
-    Commands,
-    add_command,
-)
+from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")

@@ -10,13 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from agent_eval_schema.cli.options import (
-    OUTPUT,
-    ROW_FILES,
-    Commands,
-    add_command,
-    codes_in,
-)
+from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import (
     ExitCode,
     in_color,
