@@ -11,6 +11,8 @@ that may never be needed stay `Raw`. A trace that does not fit is decoded generi
 cannot be read is omitted and reported. mlflow's own reader rejects a whole trace for one unknown key; we must not.
 """
 
+from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -51,12 +53,7 @@ class TraceDocument(Struct, gc=False):
 
 _document = msgspec.json.Decoder(TraceDocument).decode
 _attributes = jsontext.decoder(Attributes)
-_span = msgspec.json.Decoder(Span).decode
-_info = msgspec.json.Decoder(Info).decode
-
-
-_OF_OTEL = ('{"resourceSpans"', b'{"resourceSpans"')
-"""How the usual document of OpenTelemetry begins."""
+_OTEL_STARTS = ('{"resourceSpans"', b'{"resourceSpans"')
 
 
 def decode_trace(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
@@ -72,7 +69,7 @@ def too_deep() -> list[Finding]:
 
 def decode_shallow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
     """As `decode_trace`, of text that is known not to be nested too deep."""
-    if text[:16] in _OF_OTEL and (found := decode_otel(text, whole)) is not None:
+    if text[:16] in _OTEL_STARTS and (found := decode_otel(text, whole)) is not None:
         return found
     try:
         trace = trace_in(_document(text))
@@ -150,7 +147,8 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
 
 def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
     """Make every part fit its type by omitting the parts that do not, and note them."""
-    for key, kind in _KINDS.items():
+    kinds = {"info": dict, "data": dict, "is_truncated": bool, "start_timestamp": str, "end_timestamp": str}
+    for key, kind in kinds.items():
         if value.get(key) is not None and not isinstance(value[key], kind):
             notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(value.pop(key))}", path=key))
     if value.get("info") is not None:
@@ -158,42 +156,32 @@ def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
     for home, path in ((value, "spans"), (value.get("data") or {}, "data.spans")):
         if home.get("spans") is not None and not isinstance(home["spans"], list):
             notes.append(Finding(rules.ODD_TRACE, f"expected a list, got {describe(home.pop('spans'))}", path=path))
-        spans = [_mend_span(s, f"{path}[{i}]", notes) for i, s in enumerate(home.get("spans") or ())]
+        spans = home.get("spans") or ()
         if spans:
-            home["spans"] = [s for s in spans if s is not None]
-
-
-_KINDS = {"info": dict, "data": dict, "is_truncated": bool, "start_timestamp": str, "end_timestamp": str}
-
-
-def _mend_span(span: Any, path: str, notes: list[Finding]) -> Any:
-    if not isinstance(span, dict):
-        notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(span)}", path=path))
-        return None
-    if isinstance(span.get("attributes"), dict):
-        span["attributes"] = _mend_struct(span["attributes"], Attributes, f"{path}.attributes", notes)
-    return _mend_struct(span, Span, path, notes)
+            home["spans"] = []
+        for i, span in enumerate(spans):
+            place = f"{path}[{i}]"
+            if not isinstance(span, dict):
+                notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(span)}", path=place))
+                continue
+            if isinstance(span.get("attributes"), dict):
+                span["attributes"] = _mend_struct(span["attributes"], Attributes, f"{place}.attributes", notes)
+            home["spans"].append(_mend_struct(span, Span, place, notes))
 
 
 def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:
     """The object without the keys whose values do not fit; floats that are whole are let through as such."""
     kept = {}
     for key, entry in value.items():
-        if _fits(expected, key, entry):
-            kept[key] = entry
-        elif isinstance(entry, float) and _fits(expected, key, int(entry)):
-            kept[key] = int(entry)
-        elif entry is not None:
-            notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
+        for fitting in (entry, int(entry)) if isinstance(entry, float) and isfinite(entry) else (entry,):
+            with suppress(msgspec.MsgspecError):
+                msgspec.json.decode(jsontext.encode({key: fitting}), type=expected)
+                kept[key] = fitting
+                break
+        else:
+            if entry is not None:
+                notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
     return kept
-
-
-def _fits(expected: type[Struct], key: str, value: Any) -> bool:
-    try:
-        msgspec.json.decode(jsontext.encode({key: value}), type=expected)
-    except msgspec.MsgspecError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------------------------------------------------------------

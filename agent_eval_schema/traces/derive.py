@@ -62,12 +62,12 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
     tags: Any = trace.info.tags
     if isinstance(tags, Raw):  # else they are decoded already (traces/mlflow_readable.py)
-        tags = value_of(tags) if _MADE in bytes(tags) else None
-    made = tags.get(MADE) if isinstance(tags, dict) else None
-    if isinstance(made, str) and made.startswith("of a row"):
-        derived.request_id = None  # a made trace has an ID, a state and times, whether the row had them or not
+        tags = value_of(tags) if MADE.encode() in bytes(tags) else None
+    origin = tags.get(MADE) if isinstance(tags, dict) else None
+    if isinstance(origin, str) and origin.startswith("of a row"):
+        derived.request_id = None  # such a trace has an ID, a state and times, whether the row had them or not
         for name in ("latency_seconds", "failure"):
-            if name not in made:
+            if name not in origin:
                 setattr(derived, name, None)
     derived.has_retriever = bool(reading.retrievers)
     derived.notes = reading.notes
@@ -80,7 +80,6 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
 MADE = "agent_eval_schema.made"
 """The tag of a trace that was made of a row's columns or rewritten; its value contains which and, for a made one, the
 columns: where none of them was a latency, a state or a tool call, the trace's own have no meaning."""
-_MADE = MADE.encode()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -145,7 +144,7 @@ def _opened(text: str) -> str | None:
 def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
     if reading.tools and not reading.values and all([span.name and not span.name.isspace() for span in reading.tools]):
-        return _SOME_CALLS * len(reading.tools)
+        return [ToolCall(_NO_NAME)] * len(reading.tools)
     if reading.tools:
         return _named([_tool_call(span) for span in sorted(reading.tools, key=start_of)], reading)
     requested: dict[Span, list[tuple[str, dict[str, Any] | None]]] = {}
@@ -160,7 +159,6 @@ def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
 
 
 _NO_NAME = "?"
-_SOME_CALLS = [ToolCall(_NO_NAME)]
 
 
 def _named(calls: list[ToolCall], reading: Reading) -> list[ToolCall]:
@@ -173,14 +171,14 @@ def _named(calls: list[ToolCall], reading: Reading) -> list[ToolCall]:
 
 def _tool_call(span: Span) -> ToolCall:
     found = attributes(span)
-    given, name = value_of(found.tool_name), span.name or ""
+    tool_name, name = value_of(found.tool_name), span.name or ""
     if name[-1:].isdigit():  # up to 3.5 repeated span names were numbered
         function = value_of(found.function_name)
         if isinstance(function, str) and name.startswith(f"{function}_") and name[len(function) + 1 :].isdigit():
             name = function
-    return ToolCall(
-        given if isinstance(given, str) and given.strip() else name, chat.read_arguments(value_of(found.inputs))
-    )
+    if isinstance(tool_name, str) and tool_name.strip():
+        name = tool_name
+    return ToolCall(name, chat.read_arguments(value_of(found.inputs)))
 
 
 _CALLS = (b"tool_call", b"function_call", b"functionCall", b"toolName", b"toolUse")
@@ -211,16 +209,16 @@ def _error(reading: Reading) -> str | None:
     if reading.state == "OK" or not (reading.state == "ERROR" or reading.root in reading.failed):
         return None
     ordered = sorted(reading.trace.spans, key=lambda s: (s is not reading.root, start_of(s)))
-    messages = [m for span in ordered for m in _exceptions(span)]
-    return messages[0] if messages else status_message(reading.root)
-
-
-def _exceptions(span: Span) -> list[str]:
-    events = value_of(span.events) if b"exception" in bytes(span.events) else None
-    found = [e.get("attributes") for e in events if isinstance(e, dict)] if isinstance(events, list) else []
-    texts = [a.get("exception.message") for a in found if isinstance(a, dict)]
-    read = [jsontext.parse_leniently(t) if isinstance(t, str) and t.startswith('"') else t for t in texts]
-    return [t for t in read if isinstance(t, str)]
+    for span in ordered:
+        events = value_of(span.events) if b"exception" in bytes(span.events) else None
+        for event in events if isinstance(events, list) else ():
+            found = event.get("attributes") if isinstance(event, dict) else None
+            message = found.get("exception.message") if isinstance(found, dict) else None
+            if isinstance(message, str) and message.startswith('"'):
+                message = jsontext.parse_leniently(message)
+            if isinstance(message, str):
+                return message
+    return status_message(reading.root)
 
 
 def status_message(span: Span | None) -> str | None:
@@ -228,10 +226,6 @@ def status_message(span: Span | None) -> str | None:
     if span is None:
         return None
     return (span.status.message if isinstance(span.status, Status) else span.status_message) or None
-
-
-def _session(reading: Reading) -> str | None:
-    return text_of(reading.metadata.session) or None if reading.metadata else None
 
 
 def _request_id(reading: Reading) -> str | None:
@@ -244,21 +238,19 @@ def _expectations(reading: Reading) -> dict[str, Any] | None:
     raw = reading.trace.info.assessments
     text = b"" if raw is NOTHING else bytes(raw)
     assessments = jsontext.parse_leniently(text.decode("utf-8", "replace")) if b'"expectation"' in text else None
-    if not isinstance(assessments, list):
-        return None
-    return dict(e for a in assessments if (e := _expectation(a)) is not None) or None
-
-
-def _expectation(assessment: Any) -> tuple[str, Any] | None:
-    if not isinstance(assessment, dict) or assessment.get("valid") is False:
-        return None
-    expectation, name = assessment.get("expectation"), assessment.get("assessment_name") or assessment.get("name")
-    if not isinstance(expectation, dict) or not isinstance(name, str):
-        return None
-    packed = expectation.get("serialized_value")
-    if isinstance(packed, dict) and isinstance(packed.get("value"), str):
-        return name, jsontext.parse_leniently(packed["value"])
-    return (name, expectation["value"]) if expectation.get("value") is not None else None
+    found: dict[str, Any] = {}
+    for assessment in assessments if isinstance(assessments, list) else ():
+        if not isinstance(assessment, dict) or assessment.get("valid") is False:
+            continue
+        expectation, name = assessment.get("expectation"), assessment.get("assessment_name") or assessment.get("name")
+        if not isinstance(expectation, dict) or not isinstance(name, str):
+            continue
+        packed = expectation.get("serialized_value")
+        if isinstance(packed, dict) and isinstance(packed.get("value"), str):
+            found[name] = jsontext.parse_leniently(packed["value"])
+        elif expectation.get("value") is not None:
+            found[name] = expectation["value"]
+    return found or None
 
 
 class Derivation(NamedTuple):
@@ -281,14 +273,17 @@ DERIVATIONS = (
     Derivation("failure", "info.state", _failure),
     Derivation("error", "first exception event, root first", _error),
     Derivation("expectations", "info.assessments[].expectation", _expectations),
-    Derivation("session_id", "info.trace_metadata: mlflow.trace.session", _session, True),
+    Derivation(
+        "session_id",
+        "info.trace_metadata: mlflow.trace.session",
+        lambda reading: text_of(reading.metadata.session) or None if reading.metadata else None,
+        True,
+    ),
     Derivation("request_id", "info.client_request_id, request_id, trace_id", _request_id),
 )
 
 
-def _nothing(_: Reading) -> Any:
-    return None
-
-
 _READERS = tuple([d.read for d in DERIVATIONS])
-_WITHOUT_FIGURES = tuple([_nothing if d.figure else d.read for d in DERIVATIONS])
+_WITHOUT_FIGURES: tuple[Callable[[Reading], Any], ...] = tuple(
+    [(lambda _: None) if d.figure else d.read for d in DERIVATIONS]
+)

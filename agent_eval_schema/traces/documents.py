@@ -27,12 +27,8 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
         return None
     last = max(reversed(reading.outermost(reading.retrievers)), key=start_of)
     own = attributes(last)
-    text = content_text(own.outputs)
     try:
-        if isinstance(own, AttributesById):
-            found = (_documents_with_ids if reading.values else _glimpse_of_documents_with_ids)(text)
-        else:
-            found = (_usual_documents if reading.values else _glimpse_of_documents)(text)
+        found = _usual_documents(content_text(own.outputs), isinstance(own, AttributesById), reading.values)
     except msgspec.MsgspecError:
         found = None
     if found is not None:
@@ -46,53 +42,42 @@ class _Metadata(Struct, gc=False):
 
 
 class _Retrieved(Struct, gc=False):
-    """A document as mlflow's retriever schema has it; anything else goes the long way."""
-
-    page_content: str
-    metadata: _Metadata
-
-
-class _Glimpsed(Struct, gc=False):
-    """As _Retrieved, without making a text of the content."""
+    """A document of MLflow's retriever schema; any other is read key by key."""
 
     page_content: Raw
     metadata: _Metadata
 
 
-_retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
-_glimpsed = msgspec.json.Decoder(list[_Glimpsed]).decode
-
-
 class _ById(Struct, gc=False):
-    """A document as the GenAI conventions have it."""
+    """A document of the GenAI conventions."""
 
-    id: str
-    content: str
-    metadata: None = None
-
-
-class _GlimpsedById(Struct, gc=False):
     id: str
     content: Raw
     metadata: None = None
 
 
+_retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
 _by_id = msgspec.json.Decoder(list[_ById]).decode
-_glimpsed_by_id = msgspec.json.Decoder(list[_GlimpsedById]).decode
+_text = msgspec.json.Decoder(str).decode
 
 
-def _documents_with_ids(text: str | Raw) -> list[Document] | None:
-    """The documents, or None if there is one without an ID or content."""
-    found = [Document(d.id, d.content) for d in _by_id(text)]
-    return found if all([d.content and d.doc_uri.strip() for d in found]) else None
+def _usual_documents(text: str | Raw, are_by_id: bool, values: bool) -> list[Document] | None:
+    """The documents, or None if one lacks its URI or is otherwise unusual. Without `values` one document stands for all
+    of them, with content if any has content: no text is made of the contents."""
+    if are_by_id:
+        pairs = [(d.id, d.content) for d in _by_id(text)]
+    else:
+        pairs = [(d.metadata.doc_uri, d.page_content) for d in _retrieved(text)]
+    shortest = 3 if are_by_id else 2  # with the two quotes
+    for uri, content in pairs:
+        if not uri.strip() or len(content) < shortest or memoryview(content)[0] != _QUOTE:
+            return None
+    if values or not pairs:
+        return [Document(uri, _text(content)) for uri, content in pairs]
+    return [Document("?", "?" if any([len(content) > 2 for _, content in pairs]) else "")]
 
 
-def _glimpse_of_documents_with_ids(text: str | Raw) -> list[Document] | None:
-    """One document for all of them; None if there is an unusual one."""
-    found = _glimpsed_by_id(text)
-    if not all([d.id.strip() and len(d.content) > 2 and bytes(memoryview(d.content)[:1]) == b'"' for d in found]):
-        return None
-    return [_SOME_DOCUMENT] if found else []
+_QUOTE = ord('"')
 
 
 def output_of(own: Attributes) -> Any:
@@ -107,32 +92,8 @@ def _document_by_id(item: Any) -> Any:
         return item
     content = item.get("content") or item.get("text") or item.get("page_content")
     metadata = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
-    made: dict[str, Any] = {"metadata": {"doc_uri": item["id"], **metadata}}
-    if isinstance(content, str):
-        made["page_content"] = content
-    return made
-
-
-def _usual_documents(text: str | Raw) -> list[Document] | None:
-    """The documents, or None if there is one without a doc_uri."""
-    found = [Document(d.metadata.doc_uri, d.page_content) for d in _retrieved(text)]
-    return found if all([d.doc_uri.strip() for d in found]) else None
-
-
-def _glimpse_of_documents(text: str | Raw) -> list[Document] | None:
-    """One document for all of them, with content if any has content; None if there is an unusual one."""
-    found = _glimpsed(text)
-    glimpse = [_EMPTY_DOCUMENT] if found else []
-    for document in found:
-        content = bytes(document.page_content)
-        if content[:1] != b'"' or not document.metadata.doc_uri.strip():
-            return None
-        if len(content) > 2:  # more than the two quotes
-            glimpse = [_SOME_DOCUMENT]
-    return glimpse
-
-
-_SOME_DOCUMENT, _EMPTY_DOCUMENT = Document("?", "?"), Document("?", "")
+    text = {"page_content": content} if isinstance(content, str) else {}
+    return {"metadata": {"doc_uri": item["id"], **metadata}, **text}
 
 
 def documents_of_span(span: Span) -> list[Document]:
@@ -174,13 +135,10 @@ def _document(reading: Reading, item: Any, path: str) -> Document:
 def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
     metadata = item.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    for key in _URI_KEYS:
+    for key in ("doc_uri", *GUESSED_URI_KEYS):
         for home in (metadata, item):
             if isinstance(home.get(key), str) and home[key].strip():
                 if key != "doc_uri":
                     reading.note(DERIVED_URI_GUESSED, f"{path}.doc_uri", f"taken from `{key}`: {describe(home[key])}")
                 return str(home[key])
     return None
-
-
-_URI_KEYS = ("doc_uri", *GUESSED_URI_KEYS)

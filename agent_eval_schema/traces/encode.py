@@ -23,7 +23,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, derive, status_message
 from agent_eval_schema.traces.documents import output_of
-from agent_eval_schema.traces.mlflow_readable import are_events, kept
+from agent_eval_schema.traces.mlflow_readable import are_events, readable_assessments
 from agent_eval_schema.traces.spans import (
     ATTRIBUTE_KEYS,
     FAILED_CODES,
@@ -47,45 +47,61 @@ def rewritten(text: str) -> str | None:
     trace = decode_trace(text)
     if not isinstance(trace, Trace):
         return None
-    given = jsontext.parse_leniently(text)
-    given = jsontext.parse_leniently(given) if isinstance(given, str) else given
-    given = given if isinstance(given, dict) else {}
-    home = given["data"] if isinstance(given.get("data"), dict) else given
+    document = jsontext.parse_leniently(text)
+    document = jsontext.parse_leniently(document) if isinstance(document, str) else document
+    document = document if isinstance(document, dict) else {}
+    home = document["data"] if isinstance(document.get("data"), dict) else document
     spans = home["spans"] if isinstance(home.get("spans"), list) else []
     attributes = [_attributes_of(s) for s in spans] if len(spans) == len(trace.spans) else [{}] * len(trace.spans)
     derived = derive(trace)
     root = min((s for s in trace.spans if s.parent is None), key=lambda s: s.start or 0, default=None)
-    drawn = [_drawn(span, span is root, given) for span, given in zip(trace.spans, attributes, strict=True)]
+    drawn = [
+        _Drawn(
+            name=span.name,
+            identity=span.id,
+            parent=None if span is root else span.parent or "",
+            start=span.start,
+            attributes=_merged(span, original),
+            end=span.end,
+            failed=span.code in FAILED_CODES,
+            events=span.events,
+            message=status_message(span) or "",
+        )
+        for span, original in zip(trace.spans, attributes, strict=True)
+    ]
     if root is None:
-        said = _texts(inputs=value_of(derived.inputs), outputs=value_of(derived.outputs))
-        for span in drawn:
-            span.parent = span.parent or "root"
-        drawn.insert(0, _Drawn("root", "root", None, None, said))
-    info: dict[str, Any] = given["info"] if isinstance(given.get("info"), dict) else {}
+        contents = _texts(inputs=value_of(derived.inputs), outputs=value_of(derived.outputs))
+        for drawn_span in drawn:
+            drawn_span.parent = drawn_span.parent or "root"
+        drawn.insert(0, _Drawn("root", "root", None, None, contents))
+    info: dict[str, Any] = document["info"] if isinstance(document.get("info"), dict) else {}
     identity = trace.info.trace_id or trace.info.request_id or text
+    # The session and the tokens of a trace that has no metadata of MLflow.
+    own = trace.info.trace_metadata
+    metadata = {} if own is None else {_SESSION: text_of(own.session), _TOKENS: json_of(own.token_usage)}
     return _trace(
         drawn,
         identity,
         "ERROR" if derived.failure else "OK",
         derived.latency_seconds,
         trace.info.client_request_id,
-        {**_metadata_of(trace), **_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
+        {n: t for n, t in metadata.items() if t}
+        | _strings(info.get("request_metadata"))
+        | _strings(info.get("trace_metadata")),
         {**_strings(info.get("tags")), MADE: "rewritten"},
         info.get("assessments"),
     )
-
-
-def _drawn(span: Span, is_root: bool, given: dict[str, str]) -> _Drawn:
-    parent = None if is_root else span.parent or ""
-    own, failed, message = _merged(span, given), span.code in FAILED_CODES, status_message(span) or ""
-    return _Drawn(span.name, span.id, parent, span.start, own, span.end, failed, span.events, message)
 
 
 def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     """A trace of a row without one: a root span with request and response, its documents and tool calls below it.
     `start` is in nanoseconds since 1970."""
     failed = row.get("failure") is True
-    own = _texts(inputs=_own(row, "inputs"), outputs=_own(row, "outputs"))
+    inputs, outputs = (
+        row.get(view) if row.get(name) is None else row[name]
+        for name, view in (("inputs", "request"), ("outputs", "response"))
+    )
+    own = _texts(inputs=inputs, outputs=outputs)
     # A store computes the state of a trace from the status of its root span.
     root = _Drawn("row", "0", None, start, own, failed=failed, message=row.get("error") or "" if failed else "")
     spans = [root]
@@ -94,7 +110,7 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
             {"page_content": d.get("content") or "", "metadata": {"doc_uri": d.get("doc_uri")}}
             for d in row["retrieved_context"]
         ]
-        own = _texts(inputs=_own(row, "inputs"), outputs=documents, type="RETRIEVER")
+        own = _texts(inputs=inputs, outputs=documents, type="RETRIEVER")
         spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
     for i, call in enumerate(row.get("predicted_trajectory") or ()):
         own = _texts(inputs=call.get("tool_input") or {}, type="TOOL")
@@ -121,33 +137,10 @@ TRACED_COLUMNS = (
 """The columns that a scorer reads from a trace only; a trace that is made of a row contains those that the row has."""
 
 
-class _Location(Struct):
-    type: str
-    mlflow_experiment: dict[str, str] | None = None
-
-
-class _Info(Struct):
-    trace_id: str
-    trace_location: _Location
-
-
-class _Placed(Struct):
-    info: _Info
-
-
-_placed = jsontext.decoder(_Placed)
-
-
 def place_of(text: str) -> tuple[str, str | None]:
     """The ID of a plain trace, and the experiment that it names."""
-    info = _placed(text).info
-    return info.trace_id, (info.trace_location.mlflow_experiment or {}).get("experiment_id")
-
-
-def _own(row: dict[str, Any], name: str) -> Any:
-    """The inputs or outputs of a row as they came, else the view of them."""
-    given = row.get(name)
-    return row.get({"inputs": "request", "outputs": "response"}[name]) if given is None else given
+    info = jsontext.decode(text)["info"]
+    return info["trace_id"], (info["trace_location"].get("mlflow_experiment") or {}).get("experiment_id")
 
 
 def placed_nowhere(text: str, tags: dict[str, str]) -> str:
@@ -175,33 +168,26 @@ def _attributes_of(span: Any) -> dict[str, str]:
     return texts
 
 
-def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
-    """The original attributes, and those that were made of an encoding that had none of MLflow's."""
+def _merged(span: Span, original: dict[str, str]) -> dict[str, str]:
+    """The original attributes, and those that were derived from an encoding that had none of MLflow's."""
     own = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
-    given = {k: v for k, v in given.items() if k != _TYPE or own.type is None or v.strip('"') != "UNKNOWN"}
-    made = {_TYPE: _text(own.type.strip('"'))} if own.type is not None else {}
+    original = {k: v for k, v in original.items() if k != _TYPE or own.type is None or v.strip('"') != "UNKNOWN"}
+    derived = {_TYPE: _text(own.type.strip('"'))} if own.type is not None else {}
     for field in ("inputs", "outputs", "token_usage", "tool_name"):
         raw, name = getattr(own, field), ATTRIBUTE_KEYS[field]
         if field == "outputs" and isinstance(own, AttributesById):
             raw = Raw(jsontext.encode(output_of(own)))
         text = text_of(raw) if bytes(raw)[:1] == b'"' else bytes(raw).decode()
-        if text and name not in given:
-            made[name] = text
-    return {**made, **given}
-
-
-def _metadata_of(trace: Trace) -> dict[str, str]:
-    """The session and the tokens of a trace that has no metadata of MLflow."""
-    found = trace.info.trace_metadata
-    given = {} if found is None else {_SESSION: text_of(found.session), _TOKENS: json_of(found.token_usage)}
-    return {name: text for name, text in given.items() if text}
+        if text and name not in original:
+            derived[name] = text
+    return {**derived, **original}
 
 
 _SESSION, _TOKENS = METADATA_KEYS["session"], METADATA_KEYS["token_usage"]
 
 
-def _strings(given: Any) -> dict[str, str]:
-    return {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
+def _strings(value: Any) -> dict[str, str]:
+    return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
 
 
 class _Drawn(Struct):
@@ -253,31 +239,30 @@ def _trace(
     ids: dict[str | None, str] = {}
     for span, short in zip(spans, written, strict=True):
         ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
-    if judged := kept(assessments, trace_id, moment, _names_of_spans(ids)):
-        info["assessments"] = judged
+    # MLflow's name of a span is its ID in hexadecimal digits; assessments name it so, or as it was written before.
+    names: dict[str, str] = {}
+    for name, short in ids.items():
+        if name:
+            new = base64.b64decode(short).hex()
+            names.setdefault(name, new)
+            with suppress(ValueError):
+                names.setdefault(base64.b64decode(name, validate=True).hex(), new)
+    if readable := readable_assessments(assessments, trace_id, moment, names):
+        info["assessments"] = readable
     root = next(short for span, short in zip(spans, written, strict=True) if span.parent is None)
     above = grounded({w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}, root)
-    of_trace = {"trace_id": base64.b64encode(number).decode()}
-    own = {"mlflow.traceRequestId": _text(trace_id)}
     drawn = [
-        {**of_trace, "span_id": short, "parent_span_id": above[short], **_span(s, own, duration)}
-        for s, short in zip(spans, written, strict=True)
+        {
+            "trace_id": base64.b64encode(number).decode(),
+            "span_id": short,
+            "parent_span_id": above[short],
+            **_span(span, {"mlflow.traceRequestId": _text(trace_id)}, duration),
+        }
+        for span, short in zip(spans, written, strict=True)
     ]
     depths = _depths(above)
     drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
     return _text({"info": info, "data": {"spans": drawn}})
-
-
-def _names_of_spans(ids: dict[str | None, str]) -> dict[str, str]:
-    """How mlflow calls each span, which is the id in hexadecimal digits, by how it was called, or written, before."""
-    names: dict[str, str] = {}
-    for identity, short in ids.items():
-        name = base64.b64decode(short).hex()
-        if identity:
-            names.setdefault(identity, name)
-            with suppress(ValueError):
-                names.setdefault(base64.b64decode(identity, validate=True).hex(), name)
-    return names
 
 
 def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
@@ -298,7 +283,10 @@ def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
     """All fields of a span except its IDs; one without an end ends with the trace."""
     start = span.start or 0
     value = [] if span.events is NOTHING else jsontext.parse_leniently(bytes(span.events).decode("utf-8", "replace"))
-    events = [_event(e) for e in value] if isinstance(value, list) else []
+    events = [  # up to 2.22 the time had another name; it was in nanoseconds, too
+        {("time_unix_nano" if k == "timestamp" else k): v for k, v in e.items()} if isinstance(e, dict) else e
+        for e in (value if isinstance(value, list) else [])
+    ]
     return {
         "name": span.name or "span",
         "start_time_unix_nano": start,
@@ -307,13 +295,6 @@ def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
         "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
         "attributes": {_TYPE: '"UNKNOWN"', **span.attributes, **own},
     }
-
-
-def _event(event: Any) -> Any:
-    """Up to 2.22 the time was called otherwise; it was in nanoseconds, too."""
-    if isinstance(event, dict) and "timestamp" in event:
-        return {("time_unix_nano" if key == "timestamp" else key): value for key, value in event.items()}
-    return event
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -73,31 +74,21 @@ class _Assessment(Struct, forbid_unknown_fields=True, gc=False):
 _assessments = msgspec.json.Decoder(list[_Assessment]).decode
 
 
-def are_judged(given: Raw) -> bool:
-    """Whether mlflow reads each of the assessments of a trace."""
-    try:
-        judged = [] if given is NOTHING else _assessments(given)
-    except msgspec.MsgspecError:
-        return False
-    return all(map(_is_readable, judged))
-
-
-def _is_readable(judged: _Assessment) -> bool:
+def _is_readable(assessment: _Assessment) -> bool:
     """The conditions that types cannot express."""
-    if (judged.expectation is None) == (judged.feedback is None):
+    expectation = assessment.expectation
+    if (expectation is None) == (assessment.feedback is None):
         return False
-    if judged.expectation is not None and not _has_value(judged.expectation):
-        return False
-    return is_moment(judged.create_time) and is_moment(judged.last_update_time)
-
-
-def _has_value(expectation: _Expectation) -> bool:
-    if expectation.value is not UNSET or expectation.serialized_value is None:
-        return expectation.value not in (None, UNSET)
-    try:
-        return jsontext.decode(expectation.serialized_value.value) is not None
-    except msgspec.MsgspecError:
-        return False
+    if expectation is not None:
+        value = expectation.value
+        if value is UNSET and expectation.serialized_value is not None:
+            try:
+                value = jsontext.decode(expectation.serialized_value.value)
+            except msgspec.MsgspecError:
+                return False
+        if value in (None, UNSET):
+            return False
+    return is_moment(assessment.create_time) and is_moment(assessment.last_update_time)
 
 
 def is_moment(text: str) -> bool:
@@ -111,26 +102,23 @@ def is_moment(text: str) -> bool:
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z").fullmatch
 
 
-def kept(given: Any, trace_id: str, moment: str, spans: Mapping[str, str]) -> list[dict[str, Any]]:
+def readable_assessments(value: Any, trace_id: str, moment: str, spans: Mapping[str, str]) -> list[dict[str, Any]]:
     """The assessments that MLflow reads, as those of the trace `trace_id`; one without a time gets `moment`. `spans`
     has the new name of each span of the trace."""
-    items = given if isinstance(given, list) else []
-    made = [_placed(a, trace_id, moment, spans) for a in items if isinstance(a, dict)]
-    return [a for a in made if _reads(a)]
-
-
-def _placed(given: dict[str, Any], trace_id: str, moment: str, spans: Mapping[str, str]) -> dict[str, Any]:
-    known = {key: given[key] for key in _Assessment.__struct_fields__ if given.get(key) is not None}
-    span = {"span_id": spans.get(known["span_id"], known["span_id"])} if isinstance(known.get("span_id"), str) else {}
-    times = {"create_time": moment, "last_update_time": known.get("create_time", moment)}
-    return {"source": {"source_type": "SOURCE_TYPE_UNSPECIFIED"}, **times, **known, "trace_id": trace_id, **span}
-
-
-def _reads(made: dict[str, Any]) -> bool:
-    try:
-        return _is_readable(msgspec.convert(made, _Assessment))
-    except msgspec.ValidationError:
-        return False
+    readable = []
+    for item in value if isinstance(value, list) else ():
+        if not isinstance(item, dict):
+            continue
+        known = {key: item[key] for key in _Assessment.__struct_fields__ if item.get(key) is not None}
+        times = {"create_time": moment, "last_update_time": known.get("create_time", moment)}
+        source = {"source_type": "SOURCE_TYPE_UNSPECIFIED"}
+        assessment = {"source": source, **times, **known, "trace_id": trace_id}
+        if isinstance(known.get("span_id"), str):
+            assessment["span_id"] = spans.get(known["span_id"], known["span_id"])
+        with suppress(msgspec.ValidationError):
+            if _is_readable(msgspec.convert(assessment, _Assessment)):
+                readable.append(assessment)
+    return readable
 
 
 class _PlainAttributes(Attributes, kw_only=True, gc=False):
@@ -203,7 +191,12 @@ def _is_plain(document: _PlainDocument) -> bool:
     info = document.info
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
-    return is_moment(info.request_time) and _are_plain(document.data.spans) and are_judged(info.assessments)
+    if not is_moment(info.request_time) or not _are_plain(document.data.spans):
+        return False
+    try:
+        return info.assessments is NOTHING or all(map(_is_readable, _assessments(info.assessments)))
+    except msgspec.MsgspecError:
+        return False
 
 
 def _are_plain(spans: list[_PlainSpan]) -> bool:
@@ -230,7 +223,12 @@ def _are_plain(spans: list[_PlainSpan]) -> bool:
         ids.append(span.span_id)
         seen.add(span.span_id)
     # A store loses a trace with a span before its parent, unless that is the root (mlflow 3.17).
-    return len(roots) == 1 and _are_span_ids(ids) and (not late or set(late) == set(roots))
+    if len(roots) != 1 or (late and set(late) != set(roots)):
+        return False
+    # Each ID is eight bytes in base64: eleven digits and a "=". The types determine the length of each, so none can
+    # hide another when they are joined.
+    joined, ends = "".join(ids), "=" * len(ids)
+    return joined[11::12] == ends and joined.encode().translate(None, _DIGITS) == ends.encode()
 
 
 _TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
@@ -238,18 +236,11 @@ _REQUEST_ID = re.compile('".+"').fullmatch
 _DIGITS = f"{string.ascii_letters}{string.digits}+/".encode()
 
 
-def _are_span_ids(ids: list[str]) -> bool:
-    """Whether each is eight bytes in base64: eleven digits and a "=". The types determine the length of each, so none
-    can hide another when they are joined."""
-    joined, ends = "".join(ids), "=" * len(ids)
-    return joined[11::12] == ends and joined.encode().translate(None, _DIGITS) == ends.encode()
-
-
-def are_events(given: Raw) -> bool:
-    """Whether mlflow reads these as the events of a span."""
+def are_events(value: Raw) -> bool:
+    """Whether MLflow reads these as the events of a span."""
     try:
-        if given is not NOTHING:
-            _events(given)
+        if value is not NOTHING:
+            _events(value)
     except msgspec.MsgspecError:
         return False
     return True

@@ -20,7 +20,7 @@ class Reading:
 
     __slots__ = (
         *("trace", "values", "notes", "retrievers", "tools", "models", "failed"),
-        *("root", "inputs", "outputs", "metadata", "state", "_top", "_by_id"),
+        *("root", "inputs", "outputs", "metadata", "state", "_top"),
     )
 
     def __init__(self, trace: Trace, values: bool = True) -> None:
@@ -52,18 +52,6 @@ class Reading:
         self.outputs = trace.response if found.outputs is NOTHING else found.outputs
         self.metadata = trace.info.trace_metadata or trace.info.request_metadata
         self.state = trace.info.state or trace.info.status
-        self._by_id: dict[str | None, Span] = {}
-
-    def ancestors(self, span: Span) -> list[Span]:
-        """The parents of a span up to the root; a loop in a broken trace ends the walk."""
-        if not self._by_id:
-            self._by_id = {s.id: s for s in self.trace.spans}
-        found: list[Span] = []
-        parent = self._by_id.get(span.parent) if span.parent else None
-        while parent is not None and parent not in found:
-            found.append(parent)
-            parent = self._by_id.get(parent.parent) if parent.parent else None
-        return found
 
     def outermost(self, spans: list[Span]) -> list[Span]:
         """The spans that do not lie below another one of them."""
@@ -71,8 +59,17 @@ class Reading:
         parents = [s.parent_span_id or s.parent_id or None for s in spans]
         if len(spans) == 1 or (parents.count(self._top) == len(parents) and self.root not in spans):
             return spans
-        # In a broken trace whose parents form a loop, no span is outside: then all are.
-        return [s for s in spans if not any(a in spans for a in self.ancestors(s))] or spans
+        by_id = {s.id: s for s in self.trace.spans}
+        found = []
+        for span in spans:
+            above: list[Span] = []  # a loop in a broken trace ends the walk
+            parent = by_id.get(span.parent) if span.parent else None
+            while parent is not None and parent not in above and parent not in spans:
+                above.append(parent)
+                parent = by_id.get(parent.parent) if parent.parent else None
+            if parent is None or parent not in spans:
+                found.append(span)
+        return found or spans  # where parents form a loop, no span is outside: then all are
 
     def note(self, rule: Rule, path: str, message: str) -> None:
         self.notes.append(Finding(rule, message, path=path))

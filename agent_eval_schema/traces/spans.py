@@ -48,13 +48,13 @@ class AttributesById(Attributes, gc=False):
 
 
 KINDS = ("AGENT", "CHAIN", "LLM", "CHAT_MODEL", "RETRIEVER", "TOOL", "EMBEDDING", "RERANKER", "PARSER", "UNKNOWN")
-_AS_MLFLOW_WRITES = frozenset(f'"{kind}"' for kind in KINDS)
+_KIND_TEXTS = frozenset(f'"{kind}"' for kind in KINDS)
 
 
 def is_kind(text: str | None) -> bool:
     """Whether the type of a span is one of mlflow's, a text of another name, or absent: mlflow 3.17 loses the whole
     trace for a type that is an object or a list."""
-    return text is None or text in _AS_MLFLOW_WRITES or isinstance(jsontext.parse_leniently(text), str)
+    return text is None or text in _KIND_TEXTS or isinstance(jsontext.parse_leniently(text), str)
 
 
 def grounded(parents: dict[str, str | None], root: str) -> dict[str, str | None]:

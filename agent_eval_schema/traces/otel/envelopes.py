@@ -37,7 +37,6 @@ class Part(NamedTuple):
     scope: Any = None
 
 
-LISTS = ("resourceSpans", "resource_spans", "batches")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 _TRACE_IDS, _SPAN_IDS = ("traceId", "trace_id", "traceID"), ("spanId", "span_id", "spanID")
 
@@ -50,7 +49,7 @@ def parts_of(document: Any) -> Iterator[Part]:
         return
     if not isinstance(document, dict):
         return
-    for key in LISTS:
+    for key in ("resourceSpans", "resource_spans", "batches"):
         for group in _list(document.get(key)):
             yield from _of_resource(group)
     if isinstance(document.get("observations"), list):
@@ -190,25 +189,19 @@ _span_ids = msgspec.json.Decoder(_Ids).decode
 def raw_parts(groups: bytes) -> list[Part]:
     """The spans in the text of a list of `resourceSpans`, each as its JSON text; read generically if it is unusual."""
     try:
-        found = _groups(groups)
-        return [
-            Part(_trace_id(_span_ids(span)), span, _given(group.resource), _given(scope.scope))
-            for group in found
-            for scope in group.scopeSpans
-            for span in scope.spans
-        ]
+        parts = []
+        for group in _groups(groups):
+            for scope in group.scopeSpans:
+                around = [None if raw is NOTHING else raw for raw in (group.resource, scope.scope)]
+                for span in scope.spans:
+                    ids = _span_ids(span)
+                    of_context = ids.context.trace_id if ids.context is not None else None
+                    trace_id = ids.traceId or ids.trace_id or ids.traceID or of_context or ""
+                    parts.append(Part(normal_id(trace_id, 16), span, *around))
+        return parts
     except ValueError:
         value = jsontext.parse_leniently(groups.decode("utf-8", "replace"))
         return list(parts_of({"resourceSpans": value}))
-
-
-def _trace_id(ids: _Ids) -> str:
-    of_context = ids.context.trace_id if ids.context is not None else None
-    return normal_id(ids.traceId or ids.trace_id or ids.traceID or of_context or "", 16)
-
-
-def _given(raw: Raw) -> Raw | None:
-    return None if raw is NOTHING else raw
 
 
 def joined(parts: Sequence[Part]) -> str:
@@ -288,7 +281,11 @@ def spans_of_download(document: dict[str, Any]) -> Iterator[Any]:
     `{"trace": {"id", "input", "output", "sessionId"}, "observations": [...]}` up to Langfuse 3, `{"observations",
     "scores"}` from 4 on. The values of the trace itself belong to the spans without a parent."""
     trace = document["trace"] if isinstance(document.get("trace"), dict) else {}
-    of_trace = {name: _read(trace[key]) for key, name in _OF_DOWNLOAD.items() if trace.get(key) is not None}
+    of_trace = {}
+    for key, name in _OF_DOWNLOAD.items():
+        if (value := trace.get(key)) is not None:  # the input and the output are JSON text inside of JSON text
+            is_text = isinstance(value, str) and value[:1] == '"'
+            of_trace[name] = jsontext.parse_leniently(value) if is_text else value
     for observation in document["observations"]:
         if not isinstance(observation, dict):
             yield observation
@@ -310,10 +307,3 @@ def spans_of_download(document: dict[str, Any]) -> Iterator[Any]:
                 **({"session.id": of_trace["session.id"]} if "session.id" in of_trace else {}),
             },
         }
-
-
-def _read(value: Any) -> Any:
-    """The input and the output of a trace are JSON text inside of JSON text."""
-    if isinstance(value, str) and value[:1] == '"':
-        return jsontext.parse_leniently(value)
-    return value

@@ -95,20 +95,20 @@ class OtelSpan(Struct, gc=False, kw_only=True):
 
     @property
     def trace(self) -> str:
-        given = self.traceId or self.trace_id or self.traceID or (self.context.trace_id if self.context else None)
-        return normal_id(given or "", 16)
+        own = self.traceId or self.trace_id or self.traceID or (self.context.trace_id if self.context else None)
+        return normal_id(own or "", 16)
 
     @property
     def id(self) -> str:
-        given = self.spanId or self.span_id or self.spanID or (self.context.span_id if self.context else None)
-        return normal_id(given or "", 8)
+        own = self.spanId or self.span_id or self.spanID or (self.context.span_id if self.context else None)
+        return normal_id(own or "", 8)
 
     @property
     def parent(self) -> str | None:
-        given = self.parentSpanId or self.parent_span_id or self.parent_id
-        if given is None and self.references:
-            given = next((r.spanID for r in self.references if r.refType in (None, "CHILD_OF")), None)
-        return normal_id(given, 8) if given and given != "0000000000000000" else None
+        parent = self.parentSpanId or self.parent_span_id or self.parent_id
+        if parent is None and self.references:
+            parent = next((r.spanID for r in self.references if r.refType in (None, "CHILD_OF")), None)
+        return normal_id(parent, 8) if parent and parent != "0000000000000000" else None
 
     @property
     def start(self) -> int | None:
@@ -120,10 +120,10 @@ class OtelSpan(Struct, gc=False, kw_only=True):
     @property
     def end(self) -> int | None:
         found = (self.endTimeUnixNano, self.end_time_unix_nano, self.end_time)
-        given = next((t for t in found if t is not None), None)
-        if given is None and self.duration is not None and self.start is not None:
-            return _nanoseconds(self.start + int(self.duration * 1_000))
-        return _nanoseconds(given)
+        end = next((t for t in found if t is not None), None)
+        if end is None and self.duration is not None and self.start is not None:
+            end = self.start + int(self.duration * 1_000)
+        return _nanoseconds(end)
 
     def outline(self) -> Outline:
         name, events = self.name or self.operationName, self.events or self.span_events or self.logs or ()
@@ -150,9 +150,9 @@ class Value(Struct, gc=False):
 
     def raw(self) -> Raw:
         """The JSON of a scalar; a list or a map as it is wrapped."""
-        for given in (self.stringValue, self.intValue, self.boolValue, self.doubleValue):
-            if given is not NOTHING:
-                return given
+        for scalar in (self.stringValue, self.intValue, self.boolValue, self.doubleValue):
+            if scalar is not NOTHING:
+                return scalar
         for name in ("arrayValue", "kvlistValue", "bytesValue"):
             if (inner := getattr(self, name)) is not NOTHING:
                 return Raw(b'{"%s":%s}' % (name.encode(), bytes(inner)))

@@ -136,7 +136,7 @@ def _assemble(trace: Trace, translated: Sequence[TranslatedSpan], whole: bool) -
     parents = {identity: t.span.parent_span_id for identity, t in by_id.items()}
     request_span, response_span = _request_and_response_spans(translated, parents)
     main = request_span or response_span
-    path_down = _path_from_root(_id(main or translated[0]), parents)
+    path_down = _path_from_root((main or translated[0]).span.span_id or "", parents)
     root = by_id[path_down[0]].span
     tops = [identity for identity, parent in parents.items() if parent is None or parent not in parents]
     kind = by_id[path_down[0]].kind
@@ -173,10 +173,6 @@ def _assemble(trace: Trace, translated: Sequence[TranslatedSpan], whole: bool) -
         trace.notes.append(Finding(rules.TRACE_WITHOUT_CONTENT, NO_CONTENT, path="resourceSpans"))
 
 
-def _id(translated: TranslatedSpan) -> str:
-    return translated.span.span_id or ""
-
-
 def _root_above(spans: Sequence[Span]) -> Span:
     """A root above spans that have none in common, from the start of the first to the end of the last: below a model or
     a tool they would count as a part of it."""
@@ -209,8 +205,8 @@ def _outermost(translated: Sequence[TranslatedSpan], parents: dict[str, str | No
     """Those that are not below another one; all, if a loop leaves none."""
     if len(translated) == 1:
         return translated
-    ids = {_id(t) for t in translated}
-    return [t for t in translated if ids.isdisjoint(_path_from_root(_id(t), parents)[:-1])] or translated
+    ids = {t.span.span_id or "" for t in translated}
+    return [t for t in translated if ids.isdisjoint(_path_from_root(t.span.span_id or "", parents)[:-1])] or translated
 
 
 def _path_from_root(identity: str, parents: dict[str, str | None]) -> list[str]:
@@ -339,7 +335,7 @@ def complete(trace: Trace, text: str | bytes | memoryview) -> None:
         return
     pairs = enumerate(zip(trace.spans, spans, strict=True))
     translated = sorted([_completed(span, document, i, trace) for i, (span, document) in pairs], key=_order)
-    parents = {_id(t): t.span.parent for t in translated}
+    parents = {t.span.span_id or "": t.span.parent for t in translated}
     request_span, response_span = _request_and_response_spans(translated, parents)
     trace.request = trace.request if request_span is None else _request(request_span)[0]
     trace.response = trace.response if response_span is None else _response(response_span)[0]
@@ -354,7 +350,10 @@ def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> T
     own = attributes(span)
     if own.type not in _NO_TYPES or not isinstance(document.attributes, dict):
         return TranslatedSpan(span, own.type, {"kind": []} if own.type not in _NO_TYPES else {})
-    events = _events(document.events)
+    try:
+        events = [] if document.events is NOTHING else _read_events(document.events)
+    except ValueError:
+        events = []
     read, found = attributes_of(pairs_of_mlflow(document.attributes), span.name or "", events, place, trace.notes)
     if read is None:
         return TranslatedSpan(span, own.type)
@@ -367,13 +366,6 @@ def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> T
         read.tool_name if own.tool_name is NOTHING else own.tool_name,
     )
     return TranslatedSpan(span, completed.type, found)
-
-
-def _events(raw: Raw) -> list[Event]:
-    try:
-        return [] if raw is NOTHING else _read_events(raw)
-    except ValueError:
-        return []
 
 
 _read_events = msgspec.json.Decoder(list[Event]).decode

@@ -45,14 +45,16 @@ Messages = list[dict[str, Any]]
 
 
 def messages_in(events: Sequence[Event]) -> tuple[Messages, Messages]:
-    """The messages that a span was given, and those that it answered."""
-    given: Messages = []
-    answered: Messages = []
+    """The messages of the input of a span, and those of its output."""
+    sides: tuple[Messages, Messages] = [], []
     for event in events:
         if event.body is not NOTHING:
-            inner_given, inner_answered = _of_body(_value(event.body))
-            given += inner_given
-            answered += inner_answered
+            body = _value(event.body)
+            for key, role, messages in zip(("input", "output"), ("user", "assistant"), sides, strict=True):
+                inner = body.get(key) if isinstance(body, dict) else None
+                logged = inner.get("messages") if isinstance(inner, dict) else None
+                items = logged if isinstance(logged, list) else []
+                messages += [_logged_message(item, role) for item in items if isinstance(item, dict)]
         elif event.name in _ROLES or event.name == _CHOICE:
             values = {key: _value(raw) for key, raw in pairs_of(event.attributes)}
             role = _ROLES.get(event.name, "assistant")
@@ -69,26 +71,18 @@ def messages_in(events: Sequence[Event]) -> tuple[Messages, Messages]:
             identity = values.get("id")
             if role == "tool" and isinstance(identity, str):
                 message["tool_call_id"] = identity
-            (answered if event.name == _CHOICE else given).append(message)
-    return given, answered
+            sides[event.name == _CHOICE].append(message)
+    return sides
 
 
 def _value(raw: Raw) -> Any:
+    if raw is NOTHING:
+        return None
     found = jsontext.parse_leniently(bytes(content_of(raw)).decode("utf-8", "replace"))
     return jsontext.parse_leniently(found) if isinstance(found, str) and found[:1] == '"' else found
 
 
-def _of_body(body: Any) -> tuple[Messages, Messages]:
-    sides = []
-    for side, role in (("input", "user"), ("output", "assistant")):
-        inner = body.get(side) if isinstance(body, dict) else None
-        messages = inner.get("messages") if isinstance(inner, dict) else None
-        found = [m for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
-        sides.append([_of_log(m, role) for m in found])
-    return sides[0], sides[1]
-
-
-def _of_log(message: dict[str, Any], role: str) -> dict[str, Any]:
+def _logged_message(message: dict[str, Any], role: str) -> dict[str, Any]:
     content = jsontext.structured(message.get("content"))
     if isinstance(content, dict):  # {"content": …} of a request, {"message": …} of an answer
         content = next((content[k] for k in ("content", "message", "text") if content.get(k) is not None), content)
@@ -98,26 +92,16 @@ def _of_log(message: dict[str, Any], role: str) -> dict[str, Any]:
     return {"role": message.get("role") or role, "content": content}
 
 
-def details_in(events: Sequence[Event]) -> list[tuple[str, Raw]]:
-    """The attributes that belong to the span itself."""
-    return [pair for event in events if event.name == DETAILS for pair in pairs_of(event.attributes)]
-
-
 def exceptions_in(events: Sequence[Event]) -> Raw:
     """The exceptions as the events of a span of MLflow; nothing if there is none."""
     found = []
     for event in events:
         pairs = dict(pairs_of(event.fields if event.fields is not None else event.attributes))
-        named = event.name if event.fields is None else _text(pairs.get("event"))
-        message = _text(pairs.get("exception.message"))
-        if named == _EXCEPTION and message is not None:
+        name = event.name if event.fields is None else _value(pairs.get("event", NOTHING))
+        message = _value(pairs.get("exception.message", NOTHING))
+        if name == _EXCEPTION and isinstance(message, str):
             found.append({"name": _EXCEPTION, "attributes": {"exception.message": message}})
     return Raw(jsontext.encode(found)) if found else NOTHING
-
-
-def _text(raw: Raw | None) -> str | None:
-    value = None if raw is None else _value(raw)
-    return value if isinstance(value, str) else None
 
 
 UNKNOWN = "UNKNOWN"
@@ -163,7 +147,7 @@ def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan
     name, identity, parent, start, end, events = span.outline()
     pairs = span.pairs()
     if events:
-        pairs = [*pairs, *as_pairs(details_in(events))]
+        pairs = [*pairs, *as_pairs(p for e in events if e.name == DETAILS for p in pairs_of(e.attributes))]
     found = _found(pairs)
     attributes = _attributes_of(found, name or "", place, notes)
     if attributes is None:
@@ -195,9 +179,9 @@ def _attributes_of(found: Found, name: str, place: int, notes: list[Finding]) ->
     """The same without inputs and outputs."""
     if not found:
         return Attributes(type=UNKNOWN)
-    given = found.get("kind")
+    kinds = found.get("kind")
     # Mostly one attribute has the kind; one more call for each span would be a tenth of the time.
-    known = given[0][0].kinds_as_json.get(bytes(given[0][1])) if given and len(given) == 1 else None  # type: ignore[arg-type]  # no list
+    known = kinds[0][0].kinds_as_json.get(bytes(kinds[0][1])) if kinds and len(kinds) == 1 else None  # type: ignore[arg-type]  # no list
     kind = _kind(found, name) if known is None else known
     tool = first_of_field(found, "tool") if "tool" in found else NOTHING
     if kind == "TOOL":
@@ -218,9 +202,9 @@ def _with_contents(attributes: Attributes, found: Found, events: Sequence[Event]
             kind = AttributesById
         outputs = outputs if documents is NOTHING else documents
     if events and (inputs is NOTHING or outputs is NOTHING):
-        given, answered = messages_in(events)
-        inputs = _as_raw({"messages": given}) if inputs is NOTHING and given else inputs
-        outputs = _as_raw({"messages": answered}) if outputs is NOTHING and answered else outputs
+        of_input, of_output = messages_in(events)
+        inputs = _as_raw({"messages": of_input}) if inputs is NOTHING and of_input else inputs
+        outputs = _as_raw({"messages": of_output}) if outputs is NOTHING and of_output else outputs
     return kind(attributes.type, inputs, outputs, NOTHING, attributes.token_usage, attributes.tool_name)
 
 
@@ -294,22 +278,18 @@ def _found(pairs: Iterable[Pair]) -> Found:
 
 
 def _kind(found: Found, name: str) -> str:
-    given = found.get("kind", ())
-    ranked = [(entry.rank, kind) for entry, raw in given if (kind := _type_of(entry, raw)) is not None]
+    ranked = []
+    for entry, raw in found.get("kind", ()):
+        if not isinstance(raw, list) and entry.kinds is not None:
+            kind = entry.kinds_as_json.get(bytes(raw)) or entry.kinds.get(text_in(raw) or "")
+            if kind is not None:
+                ranked.append((entry.rank, kind))
     if ranked:
         return min(ranked)[1]
     if found and (known := next((kind for start, kind in NAMES if name.startswith(start)), None)):
         return known
     flat = [e.prefix for field in ("inputs", "outputs") for e, raw in found.get(field, ()) if isinstance(raw, list)]
     return "LLM" if flat else UNKNOWN
-
-
-def _type_of(entry: Entry, raw: Raw | Leaves) -> str | None:
-    """The type of the kind that an attribute holds, if the convention has it."""
-    if isinstance(raw, list) or entry.kinds is None:
-        return None
-    kind = entry.kinds_as_json.get(bytes(raw))
-    return kind if kind is not None else entry.kinds.get(text_in(raw) or "")
 
 
 _EMPTY = frozenset([b'""', b"null", b"", b"{}", b'"null"'])
@@ -319,10 +299,10 @@ _JSON_IN_TEXT = frozenset([b'"{', b'"['])
 
 def first_of_field(found: Found, field: str) -> Raw:
     """The JSON of the first attribute of a field that has a value, made plain if it has to be."""
-    given = found.get(field)
-    if given is None:
+    pairs = found.get(field)
+    if pairs is None:
         return NOTHING
-    for entry, raw in given if len(given) == 1 else sorted(given, key=_rank):
+    for entry, raw in pairs if len(pairs) == 1 else sorted(pairs, key=_rank):
         key = entry.key
         if isinstance(raw, list):
             value = key.read(unflattened((path, _leaf(leaf)) for path, leaf in raw)) if key.read else None
@@ -377,19 +357,16 @@ _COUNTS = frozenset([*_COUNTED, "usage"])
 
 
 def _count(found: Found, field: str, place: int, notes: list[Finding]) -> int | None:
-    given = found[field]
-    for entry, raw in given if len(given) == 1 else sorted(given, key=_rank):
+    pairs = found[field]
+    for entry, raw in pairs if len(pairs) == 1 else sorted(pairs, key=_rank):
         count = None if isinstance(raw, list) else count_in(raw)
         if count is not None:
             return count
         value = None if isinstance(raw, list) else decoded(raw)
         message = f"omitted: expected a count of tokens, got {describe(value)}"
-        notes.append(Finding(rules.ODD_TRACE, message, path=f"spans[{place}].attributes.{_name_of(entry)}"))
+        name = next(name for name, entries in ENTRIES.items() if entry in entries)
+        notes.append(Finding(rules.ODD_TRACE, message, path=f"spans[{place}].attributes.{name}"))
     return None
-
-
-def _name_of(entry: Entry) -> str:
-    return next(name for name, entries in ENTRIES.items() if entry in entries)
 
 
 _NO_STATUS = Status()

@@ -48,16 +48,14 @@ def content_of(raw: Raw) -> Raw:
     except msgspec.MsgspecError:
         return raw
     scalars: tuple[Raw, ...] = astuple(found)
-    for given in scalars:
-        if given is not NOTHING:
-            return given
+    for scalar in scalars:
+        if scalar is not NOTHING:
+            return scalar
     value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
     plain = plain_value(value)
     return raw if plain is value else Raw(jsontext.encode(plain))
 
 
-_LISTS, _MAPS = ("arrayValue", "array_value"), ("kvlistValue", "kvlist_value")
-_BYTES = ("bytesValue", "bytes_value")
 _NUMBERS = ("intValue", "int_value")
 _SCALARS = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", *_NUMBERS)
 
@@ -70,23 +68,21 @@ def plain_value(value: Any, depth: int = 0) -> Any:
     if key in _SCALARS:
         return _whole(inner) if key in _NUMBERS else inner
     items = inner.get("values", []) if isinstance(inner, dict) else inner
-    if key in _LISTS and isinstance(items, list):
-        # Google's converters write {"values": [{key, value}]} for a map in a list.
-        return [_element(item, depth + 1) for item in items]
-    if key in _MAPS and isinstance(items, list):
+    if key in ("arrayValue", "array_value") and isinstance(items, list):
+        return [
+            _map(item["values"], depth + 1)  # Google's converters write {"values": [{key, value}]} for a map in a list
+            if isinstance(item, dict) and item.keys() == {"values"} and isinstance(item["values"], list)
+            else plain_value(item, depth + 1)
+            for item in items
+        ]
+    if key in ("kvlistValue", "kvlist_value") and isinstance(items, list):
         return _map(items, depth + 1)
-    if key in _BYTES and isinstance(inner, str):
+    if key in ("bytesValue", "bytes_value") and isinstance(inner, str):
         try:
             return base64.b64decode(inner, validate=True).decode()
         except (binascii.Error, ValueError):
             return inner
     return value
-
-
-def _element(item: Any, depth: int) -> Any:
-    if isinstance(item, dict) and item.keys() == {"values"} and isinstance(item["values"], list):
-        return _map(item["values"], depth)
-    return plain_value(item, depth)
 
 
 def _map(items: list[Any], depth: int) -> dict[str, Any]:
