@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -38,8 +39,6 @@ def as_text(array: pa.Array) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Arrow
 def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
         size = sum(map(batch_bytes, table.to_batches()))
@@ -57,8 +56,6 @@ def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# and back
 def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """The cells of a normalized (or passed-through) column as Python values: objects, dicts for maps, lists for
     lists."""
@@ -66,18 +63,17 @@ def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> lis
     if is_json_column(field):
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
     if (field.metadata or {}).get(b"cells") == b"canonical":
-        return [None if v is None else [_entry(c) for c in v] for v in values]
+        # documents and calls: the input as an object, other keys among their own
+        for entry in (entry for cell in values if cell is not None for entry in cell):
+            others = entry.pop(OTHER_KEYS, None)
+            if "tool_input" in entry:
+                text = entry["tool_input"]
+                entry["tool_input"] = {} if text is None else jsontext.decode(text)
+            if others:
+                entry.update(jsontext.decode(others))
+        return values
     plain = plain_values(field.type)
     return values if plain is unchanged else [plain(v) for v in values]
-
-
-def _entry(cell: dict[str, Any]) -> dict[str, Any]:
-    """A document or a call as Python has it: with its input as an object, and its other keys among its own."""
-    others = cell.pop(OTHER_KEYS, None)
-    if "tool_input" in cell:
-        text = cell["tool_input"]
-        cell["tool_input"] = {} if text is None else jsontext.decode(text)
-    return {**cell, **jsontext.decode(others)} if others else cell
 
 
 def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType], dict[str, list[Any]]]:
@@ -157,18 +153,6 @@ def _from_polars(frame: Any) -> pa.Table:
     return frame.to_arrow(compat_level=polars.CompatLevel.oldest())  # views of text cannot be filtered by Arrow
 
 
-def _to_polars(table: pa.Table) -> Any:
-    import polars
-
-    return polars.from_arrow(table)
-
-
-def _to_duckdb(table: pa.Table) -> Any:
-    import duckdb
-
-    return duckdb.from_arrow(table)
-
-
 def _to_hugging_face(table: pa.Table) -> Any:
     """A dataset, which has no maps: they become JSON text."""
     from datasets import Dataset
@@ -184,9 +168,12 @@ _KINDS = (
     _Kind("pyarrow", "Table", lambda table: table, lambda table: table),
     _Kind("pyarrow", "RecordBatch", lambda batch: pa.Table.from_batches([batch]), one_batch),
     _Kind("pyarrow", "RecordBatchReader", lambda reader: reader.read_all(), pa.Table.to_reader),
-    _Kind("polars", "DataFrame", _from_polars, _to_polars),
-    _Kind("polars", "LazyFrame", lambda f: _from_polars(f.collect()), lambda table: _to_polars(table).lazy()),
+    _Kind("polars", "DataFrame", _from_polars, lambda t: import_module("polars").from_arrow(t)),
+    _Kind("polars", "LazyFrame", lambda f: _from_polars(f.collect()), lambda t: import_module("polars").LazyFrame(t)),
     # DuckDB 1.0 has no stream
-    _Kind("duckdb", "DuckDBPyRelation", lambda r: pa.table(r) if _exchanges(r) else r.arrow(), _to_duckdb),
+    _Kind(
+        *("duckdb", "DuckDBPyRelation", lambda r: pa.table(r) if _exchanges(r) else r.arrow()),
+        lambda t: import_module("duckdb").from_arrow(t),
+    ),
     _Kind("datasets", "Dataset", lambda dataset: dataset.with_format("arrow")[:], _to_hugging_face),
 )

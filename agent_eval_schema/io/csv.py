@@ -7,7 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -57,7 +57,7 @@ def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[li
 
 def text_records(text: bytes) -> Iterator[Record]:
     """All records of the text of a CSV file, the header first."""
-    yield from _records(io.BytesIO(text), "")
+    return _records(io.BytesIO(text), "")
 
 
 def csv_records(path: str, *, blanks: bool = False) -> Iterator[Record]:
@@ -275,18 +275,15 @@ def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
     at = batch.schema.get_field_index(name)
     if at < 0:
         return [None] * batch.num_rows
-    field = batch.schema.field(at)
-    if is_json_column(field):
-        values = as_text(batch.column(at)).to_pylist()
-    else:
-        values = canonical_values(batch.column(at), field)
-    return [v if v is None or isinstance(v, str) else _csv_text(v) for v in values]
-
-
-def _csv_text(value: Any) -> str:
-    """A value as JSON, but what JSON has only as text (a time, a date) without its quotes."""
-    encoded = encode_json(value)
-    return str(msgspec.json.decode(encoded)) if encoded[:1] == b'"' else encoded.decode()
+    field, column = batch.schema.field(at), batch.column(at)
+    values = as_text(column).to_pylist() if is_json_column(field) else canonical_values(column, field)
+    cells = list[str | None]()
+    for value in values:
+        if value is not None and not isinstance(value, str):
+            encoded = encode_json(value)  # what JSON has only as text (a time, a date) without its quotes
+            value = str(msgspec.json.decode(encoded)) if encoded[:1] == b'"' else encoded.decode()
+        cells.append(value)
+    return cells
 
 
 def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:

@@ -141,13 +141,9 @@ def same_form(path: str, other: str) -> bool:
     return one in KINDS and KINDS[one] == KINDS.get(two) and (one == ".tsv") == (two == ".tsv")
 
 
-def _any_columns(_: str) -> list[str]:
-    """Every line of a JSON file may bring its own; a repeated key is the same key."""
-    return []
-
-
 class _Reader(NamedTuple):
-    """How a kind of file is read: its batches, its columns, the number of its rows, and their lines if it has lines."""
+    """How a kind of file is read: its batches, its columns (each row of JSON has its own), the number of its rows, and
+    their lines if it has lines."""
 
     batches: Batches
     columns: Callable[[str], list[str]]
@@ -160,8 +156,8 @@ def _counted(items: Callable[[str], Iterator[Any]]) -> Callable[[str], int]:
 
 
 _READERS = {
-    "jsonl": _Reader(jsonl_batches, _any_columns, _counted(jsonl_line_numbers), jsonl_line_numbers),
-    "json": _Reader(json_batches, _any_columns, _counted(json_elements)),
+    "jsonl": _Reader(jsonl_batches, lambda _: [], _counted(jsonl_line_numbers), jsonl_line_numbers),
+    "json": _Reader(json_batches, lambda _: [], _counted(json_elements)),
     "csv": _Reader(csv_batches, csv_columns, _counted(csv_lines), csv_lines),
     "parquet": _Reader(parquet_batches, parquet_columns, parquet_rows),
 }

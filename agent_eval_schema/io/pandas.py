@@ -46,8 +46,6 @@ def numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
     return frame
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# pandas
 def from_pandas(frame: pd.DataFrame) -> Source:
     find_pandas()
     # a copy of the cells, not of what they refer to: later assignments to the frame do not reach the report
@@ -109,7 +107,16 @@ def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, added: Collecti
 
     kinds, columns = to_columns(batches)
     own = {*COLUMNS, *added}
-    frame = pd.DataFrame({n: _column(n, columns[n], kind, None if n in own else source) for n, kind in kinds.items()})
+    series = {}
+    for name, kind in kinds.items():
+        original = source.original(name) if name not in own and source.original is not None else None
+        if original is None:
+            series[name] = _series(columns[name], kind)
+        elif isinstance(original, pd.Series):  # passed through unchanged, its dtype too
+            series[name] = original.reset_index(drop=True)
+        else:
+            series[name] = pd.Series(original, dtype="object")
+    frame = pd.DataFrame(series)
     if source.index is not None:
         frame.index = source.index
     return frame
@@ -123,16 +130,6 @@ def canonical_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     names = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
     kinds = {f.name: f.type for f in ROW_SCHEMA}
     return pd.DataFrame({n: _series([row[n] for row in rows], kinds.get(n, pa.string())) for n in names})
-
-
-def _column(name: str, values: list[Any], kind: pa.DataType, source: Source | None) -> Any:
-    import pandas as pd
-
-    original = None if source is None or source.original is None else source.original(name)
-    if original is None:
-        return _series(values, kind)
-    # passed through unchanged, its dtype too
-    return original.reset_index(drop=True) if isinstance(original, pd.Series) else pd.Series(original, dtype="object")
 
 
 def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
@@ -168,9 +165,6 @@ def with_new_rows(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]
         nests=True,
         in_order=True,
         vary=True,
-        **dict.fromkeys(_OF_OWN_ROWS),
+        # the number, the places and the columns of its own rows
+        **dict.fromkeys(("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of")),
     )
-
-
-_OF_OWN_ROWS = ("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of")
-"""What a source knows of the number and the places of its own rows, and of their columns."""

@@ -130,11 +130,8 @@ def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatc
 
 def _groups(path: str) -> Iterator[tuple[int, int, _File]]:
     """The row groups of all files: the number in the table, that in the file, and the file."""
-    number = 0
-    for file in _files(path):
-        for group in range(file.table.metadata.num_row_groups):
-            yield number, group, file
-            number += 1
+    groups = ((group, file) for file in _files(path) for group in range(file.table.metadata.num_row_groups))
+    return ((number, group, file) for number, (group, file) in enumerate(groups))
 
 
 def parquet_columns(path: str) -> list[str]:
@@ -171,7 +168,11 @@ def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
     import pyarrow.parquet as pq
 
     schema = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
-    _require_parquet_types(schema)
+    for field in schema:
+        try:
+            pq.write_metadata(pa.schema([field]), io.BytesIO())
+        except pa.ArrowException as error:  # a type that Parquet does not have
+            raise pa.ArrowInvalid(f"the column {field.name!r} of type {field.type}: {error}") from error
     count = 0
     # The minimum and maximum of large texts are of no use, and stay in memory until the file is closed.
     narrow = [f.name for f in schema if not is_text(f.type) and not pa.types.is_nested(f.type)]
@@ -179,8 +180,13 @@ def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
         for table in _in_groups(fitted(batch, schema) for batch in batches):
             try:
                 writer.write_table(table)
-            except pa.ArrowException as error:
-                raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
+            except pa.ArrowException:
+                for name in table.schema.names:
+                    try:
+                        pq.write_table(table.select([name]), io.BytesIO())
+                    except pa.ArrowException as error:
+                        raise pa.ArrowInvalid(f"the column {name!r}: {error}") from error
+                raise
             count += table.num_rows
     return count
 
@@ -216,25 +222,3 @@ def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 _PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}
 """Snappy takes half the time of zstd for half as much again of disk. Cells of an evaluation dataset hardly ever repeat,
 so a dictionary of them is useless."""
-
-
-def _require_parquet_types(schema: pa.Schema) -> None:
-    """Name the column whose type Parquet does not have."""
-    import pyarrow.parquet as pq
-
-    for field in schema:
-        try:
-            pq.write_metadata(pa.schema([field]), io.BytesIO())
-        except pa.ArrowException as error:
-            raise pa.ArrowInvalid(f"the column {field.name!r} of type {field.type}: {error}") from error
-
-
-def _culprit(table: pa.Table) -> str:
-    import pyarrow.parquet as pq
-
-    for name in table.schema.names:
-        try:
-            pq.write_table(table.select([name]), io.BytesIO())
-        except pa.ArrowException:
-            return str(name)
-    return "?"

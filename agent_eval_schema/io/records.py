@@ -97,13 +97,9 @@ def _json_text(value: Any, is_read: bool) -> bytes | str:
 
 def is_absent(value: Any) -> bool:
     """None, NaN, NaT and pandas' NA are absent; an empty list or text is a value."""
-    if value is None or value.__class__.__name__ in _MISSING:
+    if value is None or value.__class__.__name__ in ("NAType", "NaTType"):  # pandas need not be imported for it
         return True
     return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
-
-
-_MISSING = frozenset({"NAType", "NaTType"})
-"""The types of pandas' NA and NaT, which need not be imported to tell them from other values."""
 
 
 def is_of_pandas(value: Any, *names: str) -> bool:
@@ -150,8 +146,6 @@ def _too_deep(name: str, value: Any) -> Finding:
     return Finding(reading.TOO_DEEP, message, name)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# lists
 def from_list(rows: list[Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
         for start, end in ranges(len(rows), lambda sample: bytes_per_row([rows[i]] for i in sample)):

@@ -185,23 +185,18 @@ def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Stream:
 
 
 def _with_nulls(work: Callable[[Stream], Stream], batches: Stream) -> Stream:
-    return work(_as_they_were(batches))
+    """The work on the rows as they were before `lists_filled`."""
 
-
-def _as_they_were(batches: Stream) -> Stream:
-    """The rows as they were before `lists_filled`."""
-    for batch in batches:
+    def restored(batch: pa.RecordBatch) -> pa.RecordBatch:
         lists = [i for i, f in enumerate(batch.schema) if pa.types.is_list(f.type) or pa.types.is_map(f.type)]
         columns = batch.columns[: batch.num_columns - len(lists)]
         for i, absent in zip(lists, batch.columns[len(columns) :], strict=True):
-            columns[i] = _absent(columns[i], absent)
-        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[: len(columns)])
+            # null where marked; the content of the lists is not examined: see `named`
+            buffers, values = [pc.invert(absent).buffers()[1], columns[i].buffers()[1]], columns[i].values
+            columns[i] = pa.Array.from_buffers(columns[i].type, len(batch), buffers, children=[values])
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names[: len(columns)])
 
-
-def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
-    """The lists or maps, null where marked. Their content is not examined: see `named`."""
-    valid = pc.invert(absent).buffers()[1]
-    return pa.Array.from_buffers(lists.type, len(lists), [valid, lists.buffers()[1]], children=[lists.values])
+    return work(map(restored, batches))
 
 
 def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Stream) -> Stream:

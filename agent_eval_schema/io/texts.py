@@ -72,16 +72,13 @@ def _copied(stream: IO[bytes], path: str, name: str, lacking: str) -> str:
     lines = (line.strip() for line in jsonl_lines(plain))
     with naming(plain, STDIN_NAME):
         first, second = (*islice((line for line in lines if line), 2), b"", b"")[:2]
-    return _renamed(plain, _extension(first, second), before=compression)
-
-
-def _extension(first: bytes, second: bytes) -> str:
-    """The file extension of a text whose first lines are these."""
     if not first.startswith((b"{", b"[")):
-        return ".tsv" if b"\t" in first and b"," not in first else ".csv"
-    whole = [line for line in (first, second) if isinstance(jsontext.parse(line), dict)]
-    goes_on = first.endswith((b"{", b"[", b",", b":"))
-    return ".jsonl" if second and whole and not goes_on else ".json"
+        extension = ".tsv" if b"\t" in first and b"," not in first else ".csv"
+    else:
+        has_object = any(isinstance(jsontext.parse(line), dict) for line in (first, second))
+        goes_on = first.endswith((b"{", b"[", b",", b":"))
+        extension = ".jsonl" if second and has_object and not goes_on else ".json"
+    return _renamed(plain, extension, before=compression)
 
 
 def _renamed(path: str, extension: str, before: str = "") -> str:
