@@ -325,7 +325,7 @@ def _evalset(rows: Sequence[Row]) -> Written:
         name, turn = _case(row)
         follows = turn > 1 and bool(cases) and cases[-1]["eval_id"] == name
         if follows and len(cases[-1].get("conversation", ())) == turn - 1:
-            cases[-1]["conversation"].append(_invocation(row))
+            cases[-1]["conversation"].append(_invocation(row, len(_messages(rows[i - 1]))))
             rubrics[-1].append(_rubrics(row))
             count += 1
         else:
@@ -381,14 +381,56 @@ def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str,
     return case
 
 
-def _invocation(row: Row) -> dict[str, Any]:
-    made: dict[str, Any] = {"user_content": _to_content(_asked(row).get("content"), "user"), **_carried(row, OF_A_TURN)}
+def _invocation(row: Row, start: int = 0) -> dict[str, Any]:
+    """The row's own turn: its messages from `start` on, as far as they are one invocation, and the ground truth."""
+    own = (_invocations(_messages(row)[start:]) or [[]])[-1]
+    made: dict[str, Any] = {"user_content": _question(own), **_carried(row, OF_A_TURN)}
     if row.get("expected_response") is not None:
         made["final_response"] = _to_content(row["expected_response"], "model")
+    data: dict[str, Any] = {}
     if row.get("reference_trajectory") is not None:
-        uses = [{"name": c["tool_name"], "args": c["tool_input"]} for c in row["reference_trajectory"]]
-        made["intermediate_data"] = {"tool_uses": uses}
-    return made
+        data["tool_uses"] = [{"name": c["tool_name"], "args": c["tool_input"]} for c in row["reference_trajectory"]]
+    if responses := _responses(own):
+        data["tool_responses"] = responses
+    return {**made, "intermediate_data": data} if data else made
+
+
+def _invocations(messages: Sequence[Any]) -> list[list[Any]]:
+    """The messages from each question to the next: messages of the user without an answer between them are one, and a
+    tool's response is part of it. (Two invocations would ask the agent twice.)"""
+    found: list[list[Any]] = []
+    for message in messages:
+        if message["role"] == "user" and (not found or found[-1][-1]["role"] != "user"):
+            found.append([])
+        if found and message["role"] in ("user", "assistant", "tool"):
+            found[-1].append(message)
+    return found
+
+
+def _question(messages: Sequence[Any]) -> dict[str, Any]:
+    contents = [m.get("content") for m in messages if m["role"] == "user"]
+    spoken = [c for c in contents if not _are_variables(c)] or contents
+    if len(spoken) < 2:
+        return _to_content(spoken[0] if spoken else "", "user")
+    return {"role": "user", "parts": [part for c in spoken for part in _to_content(c, "user")["parts"]]}
+
+
+def _are_variables(content: Any) -> bool:
+    """Whether a message only sets variables of a session, as one of CES may: no words of the user."""
+    kinds = {part.get("type") for part in content} if isinstance(content, list) and content else set()
+    return kinds == {"variables"}
+
+
+def _responses(messages: Iterable[Any]) -> list[dict[str, Any]]:
+    """The responses of tools among the messages."""
+    found = []
+    for message in messages:
+        if message["role"] == "tool":
+            value = jsontext.parse_leniently(text) if isinstance(text := message.get("content"), str) else text
+            own = {"id": message.get("tool_call_id"), "name": message.get("name")}
+            response = {k: v for k, v in own.items() if isinstance(v, str)}
+            found.append({**response, "response": value if isinstance(value, dict) else {"output": value}})
+    return found
 
 
 def _messages(row: Row) -> list[Any]:
@@ -402,14 +444,18 @@ def _asked(row: Row) -> dict[str, Any]:
 
 
 def _history(row: Row) -> list[dict[str, Any]]:
-    """The messages before the last question as turns of their own: a question and the answer to it."""
+    """The messages before the last question as turns of their own: a question, the calls of tools, and the answer."""
     turns: list[dict[str, Any]] = []
-    for message in _messages(row)[:-1]:
-        content = chat.join_text(message.get("content"))
-        if message["role"] == "user":
-            turns.append({"user_content": _to_content(message.get("content"), "user")})
-        elif message["role"] == "assistant" and turns and isinstance(content, str):
-            turns[-1]["final_response"] = _to_content(content, "model")
+    for messages in _invocations(_messages(row))[:-1]:
+        turn: dict[str, Any] = {"user_content": _question(messages)}
+        answers = [chat.join_text(m.get("content")) for m in messages if m["role"] == "assistant"]
+        if texts := [text for text in answers if isinstance(text, str) and text]:
+            turn["final_response"] = _to_content(texts[-1], "model")
+        uses = [{"name": name, "args": args or {}} for name, args in chat.read_tool_calls(messages)]
+        data = {"tool_uses": uses, "tool_responses": _responses(messages)}
+        turns.append(
+            {**turn, **({"intermediate_data": {k: v for k, v in data.items() if v}} if any(data.values()) else {})}
+        )
     return turns
 
 

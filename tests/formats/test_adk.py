@@ -380,3 +380,61 @@ def test_google_adk_loads_messages_in_parts_as_we_write_them(content: list[Any],
     made = convert_eval_set([row], "adk")
     assert made.converted == 1
     assert accepts(made.data, tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what is written: each invocation asks the agent once
+
+
+def turns_written(data: Any, tmp_path: Path) -> list[list[Any]]:
+    """The invocations of each case, as google-adk loads what is written."""
+    path = tmp_path / "out.evalset.json"
+    convert_eval_set(data, "adk").write(path)
+    return [case.conversation for case in load_evalset(str(path)).eval_cases]
+
+
+def asked(invocation: Any) -> list[str | None]:
+    return [part.text for part in invocation.user_content.parts]
+
+
+def test_the_response_of_a_tool_is_part_of_its_invocation(samples: Path, tmp_path: Path) -> None:
+    """`Desk booking`: a question, a call, the response to it as an input (INPUT_TOOL_RESPONSE), the answer."""
+    from google.adk.evaluation.eval_case import get_all_tool_calls, get_all_tool_responses
+
+    leave, desk, badge = turns_written(samples / "golden.csv", tmp_path)
+    (booking,) = desk
+    assert asked(booking) == ["Book me a desk in Berlin for Tuesday"]
+    assert [call.name for call in get_all_tool_calls(booking.intermediate_data)] == ["book_desk"]
+    (response,) = get_all_tool_responses(booking.intermediate_data)
+    assert (response.name, response.response) == ("book_desk", {"output": {"desk": "B-17"}})
+    assert booking.final_response.parts[0].text == "Desk B-17 is yours on Tuesday."
+    assert [len(leave), len(badge)] == [2, 1]  # a photo belongs to the words that come with it
+    assert asked(badge[0]) == ["Here is the photo for my badge", None]
+    assert asked(leave[0]) == ["How many days of leave do I have left?"]
+
+
+def test_a_response_that_is_not_read_back_is_a_loss(samples: Path) -> None:
+    losses = convert_eval_set(samples / "golden.csv", "adk").losses
+    lost = losses[losses["request_id"] == "desk-booking#1"]
+    assert lost["message"].str.contains("role.*tool.*would not be read back").any()
+
+
+def test_earlier_turns_of_a_row_keep_their_calls_and_are_asked_once(tmp_path: Path) -> None:
+    function = {"name": "get_balance", "arguments": '{"employee": "E1042"}'}
+    messages = [
+        {"role": "user", "content": "I am E1042."},
+        {"role": "user", "content": "How many days have I left?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "name": "get_balance", "content": "12"},
+        {"role": "assistant", "content": "12 days."},
+        {"role": "user", "content": "Book one."},
+    ]
+    ((first, second),) = turns_written([{"request": {"messages": messages}, "expected_response": "Done."}], tmp_path)
+    assert (asked(first), asked(second)) == (["I am E1042.", "How many days have I left?"], ["Book one."])
+    assert [(use.name, use.args) for use in first.intermediate_data.tool_uses] == [("get_balance", CALL["args"])]
+    assert [response.response for response in first.intermediate_data.tool_responses] == [{"output": 12}]
+    assert first.final_response.parts[0].text == "12 days."

@@ -195,8 +195,8 @@ TOLERATED = frozenset(
         *(("EvaluationPersona", name) for name in ("name", "displayName", "personality")),
     }
 )
-"""The required fields without which a message still has a meaning; without any other one it has none (an event without
-a name, a transfer without its target)."""
+"""The required fields without which a message still has a meaning; without any other one it has none: an event without
+a name, a transfer without its target."""
 
 REPLACEMENTS = {
     "taskCompletionBehavior": "userGoalBehavior",
