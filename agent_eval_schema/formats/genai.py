@@ -268,7 +268,9 @@ GENAI = Format(
     signs=Signs(
         sure=(
             *each_with("prompt", *_HISTORY, "instruction", "system_instruction", "context"),
-            *each_with("prompt", "intermediate_events", "rubric_groups", "responses", "eval_case_id", "agent_data"),
+            *each_with(
+                "prompt", "intermediate_events", "rubric_groups", "responses", "case_id", "eval_case_id", "agent_data"
+            ),
             ("response", "intermediate_events"),
             ("starting_prompt", "conversation_plan"),
         ),
@@ -288,7 +290,8 @@ GENAI = Format(
         Field("reference_trajectory", "reference_trajectory", _read_expected),
         Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
         Field("session_id", "session_id", text_only),
-        Field("eval_case_id", "request_id", text_only),
+        # the client names the cases of a table itself, and refuses a table with `eval_case_id`
+        Field("case_id", "request_id", text_only, others=("eval_case_id",)),
     ),
     own=frozenset({"agent_data", "starting_prompt", "conversation_plan", "user_scenario", "agents"}),
     more=(*_HISTORY, *_INSTRUCTION),

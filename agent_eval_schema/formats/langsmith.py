@@ -1,7 +1,8 @@
 """LangSmith: examples of a dataset, whose outputs are the reference.
 
     inputs                         request; the object itself is kept
-    outputs, reference_outputs     expected_response, other expectations by MLflow's names, custom_expected
+    outputs, reference_outputs     expected_response, other expectations by MLflow's names, custom_expected; where a row
+                                   has both, as an evaluator gets them, outputs are the response
     metadata                       tags; kept in addition where it contains other values than strings
     id                             request_id, if it is a UUID; any other is written into the metadata
 
@@ -27,7 +28,10 @@ _OUTPUTS = ("outputs", "reference_outputs")
 
 def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
     made["inputs"] = structured(theirs.get("inputs"))
-    outputs = next((structured(theirs[name]) for name in _OUTPUTS if theirs.get(name) is not None), None)
+    reference, outputs = structured(theirs.get("reference_outputs")), structured(theirs.get("outputs"))
+    if reference is not None and outputs is not None:
+        made["outputs"], made["response"] = outputs, chat.read_answer(outputs)[0]
+    outputs = outputs if reference is None else reference
     made.update(expected_of(outputs))
     if outputs is not None and outputs_of(made) != outputs:
         made["reference_outputs"] = outputs  # to be written under its own keys again

@@ -158,13 +158,19 @@ _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_too
 
 
 def row_of_chat(row: Row) -> Iterator[Unfolded]:
-    """The messages as the input, and the ideal answer, or the last message of the assistant in its place."""
+    """The messages as the input, and the ideal answer, or the last message of the assistant in its place: its text,
+    and its tool calls."""
     made = {k: v for k, v in row.items() if k != "messages"}
     messages = structured(row.get("messages"))
     last = messages[-1] if isinstance(messages, list) and messages else None
     if "ideal" not in made and isinstance(last, dict) and last.get("role") == "assistant":
-        text, messages = last.get("content"), messages[:-1]
-        made["ideal"] = text if isinstance(text, str) else last
+        text, known = chat.read_answer([last])
+        calls = chat.read_tool_calls([last])
+        messages, made["ideal"] = messages[:-1], text if known else last
+        if calls:
+            made["ideal"] = text or None
+            trajectory = [{"tool_name": name, "tool_input": given} for name, given in calls]
+            made["item"] = {"reference_trajectory": trajectory}
     yield {**made, "input": messages, "ideal": made.get("ideal")}, ()
 
 

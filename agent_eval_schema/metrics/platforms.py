@@ -23,7 +23,7 @@ names them, and compares each list with the package that it comes from. Sources:
     ragas           ragas 0.4.3: `_required_columns`, and the arguments of `ascore` of its collections
     deepeval        deepeval 4.3.1: `_required_params`
     langsmith       openevals 0.2.2, the evaluators of LangSmith's documentation: the variables of its prompts
-    langfuse        Langfuse's repository at 0a6ecf1, `managed-evaluators.json`: the variables of the prompts
+    langfuse        langfuse 0a6ecf1 (the repository): `managed-evaluators.json`: the variables of the prompts
     openai          openai 2.0.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`
     mlflow-third-party
                     mlflow 3.17.2: `mlflow.genai.scorers.deepeval`, `.ragas`, `.trulens`, `.phoenix`, `.guardrails` and

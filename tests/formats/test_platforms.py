@@ -27,6 +27,7 @@ OURS = {
     "langsmith": [".jsonl", ".json"],
     "openai": [".jsonl"],
     "vertex": [".jsonl", ".csv"],
+    "vertex-genai": [".jsonl"],
     "inspect": [".jsonl", ".json", ".csv"],
     "strands": [".json"],
     "azure": [".jsonl"],

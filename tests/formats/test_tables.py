@@ -163,6 +163,45 @@ MESSAGES = [
 ]
 
 
+_TURN = {"role": "user", "content": "What is the weather?"}
+_TOOL_CALL = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+_WEATHER = [{"tool_name": "weather", "tool_input": {"city": "Oslo"}}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "calls"),
+    [
+        ({"content": "Sunny."}, "Sunny.", None),
+        ({"content": [{"type": "text", "text": "Sun"}, {"type": "text", "text": "ny."}]}, "Sunny.", None),
+        ({"content": None, "tool_calls": [_TOOL_CALL]}, None, _WEATHER),
+        ({"content": "I look.", "tool_calls": [_TOOL_CALL]}, "I look.", _WEATHER),
+    ],
+)
+def test_the_last_message_of_a_chat_of_openai_is_ground_truth(answer: Any, expected: Any, calls: Any) -> None:
+    report = validate_eval_set([{"messages": [_TURN, {"role": "assistant", **answer}]}], format="openai")
+    assert report.ok
+    (row,) = report.iter_rows()
+    assert (row["expected_response"], row["reference_trajectory"]) == (expected, calls)
+    assert row["request"] == {"messages": [_TURN]}
+
+
+def test_a_row_of_langsmith_with_outputs_and_reference_has_a_response() -> None:
+    row = {"inputs": {"question": "How many days?"}, "outputs": {"answer": "12"}, "reference_outputs": {"answer": "13"}}
+    report = validate_eval_set([row], format="langsmith")
+    (read,) = report.iter_rows()
+    assert (report.ok, read["response"], read["expected_response"]) == (True, "12", "13")
+
+
+def test_a_table_for_gen_ai_has_an_id_that_its_client_accepts() -> None:
+    """The client names the cases of a table itself: `eval_case_id` raises a TypeError."""
+    rows = [{"request_id": "a", "request": "Why?", "response": "So.", "expected_response": "So."}]
+    (written,) = convert_eval_set(rows, "vertex-genai").data.to_dict("records")
+    assert written["case_id"] == "a"
+    (again,) = validate_eval_set([written]).iter_rows()
+    (older,) = validate_eval_set([{"prompt": "Why?", "eval_case_id": "a"}]).iter_rows()
+    assert again["request_id"] == older["request_id"] == "a"
+
+
 def test_messages_of_foundry_hold_the_answer_and_the_calls() -> None:
     found = one({"query": [{"role": "user", "content": "Weather?"}], "response": MESSAGES})
     assert (asked(found), found["response"], found["predicted_trajectory"]) == (["Weather?"], "18 degrees.", [CALL])

@@ -4,8 +4,8 @@
     /tmp/deepeval/bin/python tests/helpers/record_platforms.py deepeval
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
-deepeval, ragas (with langchain-community<0.4), openai, langsmith, google-cloud-aiplatform[evaluation] for vertex,
-inspect-ai for inspect, strands-agents-evals for strands, or azure-ai-evaluation for azure.
+deepeval, ragas (with langchain-community<0.4), openai, langsmith, google-cloud-aiplatform[evaluation] for vertex and
+vertex-genai, inspect-ai for inspect, strands-agents-evals for strands, or azure-ai-evaluation for azure.
 It writes `theirs.*`, by the platform's own writer, and `accepted.json`: the version, and for each file `ours.*` how its
 own loader read it. tests/formats/test_platforms.py writes `ours.*` (UPDATE_GOLDEN=1) and compares.
 """
@@ -219,6 +219,38 @@ def vertex(folder: Path) -> None:
     _record(folder, "google-cloud-aiplatform", load)
 
 
+def vertex_genai(folder: Path) -> None:
+    from agentplatform._genai import types
+    from agentplatform._genai._evals_data_converters import _FlattenEvalDataConverter
+    from google.genai.types import Content, FunctionCall, Part
+
+    def content(text: str, role: str) -> Content:
+        return Content(role=role, parts=[Part(text=text)])
+
+    call = Part(function_call=FunctionCall(name="get_balance", args=CALL))
+    cases = [
+        types.EvalCase(
+            eval_case_id="balance",
+            prompt=content("How many days?", "user"),
+            responses=[types.ResponseCandidate(response=content("You have 12.", "model"))],
+            reference=types.ResponseCandidate(response=content("12 days.", "model")),
+            system_instruction=content("Be brief.", "user"),
+            intermediate_events=[
+                types.evals.Event(event_id="e1", author="model", content=Content(role="model", parts=[call]))
+            ],
+        ),
+        types.EvalCase(prompt=content("Who decides?", "user")),
+    ]
+    _write(folder / "theirs_dataset.json", types.EvaluationDataset(eval_cases=cases).model_dump(mode="json"))
+
+    def load(path: Path) -> Any:
+        answered = [row for row in _rows(path) if row.get("response")]  # it refuses a row without a response
+        found = _FlattenEvalDataConverter().convert(answered).eval_cases
+        return [case.model_dump(mode="json", exclude_none=True) for case in found]
+
+    _record(folder, "google-cloud-aiplatform", load)
+
+
 def inspect(folder: Path) -> None:
     from inspect_ai.dataset import Sample, csv_dataset, json_dataset
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser
@@ -332,5 +364,5 @@ if __name__ == "__main__":
     place = FOLDER / name
     place.mkdir(parents=True, exist_ok=True)
     with contextlib.redirect_stdout(io.StringIO()):
-        globals()[name](place)
+        globals()[name.replace("-", "_")](place)
     print(f"recorded in {place}: {', '.join(sorted(path.name for path in place.iterdir()))}")

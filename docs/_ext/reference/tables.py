@@ -144,10 +144,8 @@ def metrics() -> str:
         "(`tests/metrics/test_catalogs.py`).\n",
         '<div class="filterable">\n',
     ]
-    sources = {
-        **_SOURCES,
-        **dict(re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(platforms.__doc__), re.MULTILINE)),
-    }
+    of_platforms = re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(platforms.__doc__), re.MULTILINE)
+    sources = _SOURCES | {system: " ".join(source.split()) for system, source in of_platforms}
     for system in SYSTEMS:
         rows = [
             (code(m.name), ", ".join(prose(need_words(n)) for n in m.needs), "LLM judge" if m.judged else "computed")
@@ -156,7 +154,7 @@ def metrics() -> str:
         ]
         parts += [
             f"**{_SYSTEM_NAMES[system]}** (`--system {system}`)\n",
-            f"Source: {sources[system]}.\n",
+            re.sub(r"^([a-z.-]+)(?= [0-9])", r"`\1`", f"{sources[system]}.\n"),
             table(("Metric", "Needs", "Value"), rows),
         ]
     computed = [(code(name), codes(d.reads), prose(d.undefined)) for name, d in DEFINITIONS.items()]
