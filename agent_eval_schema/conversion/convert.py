@@ -164,8 +164,9 @@ class _Work:
             nowhere = {POSITION: None, "request_id": None}
             self.losses.add(conversion.MIXED_KINDS, nowhere, None, f"expected rows of one kind, got {counts}")
         unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
+        losses = sorted(self.losses.issues, key=lambda loss: -1 if loss.row is None else loss.row)
         names = report.format, self._target
-        return Conversion(data, self.losses.in_order(), report, *names, len(valid), int(valid.sum()) - unsayable)
+        return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable)
 
     def target_data(self) -> Any:
         """All of the target in memory."""
@@ -191,7 +192,10 @@ class _Work:
             written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
             self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
             for row, cells in zip(rows, written, strict=True):
-                self.losses.as_text(row, {name: cells.get(name) for name in texts})
+                for name in texts:
+                    if (value := cells.get(name)) is not None and not isinstance(value, str):
+                        message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
+                        self.losses.add(conversion.CHANGED, row, name, message)
             if self._writer.kind is not None:
                 self._kinds.update(map(self._writer.kind, written))
             yield written

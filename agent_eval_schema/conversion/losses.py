@@ -80,13 +80,21 @@ class Losses:
                 if not is_known and value is not None and value not in (came.get(column), came.get(apart(column))):
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(dict.fromkeys(COLUMNS) if p is None else back[p], r) for r, p in pairs if SOURCE in r]
-        self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
+        if found:
+            self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
 
     def _compare_sources(self, rows: Sequence[CanonicalRow], back: Sequence[CanonicalRow]) -> None:
         """Note the values of the source rows that were read back differently, or were not read at all."""
-        spelled = as_source(self._plan.format, back) if rows else None
-        if spelled is None:
+        writer = find_format(self._plan.format).writer
+        if writer is None:
             return
+        if writer.row is not None:
+            spelled = [writer.row(row) for row in back]
+        else:
+            assert writer.document is not None
+            document = writer.document(back)
+            turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
+            spelled = [{} if place is None else turns[place] for place in document.places]
         for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
             row, came = rows[found.row], back[found.row]
             steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path)
@@ -117,13 +125,6 @@ class Losses:
         place = {POSITION: row, "request_id": None}
         self.add(conversion.NOT_READ, place, column_of(path), f"{describe(value)} has no column", path)
 
-    def as_text(self, row: CanonicalRow, cells: Mapping[str, Any]) -> None:
-        """Note the cells that come back as text from a file that holds them as text."""
-        for name, value in cells.items():
-            if value is not None and not isinstance(value, str):
-                message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
-                self.add(conversion.CHANGED, row, name, message)
-
     def left_out(self, rows: Sequence[int], kind: str) -> None:
         """Note the rows (or evaluations, or turns) that are invalid."""
         for row in rows:
@@ -132,23 +133,6 @@ class Losses:
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
-
-    def in_order(self) -> list[Issue]:
-        """The losses in the order of the rows."""
-        return sorted(self.issues, key=lambda issue: -1 if issue.row is None else issue.row)
-
-
-def as_source(format: str, rows: Sequence[CanonicalRow]) -> list[dict[str, Any]] | None:
-    """Rows in the format of the source, as its reader returns them; None for a format without a writer."""
-    writer = find_format(format).writer
-    if writer is None:
-        return None
-    if writer.row is not None:
-        return [writer.row(row) for row in rows]
-    assert writer.document is not None
-    document = writer.document(rows)
-    turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
-    return [{} if place is None else turns[place] for place in document.places]
 
 
 PREFIX = "passed_through."
@@ -180,7 +164,7 @@ Path = tuple[str | int, ...]
 
 ORIGINALS = frozenset(columns_of(JsonValue))
 
-AT_ONCE = 512
+BATCH_SIZE = 512
 """Altered rows that are read at once."""
 
 MOST_REMEMBERED = 20_000
@@ -201,24 +185,45 @@ class UnreadValues:
     def among(
         self, source_rows: Sequence[SourceRow], back: Sequence[SourceRow]
     ) -> Iterator[tuple[Suspect, frozenset[str]]]:
-        """The values of source rows that are not in the rows that came `back`, in the same form, and that are not
-        merely spelled otherwise there; each with the canonical columns that depend on it, none if it is not read."""
+        """The values of source rows that are not in the rows that came `back`, in the same form; each with the
+        canonical columns that depend on it, none if it is not read."""
         if len(self._depending) > MOST_REMEMBERED:
             self._depending.clear()
         suspects = [s for i, rows in enumerate(zip(source_rows, back, strict=True)) for s in _missing(i, (), *rows)]
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
-        reader = _Reader(source_rows, self._plan)
+        unaltered: dict[int, CanonicalRow] = {}
         while suspects:
             found = [((shapes[suspect.row], suspect.path), suspect) for suspect in suspects]
             untested = {place: s for place, s in reversed(found) if place not in self._depending}
-            self._depending.update(reader.depending(untested))
+            self._probe(source_rows, unaltered, untested)
             suspects = []
             for place, suspect in found:
                 columns = self._depending[place]
-                if suspect.is_read_whole(columns):
+                value, came = suspect.value, suspect.came
+                # read alike in all parts: nowhere, or only as a part of an original
+                alike = not columns or (came is ABSENT and columns <= ORIGINALS)
+                if alike or not isinstance(value, dict | list) or not value or len(suspect.path) >= DEEPEST:
                     yield suspect, columns
                 else:
-                    suspects += suspect.parts()
+                    parts_came = came if isinstance(came, type(value)) else type(value)()
+                    suspects += _missing(suspect.row, suspect.path, value, parts_came)
+
+    def _probe(
+        self, source_rows: Sequence[SourceRow], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
+    ) -> None:
+        """Read a copy of the source row of each suspect in which its value is altered, and remember which canonical
+        columns then differ from those of the `unaltered` row."""
+        left = iter(suspects.items())
+        while part := list(islice(left, BATCH_SIZE)):
+            new = sorted({s.row for _, s in part} - unaltered.keys())
+            altered = [_altered_at(source_rows[s.row], s.path) for _, s in part]
+            read = check_batch(batch_of_rows([*(source_rows[i] for i in new), *altered]), self._plan)
+            _, columns = to_columns([rows_of(read)])
+            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            unaltered.update(zip(new, rows, strict=False))
+            for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
+                before = unaltered[suspect.row]
+                self._depending[place] = frozenset(name for name in COLUMNS if before[name] != row[name])
 
 
 Place: TypeAlias = "tuple[bytes, Path]"
@@ -226,20 +231,29 @@ Place: TypeAlias = "tuple[bytes, Path]"
 
 
 def _shape(row: SourceRow) -> bytes:
-    """What the reading of a row may depend on: its keys, the types of its values, and the words that may be a role or
-    a type; not which text it has in a place, and which number of several digits."""
+    """What the reading of a row may depend on: its keys, the types of its values, the words that may be a role or a
+    type, and of a number its sign, its fraction and a single digit (a label); not which text it has in a place."""
     try:
-        text = _NUMBER.sub("00", msgspec.json.encode(row, enc_hook=repr).decode())
+        text = _NUMBER.sub(_kind_of_number, msgspec.json.encode(row, enc_hook=repr).decode())
     except (ValueError, TypeError, OverflowError, RecursionError):  # not JSON: a shape of its own
         return uuid4().bytes
     return hashlib.blake2b(repr(_TEXT.split(text)).encode(), digest_size=16).digest()
 
 
+def _kind_of_number(number: re.Match[str]) -> str:
+    """What of a number its reading may depend on: 0.0 is no relevant label, and 0.7 no count."""
+    value = float(number[0])
+    whole = int(abs(value)) if abs(value) < 10 else "00"
+    fraction = "" if number[0].lstrip("-").isdecimal() else ".5" if value % 1 else ".0"
+    return f"{'-' if value < 0 else ''}{whole}{fraction}"
+
+
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_TEXT = re.compile(rf'("[^\d\s"\\/]{{0,32}}"(?!:)|{_STRING}(?=:)|(?="\W){_STRING})|{_STRING}')
-"""A string in a JSON text. It is in the group if it counts: a word, a key, and what begins with no letter or digit, as
-JSON in a string does."""
-_NUMBER = re.compile(r"(?<=[:,\[])-?\d[\d.eE+-]+")
+_WORD = r'"(?:[^\d\s"\\/]{0,32}|\d(?:\.0)?)"'
+_TEXT = re.compile(rf'({_WORD}(?!:)|{_STRING}(?=:)|(?="\W){_STRING})|{_STRING}')
+"""A string in a JSON text. It is in the group if it counts: a word, a digit, a key, and what begins with no letter or
+digit, as JSON in a string does."""
+_NUMBER = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[,\]}])")
 
 
 class Suspect(Struct, frozen=True):
@@ -250,17 +264,6 @@ class Suspect(Struct, frozen=True):
     path: Path
     value: Any
     came: Any
-
-    def is_read_whole(self, columns: frozenset[str]) -> bool:
-        """Whether its parts need not be examined one by one: it has none, or none of them was read back, and all are
-        read alike: nowhere, or only as a part of an original."""
-        alike = not columns or (self.came is ABSENT and columns <= ORIGINALS)
-        return alike or not isinstance(self.value, dict | list) or not self.value or len(self.path) >= DEEPEST
-
-    def parts(self) -> Iterator[Suspect]:
-        """The parts that did not come back."""
-        came = self.came if isinstance(self.came, type(self.value)) else type(self.value)()
-        return _missing(self.row, self.path, self.value, came)
 
 
 def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
@@ -283,28 +286,6 @@ def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
 
 def _plain_key(key: Any) -> str:
     return str(key).replace("_", "").lower()
-
-
-class _Reader:
-    """Reads altered copies of source rows, and returns the canonical columns that then differ."""
-
-    def __init__(self, source_rows: Sequence[SourceRow], plan: Plan) -> None:
-        self._rows, self._plan = source_rows, plan
-        self._unaltered: dict[int, CanonicalRow] = {}
-
-    def depending(self, suspects: Mapping[Place, Suspect]) -> Iterator[tuple[Place, frozenset[str]]]:
-        """The columns that depend on each suspect."""
-        left = iter(suspects.items())
-        while part := list(islice(left, AT_ONCE)):
-            new = sorted({s.row for _, s in part} - self._unaltered.keys())
-            altered = [_altered_at(self._rows[s.row], s.path) for _, s in part]
-            read = check_batch(batch_of_rows([*(self._rows[i] for i in new), *altered]), self._plan)
-            _, columns = to_columns([rows_of(read)])
-            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-            self._unaltered.update(zip(new, rows, strict=False))
-            for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
-                before = self._unaltered[suspect.row]
-                yield place, frozenset(name for name in COLUMNS if before[name] != row[name])
 
 
 def _altered_at(value: Any, path: Path) -> Any:

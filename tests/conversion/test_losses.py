@@ -120,3 +120,20 @@ def test_keys_that_differ_in_spelling_only_are_different_keys(extra: dict[str, A
         given = {"keys": extra}
         back = {"keys": {k: v for k, v in extra.items() if k != key}}
         assert [found.path for found in _missing(0, (), given, back)] == [("keys", key)]
+
+
+@pytest.mark.parametrize(
+    "labels", [(1.0, 0.0), (1, 0), (1.5, 0.0), (30.0, 0.0), (0.5, 0.0), (12, -12), (2.0, -1.0), (1e300, 0.0)], ids=str
+)
+def test_rows_whose_numbers_are_read_differently_have_losses_of_their_own(labels: tuple[float, float]) -> None:
+    """Azure's reader takes a document for relevant whose label is above 0: of the others nothing is read."""
+    rows: list[Row] = [
+        {
+            "query": "Hi",
+            "response": "Hello",
+            "retrieval_ground_truth": [{"document_id": name, "query_relevance_label": label} for name in ("a", "b")],
+        }
+        for label in labels
+    ]
+    alone = sorted(loss for row in rows for loss in losses([row], "adk", "azure"))
+    assert losses(rows, "adk", "azure") == losses(rows[::-1], "adk", "azure") == alone
