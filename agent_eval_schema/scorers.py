@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.runtime.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from agent_eval_schema.integrations.scorers import *  # noqa: F403 -- which lists what it exports
+    from agent_eval_schema.integrations.mlflow.scorers import *
 else:
     _NAMES = (
         "DocumentRecall",
@@ -40,4 +40,4 @@ else:
         "RowScorer",
     )
 
-    __getattr__, __dir__, __all__ = load_on_use(__name__, dict.fromkeys(_NAMES, "integrations.scorers"))
+    __getattr__, __dir__, __all__ = load_on_use(__name__, dict.fromkeys(_NAMES, "integrations.mlflow.scorers"))

@@ -71,7 +71,12 @@ class Comparison:
     def __init__(self, old: Snapshot, new: Snapshot) -> None:
         self.old, self.new = old, new
         self.pairs = match(old.keys(), new.keys())
-        self.fields = self._compare_fields()
+        differing = {
+            name: np.flatnonzero(old.hash(name)[self.pairs.old] != new.hash(name)[self.pairs.new])
+            for name in _in_order({*old.hashes, *new.hashes})
+        }
+        self.fields = {name: pairs for name, pairs in differing.items() if len(pairs)}
+        """For each field the pairs in which it differs."""
 
     # rows
 
@@ -104,7 +109,7 @@ class Comparison:
             removed=len(self.pairs.removed),
             changed=changed,
             unchanged=matched - changed,
-            moved=moved_rows(self.pairs),
+            moved=moved_rows(self.pairs.old),
             became_invalid=len(self.became(valid=False)),
             became_valid=len(self.became(valid=True)),
             gained_a_metric=int(gained.sum()),
@@ -117,15 +122,6 @@ class Comparison:
         return np.flatnonzero((before != after) & (after == valid))
 
     # columns and fields
-
-    def _compare_fields(self) -> dict[str, Array]:
-        """For each field the pairs in which it differs."""
-        names = _in_order({*self.old.hashes, *self.new.hashes})
-        differing = {
-            name: np.flatnonzero(self.old.hash(name)[self.pairs.old] != self.new.hash(name)[self.pairs.new])
-            for name in names
-        }
-        return {name: pairs for name, pairs in differing.items() if len(pairs)}
 
     @property
     def columns_added(self) -> tuple[str, ...]:
@@ -153,7 +149,10 @@ class Comparison:
     def issues(self) -> list[IssueChange]:
         """A line a code that some row has on one side only, errors first."""
         old, new = (IssueSet(side.findings, side.overall) for side in (self.old, self.new))
-        added, removed = _on(self.new, self.pairs.added), _on(self.old, self.pairs.removed)
+        added, removed = (
+            IssueSet(side.findings[np.isin(side.findings >> CODE_BITS, rows)], set())
+            for side, rows in ((self.new, self.pairs.added), (self.old, self.pairs.removed))
+        )
         # in the order of the fields of a line
         counts = (found.by_code().tolist() for found in (old, new, self.gained, self.lost, added, removed))
         lines = [
@@ -173,44 +172,37 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> list[MetricChange]:
-        """A line a metric of the catalog."""
-        return [self._metric(metric) for metric in metrics_of("all")]
-
-    def _metric(self, metric: Metric) -> MetricChange:
-        old, new = self.old.supports(metric), self.new.supports(metric)
-        gained, lost = self.changed_support(metric)
-        return MetricChange(
-            metric.system,
-            metric.name,
-            old=int(old.sum()),
-            old_rows=len(old),
-            new=int(new.sum()),
-            new_rows=len(new),
-            gained=int(gained.sum()),
-            lost=int(lost.sum()),
-            on_added=int(new[self.pairs.added].sum()),
-            on_removed=int(old[self.pairs.removed].sum()),
-        )
+        """A line per metric of the catalog."""
+        lines = []
+        for metric in metrics_of("all"):
+            old, new = self.old.supports(metric), self.new.supports(metric)
+            gained, lost = self.changed_support(metric)
+            line = MetricChange(
+                metric.system,
+                metric.name,
+                old=int(old.sum()),
+                old_rows=len(old),
+                new=int(new.sum()),
+                new_rows=len(new),
+                gained=int(gained.sum()),
+                lost=int(lost.sum()),
+                on_added=int(new[self.pairs.added].sum()),
+                on_removed=int(old[self.pairs.removed].sum()),
+            )
+            lines.append(line)
+        return lines
 
 
 def _only_in_first(one: Snapshot, ones: Array, other: Snapshot, others: Array) -> IssueSet:
     """The findings of one side whose pair does not have them on the other, and those on all of its data."""
-    found = np.setdiff1d(_of_pairs(one, ones), _of_pairs(other, others), assume_unique=True)
-    rows = ones[found >> CODE_BITS]
-    return IssueSet((rows << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
-
-
-def _of_pairs(snapshot: Snapshot, rows: Array) -> Array:
-    """The findings of the rows that are in pairs, with the number of the pair for the row."""
-    pair_of = np.full(snapshot.row_count, -1)
-    pair_of[rows] = np.arange(len(rows))
-    pairs = pair_of[snapshot.findings >> CODE_BITS]
-    found: Array = ((pairs << CODE_BITS) | (snapshot.findings & CODE_MASK))[pairs >= 0]
-    return found
-
-
-def _on(snapshot: Snapshot, rows: Array) -> IssueSet:
-    return IssueSet(snapshot.findings[np.isin(snapshot.findings >> CODE_BITS, rows)], set())
+    of_pairs = []  # the findings of the rows that are in pairs, with the number of the pair for the row
+    for side, rows in ((one, ones), (other, others)):
+        pair_of = np.full(side.row_count, -1)
+        pair_of[rows] = np.arange(len(rows))
+        pairs = pair_of[side.findings >> CODE_BITS]
+        of_pairs.append(((pairs << CODE_BITS) | (side.findings & CODE_MASK))[pairs >= 0])
+    found = np.setdiff1d(of_pairs[0], of_pairs[1], assume_unique=True)
+    return IssueSet((ones[found >> CODE_BITS] << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:
@@ -228,11 +220,15 @@ class Pairs(NamedTuple):
 
 
 def match(old: Sequence[Array], new: Sequence[Array]) -> Pairs:
-    """Pair the rows of two sides by their keys."""
+    """Pair the rows of two sides by their keys: of equal keys the n-th on one side with the n-th on the other."""
     old_left, new_left = np.arange(len(old[0])), np.arange(len(new[0]))
     pairs = []
     for old_keys, new_keys in zip(old, new, strict=True):
-        old_at, new_at = _nth_with_nth(old_keys[old_left], new_keys[new_left])
+        keys = old_keys[old_left], new_keys[new_left]
+        old_at, new_at = map(np.flatnonzero, keys)
+        olds, news = _numbered(keys[0][old_at]), _numbered(keys[1][new_at])
+        _, a, b = np.intersect1d(olds, news, assume_unique=True, return_indices=True)
+        old_at, new_at = old_at[a], new_at[b]
         pairs.append((old_left[old_at], new_left[new_at]))
         old_left, new_left = np.delete(old_left, old_at), np.delete(new_left, new_at)
     old_rows, new_rows = (np.concatenate(side) for side in zip(*pairs, strict=True))
@@ -240,36 +236,27 @@ def match(old: Sequence[Array], new: Sequence[Array]) -> Pairs:
     return Pairs(old_rows[order], new_rows[order], old_left, new_left)
 
 
-def _nth_with_nth(old: Array, new: Array) -> tuple[Array, Array]:
-    """The places of equal keys, the n-th on one side with the n-th on the other."""
-    old_at, new_at = np.flatnonzero(old), np.flatnonzero(new)
-    if not len(old_at) or not len(new_at):
-        return old_at[:0], new_at[:0]
-    _, a, b = np.intersect1d(_numbered(old[old_at]), _numbered(new[new_at]), assume_unique=True, return_indices=True)
-    return old_at[a], new_at[b]
-
-
 def _numbered(keys: Array) -> Array:
     """Each key mixed with the number of its earlier occurrences: all are distinct."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(keys)]
     places = np.arange(len(keys))
     times = np.empty(len(keys), np.uint64)
     times[order] = (places - np.maximum.accumulate(np.where(first, places, 0))).astype(np.uint64)
     return mixed(mixed(keys) + times)
 
 
-def moved_rows(pairs: Pairs) -> int:
+def moved_rows(old: Array) -> int:
     """How few of the paired rows must be moved to get from the old order to the new one."""
-    if bool(np.all(pairs.old[1:] > pairs.old[:-1])):
+    if bool(np.all(old[1:] > old[:-1])):
         return 0
     # the longest run that rises needs no move: tails[n] is the least end of such a run of n + 1 rows
     tails: list[int] = []
-    for row in pairs.old.tolist():
+    for row in old.tolist():
         at = bisect_left(tails, row)
         tails[at : at + 1] = [row]
-    return len(pairs.old) - len(tails)
+    return len(old) - len(tails)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -354,8 +341,6 @@ class Summarizer:
             metrics=tuple(map(self._metric, found.metrics)),
         )
 
-    # rows
-
     def _pair(self, pair: int) -> DiffPlace:
         return self._place(int(self._pairs.old[pair]), int(self._pairs.new[pair]))
 
@@ -373,22 +358,22 @@ class Summarizer:
         return CellChange(self._pair(pair), *edits(name, self._before[name][old], self._after[name][new]))
 
     def _metric(self, line: MetricChange) -> MetricChange:
+        """The line with examples, each with the reason: the fields that a valid row of one side lacks; an invalid one
+        has to be fixed first."""
+        metric = find_metric(line.metric)
+
+        def examples(pairs: Array, side: Snapshot, rows: Array, verb: str, else_: str) -> Iterator[MetricRow]:
+            for pair, row in zip(pairs.tolist(), rows[pairs].tolist(), strict=True):
+                missing = missing_needs(metric, int(side.masks[row]), side.report.outputs) if side.valid[row] else ()
+                words = ", and ".join(map(need_words, missing))
+                yield MetricRow(self._pair(pair), f"{verb} {words}" if words else else_)
+
         gained, lost = self._support[line.metric]
-        has = ("has", "is valid now", self._all.old, self._pairs.old)
-        lacks = ("lacks", "is invalid now", self._all.new, self._pairs.new)
         return replace(
             line,
-            gained_examples=tuple(self._row(line.metric, pair, *has) for pair in gained.tolist()),
-            lost_examples=tuple(self._row(line.metric, pair, *lacks) for pair in lost.tolist()),
+            gained_examples=tuple(examples(gained, self._all.old, self._pairs.old, "has", "is valid now")),
+            lost_examples=tuple(examples(lost, self._all.new, self._pairs.new, "lacks", "is invalid now")),
         )
-
-    def _row(self, name: str, pair: int, verb: str, else_: str, snapshot: Snapshot, rows: Array) -> MetricRow:
-        """A pair whose support changed, and why: the fields that a valid row of one side lacks; an invalid one has to
-        be fixed first."""
-        row, outputs = int(rows[pair]), snapshot.report.outputs
-        missing = missing_needs(find_metric(name), int(snapshot.masks[row]), outputs) if snapshot.valid[row] else ()
-        words = ", and ".join(need_words(need) for need in missing)
-        return MetricRow(self._pair(pair), f"{verb} {words}" if words else else_)
 
 
 def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:

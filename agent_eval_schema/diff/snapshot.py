@@ -16,6 +16,7 @@ and JSON in another: there a JSON string is its text, text that holds a JSON obj
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -108,21 +109,17 @@ def _texts(texts: Sequence[str | bytes | None]) -> Array:
 
 def _said(texts: Sequence[str | None], json: bool) -> list[str | None]:
     """The cells of a column of unknown type as text: a JSON string is its text, everything else its value as JSON."""
-    if json:
-        return [None if t is None else _plain(_unquoted(t)) if t[:1] == '"' else canonical_json(t) for t in texts]
-    return [None if t is None else _plain(t) for t in texts]
 
+    def said(text: str) -> str:
+        if json and text[:1] != '"':
+            return canonical_json(text)
+        if json:
+            with suppress(*NOT_JSON):
+                text = str(decode_exact(text))
+        # text as it is ("1.10" is not a number), unless it is an object or a list
+        return canonical_json(text) if text.startswith(OPENING) else text
 
-def _plain(text: str) -> str:
-    """Text as it is ("1.10" is not a number), unless it is an object or a list."""
-    return canonical_json(text) if text.startswith(OPENING) else text
-
-
-def _unquoted(text: str) -> str:
-    try:
-        return str(decode_exact(text))
-    except NOT_JSON:
-        return text
+    return [None if text is None else said(text) for text in texts]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -184,23 +181,22 @@ class Snapshot:
             cells = self._read(batch)
             for name, hashes in fingerprints(rows_of(checked), cells, _unread(cells, checked)).items():
                 parts.setdefault(name, []).append((start, hashes))
-            findings.append(_findings(checked, start))
+            lists = verdict(checked, "issues")
+            codes = pc.index_in(lists.flatten().field("code"), value_set=pa.array(CODES))
+            rows = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+            findings.append(np.unique((rows << CODE_BITS) | np.asarray(codes).astype(np.int64)))
             start += batch.num_rows
         self.report = Report(run)
         self.row_count, self.valid, self.masks = start, run.builder.valid, run.builder.masks
         self.overall = {(issue.code, issue.column) for issue in run.builder.overall}
-        self.hashes = {name: self._joined(parts.pop(name)) for name in list(parts)}
+        self.hashes: dict[str, Array] = {}
+        for name in list(parts):
+            self.hashes[name] = whole = np.zeros(start, np.uint64)
+            for at, hashes in parts.pop(name):
+                whole[at : at + len(hashes)] = hashes
         compared = np.array(run.builder.compared_rows, np.int64)  # the issues of the rules that compare rows
-        codes = np.array([CODES.index(code) for code in run.builder.compared_codes], np.int64)
-        self.findings = np.unique(np.concatenate([*findings, (compared << CODE_BITS) | codes]))
-
-    def _joined(self, parts: list[tuple[int, Array]]) -> Array:
-        whole = np.zeros(self.row_count, np.uint64)
-        for start, hashes in parts:
-            whole[start : start + len(hashes)] = hashes
-        return whole
-
-    # the content of a row
+        compared_codes = np.array([CODES.index(code) for code in run.builder.compared_codes], np.int64)
+        self.findings = np.unique(np.concatenate([*findings, (compared << CODE_BITS) | compared_codes]))
 
     def supports(self, metric: Metric) -> Array:
         """For each row whether it supports the metric; the rows of a CES file are not evaluation rows."""
@@ -237,8 +233,6 @@ class Snapshot:
         codes = (CODES[i] for i in (self.findings[first:end] & ((1 << CODE_BITS) - 1)).tolist())
         return tuple(code for code in codes if code in ERRORS)
 
-    # values
-
     def read(self, wanted: Mapping[str, Array]) -> dict[str, dict[int, Any]]:
         """The values of some rows, {column: {row: value}}: normalized, or as given where they could not be read."""
         found: dict[str, dict[int, Any]] = {name: {} for name in wanted}
@@ -256,13 +250,6 @@ class Snapshot:
                 values = _values(name, cells, checked, unread.get(name, []), places)
                 found[name].update(zip(here[places].tolist(), values, strict=True))
         return found
-
-
-def _findings(checked: pa.RecordBatch, start: int) -> Array:
-    lists = verdict(checked, "issues")
-    codes = pc.index_in(lists.flatten().field("code"), value_set=pa.array(CODES))
-    rows = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
-    return np.unique((rows << CODE_BITS) | np.asarray(codes).astype(np.int64))
 
 
 def _unread(cells: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:

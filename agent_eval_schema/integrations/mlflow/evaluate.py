@@ -15,7 +15,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Literal
 
@@ -65,46 +65,28 @@ NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
 scored. MLflow 3.3 does not have this setting."""
 
 
-def open_run(mlflow: Any) -> AbstractContextManager[Any]:
-    """The active run, or a new one; mlflow's evaluate takes the active one."""
-    active = mlflow.active_run()
-    new: AbstractContextManager[Any] = mlflow.start_run() if active is None else nullcontext(active)
-    return new
-
-
 @contextmanager
 def no_row_lost(mlflow: Any, copies_traces: bool) -> Iterator[None]:
     """MLflow's settings with which no row is lost; settings of the user are not changed."""
     on_sqlite = mlflow.get_tracking_uri().startswith("sqlite")
     wanted = NO_TRIAL | (FEW_WORKERS if on_sqlite else {}) | (WRITTEN_AT_ONCE if copies_traces else {})
     added = {name: value for name, value in wanted.items() if name not in os.environ}
+
+    def restart_tracing() -> None:  # which reads its settings when it starts
+        from mlflow.tracing.provider import is_tracing_enabled
+
+        if added.keys() & WRITTEN_AT_ONCE and is_tracing_enabled():
+            mlflow.tracing.disable()
+            mlflow.tracing.enable()
+
     os.environ.update(added)
     try:
-        if added.keys() & WRITTEN_AT_ONCE:
-            _trace_anew(mlflow)
+        restart_tracing()
         yield
     finally:
         for name in added:
             os.environ.pop(name, None)
-        if added.keys() & WRITTEN_AT_ONCE:
-            _trace_anew(mlflow)
-
-
-def _trace_anew(mlflow: Any) -> None:
-    """Tracing reads its settings when it starts; one that the user has switched off stays so."""
-    from mlflow.tracing.provider import is_tracing_enabled
-
-    if is_tracing_enabled():
-        mlflow.tracing.disable()
-        mlflow.tracing.enable()
-
-
-def traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The agent so that each call leaves a trace, to which scores are logged, even a call that raises an exception."""
-    if getattr(predict_fn, "__mlflow_traced__", False):
-        return predict_fn
-    app: Callable[..., Any] = mlflow.trace(predict_fn)
-    return app
+        restart_tracing()
 
 
 def untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,32 +152,24 @@ def awaited(app: App | None) -> Iterator[App | None]:
         yield None
         return
     loop = LoopThread("async app")
-    try:
-        yield _plain(app, loop)
-    finally:
-        loop.stop(SECONDS_TO_END)
 
-
-def _plain(app: App, loop: LoopThread) -> App:
-    """A function of the same name and signature, which MLflow reads; callable objects have no name."""
+    async def in_time(answer: Awaitable[Any]) -> Any:
+        limit = float(os.environ.get(TIME_LIMIT) or 300)
+        try:
+            return await asyncio.wait_for(answer, limit)
+        except asyncio.TimeoutError as error:
+            raise TimeoutError(f"no answer within {limit:g} seconds ({TIME_LIMIT})") from error
 
     @functools.wraps(app)
     def called(*arguments: Any, **inputs: Any) -> Any:
         answer = app(*arguments, **inputs)
-        if not inspect.isawaitable(answer):
-            return answer
-        return loop.submit(_in_time(answer)).result()
+        return loop.submit(in_time(answer)).result() if inspect.isawaitable(answer) else answer
 
-    called.__name__ = getattr(app, "__name__", type(app).__name__)
-    return called
-
-
-async def _in_time(answer: Awaitable[Any]) -> Any:
-    limit = float(os.environ.get(TIME_LIMIT) or 300)
+    called.__name__ = getattr(app, "__name__", type(app).__name__)  # callable objects have none, and MLflow reads it
     try:
-        return await asyncio.wait_for(answer, limit)
-    except asyncio.TimeoutError as error:
-        raise TimeoutError(f"no answer within {limit:g} seconds ({TIME_LIMIT})") from error
+        yield called
+    finally:
+        loop.stop(SECONDS_TO_END)
 
 
 def evaluate_eval_set(
@@ -304,13 +278,14 @@ def evaluate_eval_set(
         raise EvalSetError(f"no scorer can score any row: supported_scorers(data).table lists the missing fields{why}")
     _require_names(mlflow, chosen)
     if predict_fn is not None:
-        _require_callable(predict_fn, prepared.frame["inputs"])
+        _require_accepted(predict_fn, prepared.frame["inputs"])
     is_old = mlflow.__version__.startswith(OLD)
     frame = _with_positions(prepared, position_as_id=is_old)
     traces = TraceIds(frame, prepared.request_ids, prepared.positions)
+    active = mlflow.active_run()
     try:
         with (
-            open_run(mlflow) as run,
+            mlflow.start_run() if active is None else nullcontext(active) as run,
             no_row_lost(mlflow, "trace" in frame),
             awaited(predict_fn) as app,
             traces.written(),
@@ -324,20 +299,22 @@ def evaluate_eval_set(
             if "trace" in frame:
                 texts, tags = frame["trace"].tolist(), frame["tags"].tolist()
                 frame["trace"] = as_the_store_knows(mlflow, texts, tags, run.info.experiment_id)
-            runs = None if app is None else untried(mlflow, traces.called(traced(mlflow, app)))
-            result = evaluate(data=frame, scorers=chosen, predict_fn=runs)
+            if app is not None:
+                # each call leaves a trace, to which scores are logged, even a call that raises an exception
+                app = app if getattr(app, "__mlflow_traced__", False) else mlflow.trace(app)
+                app = untried(mlflow, traces.called(app))
+            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
     except import_module("google.protobuf.json_format").SerializeToJsonError as error:  # of mlflow's own dependency
         why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
         raise EvalSetError(f"mlflow could not evaluate: {why}") from error
-    lines = result_lines(mlflow, result, run.info.experiment_id)
     otherwise = "the scorer gave no score"
     if is_old and predict_fn is None and "trace" in frame:
         otherwise += f": mlflow {mlflow.__version__} hands it no trace of the data; update mlflow, or give predict_fn"
     scores, reasons, failed = scores_by_row(
         result.run_id,
-        lines,
+        result_lines(mlflow, result, run.info.experiment_id),
         chosen,
         prepared.report,
         prepared.request_ids,
@@ -396,39 +373,34 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
 def _with_positions(prepared: Prepared, *, position_as_id: bool) -> pd.DataFrame:
     """The frame with position and request_id of each row in tags, and as its request_id for mlflow (for old releases
     the position)."""
-    frame, positions = prepared.frame, prepared.positions
+    frame, positions = prepared.frame.reset_index(drop=True), prepared.positions
     ids = [prepared.request_ids[row] for row in positions]
-    tags_of_rows: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
-    tags = [
-        {**own, ROW_TAG: str(row), **({ID_TAG: id} if id else {})}
-        for own, row, id in zip(tags_of_rows, positions, ids, strict=True)
-    ]
-    columns = {"tags": tags, REQUEST_ID: list(map(str, positions)) if position_as_id else ids}
-    series = {name: pd.Series(values, dtype="object") for name, values in columns.items()}
-    return frame.reset_index(drop=True).assign(**series)
+    own: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
+    rows = zip(own, positions, ids, strict=True)
+    tags = [{**tags, ROW_TAG: str(row), **({ID_TAG: id} if id else {})} for tags, row, id in rows]
+    frame["tags"] = pd.Series(tags, dtype="object")
+    frame[REQUEST_ID] = pd.Series(list(map(str, positions)) if position_as_id else ids, dtype="object")
+    return frame
 
 
-def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
-    """Raise EvalSetError if the app takes no row's inputs: then each row would fail, after a run."""
+def _require_accepted(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
+    """Raise EvalSetError if the app accepts the inputs of no row: then each row would fail, after a run."""
     try:
         signature = inspect.signature(app)
     except (TypeError, ValueError):  # of a builtin
         return
     keys_of_rows = [tuple(row) for row in inputs]
-    if not any(_accepts(signature, keys) for keys in dict.fromkeys(keys_of_rows)):
-        parameters, keys = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, keys_of_rows[0]))
-        raise EvalSetError(
-            f"predict_fn accepts {parameters}, but the inputs of the rows are {keys}: rename its parameters, or set "
-            'inputs="messages", "query" or "question"'
-        )
-
-
-def _accepts(signature: inspect.Signature, keys: Iterable[str]) -> bool:
-    try:
-        signature.bind(**dict.fromkeys(keys))
-    except TypeError:
-        return False
-    return True
+    for keys in dict.fromkeys(keys_of_rows):
+        try:
+            signature.bind(**dict.fromkeys(keys))
+        except TypeError:
+            continue
+        return
+    parameters, names = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, keys_of_rows[0]))
+    raise EvalSetError(
+        f"predict_fn accepts {parameters}, but the inputs of the rows are {names}: rename its parameters, or set "
+        'inputs="messages", "query" or "question"'
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

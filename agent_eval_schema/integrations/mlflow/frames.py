@@ -70,27 +70,21 @@ def messages_of(request: dict[str, Any] | None) -> Any:
     return request and request.get("messages")
 
 
+def _last_text(request: dict[str, Any]) -> str:
+    """The text of the last message, of any role, since an agent is called with the message to answer."""
+    text: str = chat.join_text(request["messages"][-1].get("content"))
+    return text
+
+
 def last_texts(columns: Columns) -> list[str | None]:
-    """The text of the last message of each request."""
-    return [_query(r)["query"] if messages_of(r) else None for r in cells_of(columns, "request")]
-
-
-def _query(request: dict[str, Any]) -> dict[str, Any]:
-    """The last message, of any role, since an agent is called with the message to answer."""
-    *history, last = request["messages"]
-    return {"query": chat.join_text(last.get("content")), "history": history}
-
-
-def _question(request: dict[str, Any]) -> dict[str, Any]:
-    """The newest question alone; a chat that led to it has no place here."""
-    return {"question": _query(request)["query"]}
+    return [_last_text(r) if messages_of(r) else None for r in cells_of(columns, "request")]
 
 
 INPUTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "auto": lambda request: request,
     "messages": lambda request: request,
-    "query": _query,
-    "question": _question,
+    "query": lambda request: {"query": _last_text(request), "history": request["messages"][:-1]},
+    "question": lambda request: {"question": _last_text(request)},
 }
 
 _NEED_TRACE = ("trace", "session_id", *TRACED_COLUMNS)

@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.issues import missing
 
 if TYPE_CHECKING:
     from mlflow.models import EvaluationMetric
@@ -83,10 +82,7 @@ def mlflow_metrics(frame: pd.DataFrame, scorers: Iterable[RowScorer] | None = No
 
 
 def _metric(scorer: RowScorer) -> EvaluationMetric:
-    try:
-        from mlflow.metrics import MetricValue, make_metric
-    except ImportError as error:
-        raise missing("mlflow", "mlflow 3.3", error) from None
+    from mlflow.metrics import MetricValue, make_metric
 
     def measure(_: Any, *columns: pd.Series) -> MetricValue:
         lines = zip(*(column.tolist() for column in columns), strict=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -67,27 +67,6 @@ class ReducedInputsWarning(UserWarning):
     >>> frame["inputs"][0]
     {'question': 'Hi'}
     """
-
-
-def _is_one_question(messages: list[dict[str, Any]]) -> bool:
-    """Whether the last message is all that there is, and its text all of that."""
-    content = messages[0].get("content")
-    parts = content if isinstance(content, list) else []
-    return len(messages) == 1 and messages[0]["role"] == "user" and all(p.get("type") == "text" for p in parts)
-
-
-def _arguments(own: Any, request: dict[str, Any]) -> list[str]:
-    """The keys of the inputs that are not part of the request."""
-    if not isinstance(own, dict) or chat.lone_question(request["messages"]) == jsontext.encode(own).decode():
-        return []
-    return [key for key in own if key not in _OF_REQUESTS] if len(own) > 1 else []
-
-
-_OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
-
-
-def _rows(rows: list[int], total: int, most: int = 10) -> str:
-    return f"{len(rows):,} of {total:,} rows (at the positions {first_names(rows, most)})"
 
 
 class InvalidRowsWarning(UserWarning):
@@ -258,7 +237,15 @@ def prepare(
                 why = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
                 why += f" (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
             raise EvalSetError(f"no row to evaluate: {why}")
-        columns = _columns(kept, valid)
+        # the valid rows as Python values; a canonical column without any value is not there
+        rows = pa.Table.from_batches(kept)
+        rows = rows if valid.all() else rows.filter(pa.array(valid))
+        columns: Columns = {TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
+        for name in COLUMNS:
+            if rows.column(name).null_count < len(rows):
+                columns[name] = canonical_values(rows.column(name), FIELDS[name])
+                if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
+                    columns[name] = [None if v != v else v for v in columns[name]]
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)
@@ -276,23 +263,34 @@ def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: In
         return ""
     is_genai = evaluator == "mlflow.genai"
     form = f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"'
-    asked = zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True)
-    requests = [a for a in asked if messages_of(a[0])]
+
+    def where(rows_of_kind: Collection[int]) -> str:
+        return f"{len(rows_of_kind):,} of {len(rows):,} rows (at the positions {first_names(list(rows_of_kind), 10)})"
+
+    chats, others = [], dict[int, list[str]]()
+    for request, own, row in zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True):
+        if not (messages := messages_of(request)):
+            continue
+        content = messages[0].get("content")
+        parts = content if isinstance(content, list) else []
+        one_text = len(messages) == 1 and messages[0]["role"] == "user" and all(p.get("type") == "text" for p in parts)
+        if not one_text:
+            chats.append(row)
+        keys = [key for key in own if key not in _OF_REQUESTS] if isinstance(own, dict) and len(own) > 1 else []
+        if keys and chat.lone_question(messages) != jsontext.encode(own).decode():
+            others[row] = keys
     found = []
-    if not is_genai or inputs == "question":
-        chats = [row for request, _, row in requests if not _is_one_question(request["messages"])]
-        if chats:
-            instead = 'inputs="messages"' if is_genai else 'evaluator="mlflow.genai"'
-            found.append(
-                f"{form} keeps only the last message of {_rows(chats, len(rows))}: {instead} keeps all of them"
-            )
-    if not is_genai or inputs != "auto":
-        others = {r: keys for request, own, r in requests if (keys := _arguments(own, request))}
-        if others:
-            names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
-            where, instead = _rows(list(others), len(rows)), 'inputs="auto"' if is_genai else 'evaluator="mlflow.genai"'
-            found.append(f"{form} omits other arguments ({names}) of {where}: {instead} keeps them")
+    if chats and (not is_genai or inputs == "question"):
+        instead = 'inputs="messages"' if is_genai else 'evaluator="mlflow.genai"'
+        found.append(f"{form} keeps only the last message of {where(chats)}: {instead} keeps all of them")
+    if others and (not is_genai or inputs != "auto"):
+        names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
+        instead = 'inputs="auto"' if is_genai else 'evaluator="mlflow.genai"'
+        found.append(f"{form} omits other arguments ({names}) of {where(others)}: {instead} keeps them")
     return "; ".join(found)
+
+
+_OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
 
 
 def _says_why(format: str, outputs: str) -> str:
@@ -301,22 +299,9 @@ def _says_why(format: str, outputs: str) -> str:
     return f"see validate_eval_set(data{given})"
 
 
-_Flags = np.ndarray[Any, Any]
-
-
-def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> Columns:
-    """The columns of the valid rows as Python values; a canonical column without any value is not there."""
-    rows = pa.Table.from_batches(kept)
-    rows = rows if valid.all() else rows.filter(pa.array(valid))
-    names = [n for n in COLUMNS if rows.column(n).null_count < len(rows)]
-    found = {n: canonical_values(rows.column(n), FIELDS[n]) for n in names}
-    for name in names:
-        if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
-            found[name] = [None if v != v else v for v in found[name]]
-    return {**found, TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
-
-
-def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: _Flags, plain: bool) -> Any:
+def _trace_cells(
+    source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: np.ndarray[Any, Any], plain: bool
+) -> Any:
     """The JSON texts of the traces; those of a DataFrame are not copied.
 
     A text column of `plain` traces of the current MLflow is not converted into Python texts: data from Parquet stays in

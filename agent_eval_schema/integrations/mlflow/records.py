@@ -216,8 +216,7 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
             stored_row = known[record["id"]]
             both = [n for n in _COMPARED if kept[n] is not None and stored_row[n] is not None]
             merged = {n: {**stored_row[n], **kept[n]} if n in _KEYED else kept[n] for n in both}
-            lost = tuple(n for n in both if not _keeps(merged[n], stored_row[n], n))
-            chosen.updated.append(Updated(kept["row"], record["id"], lost))
+            chosen.updated.append(Updated(kept["row"], record["id"], _lost(stored_row, merged, both)))
     if on_duplicate == "raise":
         _raise_for(chosen)
     return chosen
@@ -246,25 +245,27 @@ _KEYED = ("custom_expected", "tags")
 
 
 def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Collapsed:
-    lost = tuple(n for n in _COMPARED if not _keeps(kept[n], row[n], n))
-    return Collapsed(row["row"], row["request_id"], into, lost)
+    return Collapsed(row["row"], row["request_id"], into, _lost(row, kept, _COMPARED))
 
 
-def _keeps(kept: Any, value: Any, name: str) -> bool:
-    """Whether nothing of a cell is lost if there is `kept` in its place."""
-    if value is None or kept == value:
-        return True
-    return name in _KEYED and kept is not None and {**kept, **value} == kept
+def _lost(row: RowWithSource, kept: RowWithSource, names: Iterable[str]) -> tuple[str, ...]:
+    """The columns of which something is lost if there are the cells of `kept` in their place."""
+
+    def is_kept(cell: Any, value: Any, name: str) -> bool:
+        if value is None or cell == value:
+            return True
+        return name in _KEYED and cell is not None and {**cell, **value} == cell
+
+    return tuple(n for n in names if not is_kept(kept[n], row[n], n))
 
 
 def _raise_for(chosen: Chosen) -> None:
+    found = [(c.row, c.request_id, f"row {c.into}", c.lost) for c in chosen.collapsed]
+    found += [(u.row, None, f"the stored record {u.record_id}", u.lost) for u in chosen.updated if u.lost]
     lost = []
-    for c in chosen.collapsed:
-        request_id = "" if c.request_id is None else f" ({visible(c.request_id)[:60]})"
-        lost.append(f"row {c.row}{request_id} as row {c.into}{_other_columns(c.lost)}")
-    lost += [
-        f"row {u.row} as the stored record {u.record_id}{_other_columns(u.lost)}" for u in chosen.updated if u.lost
-    ]
+    for row, request_id, into, names in found:
+        shown_id = "" if request_id is None else f" ({visible(request_id)[:60]})"
+        lost.append(f"row {row}{shown_id} as {into}" + (f" (another {', '.join(names)})" if names else ""))
     if lost:
         shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
         raise EvalSetError(
@@ -272,7 +273,3 @@ def _raise_for(chosen: Chosen) -> None:
             f"{shown}. "
             'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
         )
-
-
-def _other_columns(lost: tuple[str, ...]) -> str:
-    return f" (another {', '.join(lost)})" if lost else ""

@@ -65,13 +65,20 @@ class ScoredRow:
         return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
 
     def _decoded(self, column: str, home: Any) -> Any:
+        """The value of an object as a cell of a column would be read, in its type; None if it cannot be read."""
         original = _value_in(home, column)
         if original is None:
             return None
-        value, problem = read_value(column, original)
-        if problem:
-            self.unread[column] = problem
-        return value
+        problems = Notes()
+        cells = read_cells(make_batch({column: encode_cells([original], column, problems)}, {}, 1), column)
+        assert cells is not None
+        log = IssueLog(1)
+        decode = decode_column if column in SHAPES else decode_text
+        typed = FAILED if problems else decode(column, cells, log)[0]
+        if typed is not FAILED:
+            return typed
+        self.unread[column] = problems[0][0].message if problems else "; ".join(note[3] for note in log.notes)
+        return None
 
     @cached_property
     def derived(self) -> Derived | None:
@@ -166,19 +173,6 @@ def _has_content(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value.strip())
     return len(value) > 0 if hasattr(value, "__len__") else True
-
-
-def read_value(column: str, value: Any) -> tuple[Any, str]:
-    """A value as a cell of a column would be read: the typed value, or None and why it cannot be read."""
-    problems = Notes()
-    cells = read_cells(make_batch({column: encode_cells([value], column, problems)}, {}, 1), column)
-    assert cells is not None
-    log = IssueLog(1)
-    decode = decode_column if column in SHAPES else decode_text
-    typed = FAILED if problems else decode(column, cells, log)[0]
-    if typed is not FAILED:
-        return typed, ""
-    return None, problems[0][0].message if problems else "; ".join(note[3] for note in log.notes)
 
 
 def made_by_evaluate(trace: Any) -> bool:

@@ -39,9 +39,6 @@ try:
 except ImportError as error:
     raise missing("mlflow", "mlflow 3.3", error) from None
 
-PUBLIC_PATH = "agent_eval_schema.integrations.scorers"
-"""The module from which a serialized scorer imports its class, whatever file defines it."""
-
 AGGREGATIONS = ("mean", "min", "max", "p90")
 
 
@@ -135,7 +132,7 @@ class RowScorer(Scorer):  # numpydoc ignore=PR01
         written = SerializedScorer(
             name=self.name,
             aggregations=self.aggregations,
-            call_source=f"from {PUBLIC_PATH} import {type(self).__name__}\n"
+            call_source=f"from agent_eval_schema.scorers import {type(self).__name__}\n"
             f"return {type(self).__name__}({arguments})({handed})",
             call_signature=f"({', '.join(f'{name}=None' for name in _HANDED)})",
             original_func_name=type(self).model_fields["name"].default,
@@ -664,11 +661,6 @@ class Guarded(Scorer):
     def __init__(self, within: Scorer, metric: Metric) -> None:
         super().__init__(name=within.name, aggregations=within.aggregations)
         self._within, self._metric = within, metric
-
-    @property
-    def within(self) -> Scorer:
-        """The scorer of mlflow."""
-        return self._within
 
     def __call__(  # type: ignore[override]  # mlflow hands over what the signature names
         self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None

@@ -31,23 +31,13 @@ def scorer_name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
 
-_Columns = dict[str, list[Any]]
-
-
 class _ScoresAndReasons:
     """Scores and reasons by the scorer's name, each as long as the input."""
 
     def __init__(self, names: Iterable[str], size: int) -> None:
         self.size = size
-        self.scores: _Columns = {}
-        self.reasons: _Columns = {}
-        for name in names:
-            self.add(name)
-
-    def add(self, name: str) -> None:
-        """Add the columns of a scorer's results, if there are none yet."""
-        self.scores.setdefault(name, [None] * self.size)
-        self.reasons.setdefault(name, [None] * self.size)
+        self.scores: dict[str, list[Any]] = {name: [None] * size for name in names}
+        self.reasons: dict[str, list[Any]] = {name: [None] * size for name in self.scores}
 
     def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
         """The scores of a row, or the reason why there is none. A scorer may return several, under its own name or
@@ -58,7 +48,8 @@ class _ScoresAndReasons:
             name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
             if not isinstance(feedback, dict):
                 continue
-            self.add(name)
+            for columns in (self.scores, self.reasons):
+                columns.setdefault(name, [None] * self.size)
             value, error, why = feedback.get("value"), feedback.get("error"), assessment.get("rationale")
             if error:
                 why = f"the scorer raised an exception: {error.get('error_message') or error.get('error_code')}"
@@ -76,15 +67,6 @@ class _ScoresAndReasons:
         for name in self.scores if only is None else only:
             if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
                 self.reasons[name][row] = reason
-
-    def frames(self, index: pd.Index, ids: list[str | None]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Both with this index, and the ids of the rows in front, if there are any."""
-        known = {REQUEST_ID: ids} if any(id is not None for id in ids) else {}
-        scores, reasons = (
-            pd.DataFrame({n: pd.Series(c, dtype="object", index=index) for n, c in {**known, **columns}.items()})
-            for columns in (self.scores, self.reasons)
-        )
-        return scores, reasons
 
 
 ResultLine = dict[str, Any]
@@ -140,8 +122,9 @@ def scores_by_row(
         found.add(row)
         of_run = [a for a in assessments if (a.get("metadata") or {}).get(RUN_OF) == run_id]
         joined.take(row, sorted(of_run, key=_place_of_document))
-        if ran and (error := _error_of_agent(line.get("trace"))):
-            reasons[row] = error
+        run = ScoredRow(None, None, None, line.get("trace")).derived if ran else None
+        if run is not None and run.failure:
+            reasons[row] = "predict_fn raised an exception" + (f": {visible(run.error)}" if run.error else "")
     failed = sorted(reasons)
     for row, valid in enumerate(report.valid_mask.tolist()):
         if not valid:
@@ -154,7 +137,13 @@ def scores_by_row(
         else:
             joined.explain(row, "a session has one score, on its first row", only=of_sessions)
             joined.explain(row, otherwise)
-    return *joined.frames(run_of(report).index, ids), failed
+    known = {REQUEST_ID: ids} if any(id is not None for id in ids) else {}
+    index = run_of(report).index
+    of_rows, why = (
+        pd.DataFrame({n: pd.Series(c, dtype="object", index=index) for n, c in {**known, **columns}.items()})
+        for columns in (joined.scores, joined.reasons)
+    )
+    return of_rows, why, failed
 
 
 def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
@@ -168,14 +157,6 @@ def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
         place = line.get("request_id")
     assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in found]
     return (None if place is None else int(place)), assessments
-
-
-def _error_of_agent(trace: Any) -> str | None:
-    """The error in the trace of a call of the agent."""
-    derived = ScoredRow(None, None, None, trace).derived
-    if derived is None or not derived.failure:
-        return None
-    return "predict_fn raised an exception" + (f": {visible(derived.error)}" if derived.error else "")
 
 
 def _place_of_document(assessment: dict[str, Any]) -> int:

@@ -86,13 +86,13 @@ class Store:
         except EvalSetError:
             raise
         except Exception as error:
-            raise EvalSetError(without_secrets(self._message(error))) from error
-
-    def _message(self, error: Exception) -> str:
-        causes = [c for c in _chain(error) if isinstance(c, OSError)]  # as all errors of a connection are
-        if causes:
-            return f"the tracking store {self.uri} cannot be reached: {_one_line(causes[-1])}"
-        return f"the tracking store {self.uri} rejected the operation: {_one_line(error)}"
+            cause: BaseException | None = error
+            said = f"rejected the operation: {_one_line(error)}"
+            while cause is not None:  # the last of a connection, all of whose errors are of this kind
+                if isinstance(cause, OSError):
+                    said = f"cannot be reached: {_one_line(cause)}"
+                cause = cause.__cause__ or cause.__context__
+            raise EvalSetError(without_secrets(f"the tracking store {self.uri} {said}")) from error
 
     # experiments
 
@@ -108,7 +108,12 @@ class Store:
     def _experiment_id(self, name: str) -> str:
         with self.reporting_errors():
             found = self.client.get_experiment_by_name(name)
-        found = found or self._by_id(name)
+            if found is None and name.isdecimal():
+                try:
+                    found = self.client.get_experiment(name)
+                except self.mlflow.exceptions.MlflowException as error:
+                    if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                        raise
         if found is None:
             with self.reporting_errors():
                 known = [e.name for e in self.client.search_experiments(max_results=100)]
@@ -119,26 +124,9 @@ class Store:
             raise EvalSetError(f"the experiment {name!r} is deleted: restore it in the tracking store {self.shown}")
         return str(found.experiment_id)
 
-    def _by_id(self, experiment: str) -> Any:
-        if not experiment.isdecimal():
-            return None
-        try:
-            return self.client.get_experiment(experiment)
-        except self.mlflow.exceptions.MlflowException as error:
-            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-                return None
-            raise EvalSetError(without_secrets(self._message(error))) from error
-
     @property
     def shown(self) -> str:
         return without_secrets(self.uri)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what caused it, the cause of all last."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _one_line(error: BaseException) -> str:
@@ -168,23 +156,19 @@ class DatasetStore(Store):
         with self.reporting_errors():
             if _ID.fullmatch(name):
                 return self.client.get_dataset(name)
-            found = [d for d in self._search(name) if d.name == name]  # some databases compare without case
+            quote = '"' if '"' not in name else "'"
+            if quote in name:
+                raise EvalSetError(f"mlflow cannot search for a name with both kinds of quotes: {name!r}")
+            found, token, where = [], None, f"name = {quote}{name}{quote}"
+            while page := self.client.search_datasets(filter_string=where, page_token=token):
+                found += [d for d in page if d.name == name]  # some databases compare without case
+                token = page.token
+                if not token:
+                    break
         if len(found) > 1:
             ids = ", ".join(d.dataset_id for d in found[:5])
             raise EvalSetError(f"{len(found)} datasets have the name {name!r}: give the id of one ({ids})")
         return found[0] if found else None
-
-    def _search(self, name: str) -> Iterator[Any]:
-        quote = '"' if '"' not in name else "'"
-        if quote in name:
-            raise EvalSetError(f"mlflow cannot search for a name with both kinds of quotes: {name!r}")
-        token = None
-        while True:
-            page = self.client.search_datasets(filter_string=f"name = {quote}{name}{quote}", page_token=token)
-            yield from page
-            token = page.token
-            if not token:
-                return
 
     def records_of(self, dataset: Any) -> list[DatasetRecord]:
         """The records of a dataset, in the order in which they were written: those of one merge have the same time."""
@@ -208,30 +192,23 @@ class DatasetStore(Store):
         # MLflow (3.17) infers the schema of outputs from the records in their order, and fails at an object that comes
         # after a string: objects go first. The order of the rows is in a tag.
         records = sorted(records, key=lambda record: not isinstance(record.get("outputs"), dict))
-        with self.reporting_errors(), _explained(), self.active():
+        with self.reporting_errors(), self.active():
             datasets = import_module("mlflow.genai.datasets")
             if found is not None:
                 dataset = datasets.get_dataset(dataset_id=found.dataset_id)
-                return dataset.merge_records(records) if records else dataset
-            dataset = datasets.create_dataset(name=name, experiment_id=experiment_ids)
+            else:
+                dataset = datasets.create_dataset(name=name, experiment_id=experiment_ids)
             try:
-                return dataset.merge_records(records)
-            except Exception:
-                datasets.delete_dataset(dataset_id=dataset.dataset_id)  # nothing was written, so nothing is left
-                raise
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Explain the error of MLflow for an object among outputs of which its schema has only seen strings."""
-    try:
-        yield
-    except Exception as error:
-        if "item assignment" not in str(error):
-            raise
-        raise EvalSetError(
-            "MLflow cannot add outputs that are objects to a dataset whose outputs were strings: use a new dataset"
-        ) from error
+                return dataset.merge_records(records) if records or found is None else dataset
+            except Exception as error:
+                if found is None:
+                    datasets.delete_dataset(dataset_id=dataset.dataset_id)  # nothing was written, so nothing is left
+                if "item assignment" not in str(error):
+                    raise
+                raise EvalSetError(
+                    "MLflow cannot add outputs that are objects to a dataset whose outputs were strings: "
+                    "use a new dataset"
+                ) from error
 
 
 def _position(record: DatasetRecord) -> int:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mlflow.genai.scorers import Scorer
 
 
-OURS = "agent_eval_schema"
-
 ARGUMENTS = {
     "Guidelines": "guidelines",
     "ConversationalGuidelines": "guidelines",
@@ -175,46 +173,39 @@ def supported_scorers(
         raise EvalSetError("columns: expected data whose columns are named; a report has been made of its columns")
     report = data if isinstance(data, Report) else check_source(open_source(data, "data", columns), screen=notebook())
     report = report_on_rows(report)
-    own = [(Metric(OURS, kind.__name__, kind.needs), kind) for kind in SCORERS]
+    own = [(Metric("agent_eval_schema", kind.__name__, kind.needs), kind) for kind in SCORERS]
     builtin = import_module("mlflow.genai.scorers")
     of_mlflow = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]
     scorers, lines = [], []
     for metric, kind in [*of_mlflow, *own]:
         support = run_of(report).coverage_of(metric)
-        scorer, why = None, _reason(metric, kind, support, model)
-        if kind is not None and not why:
-            scorer, why = _make(metric, kind, report, model)
-        if scorer is not None:
-            scorers.append(scorer)
-        lines.append(ScorerLine(metric.name, metric.system, support.supported, support.total, scorer is not None, why))
+        found = _scorer_or_reason(metric, kind, support, report, model)
+        is_scorer = not isinstance(found, str)
+        scorers += [found] if is_scorer else []
+        why = "" if is_scorer else found
+        lines.append(ScorerLine(metric.name, metric.system, support.supported, support.total, is_scorer, why))
     return SupportedScorers(scorers, lines)
 
 
-def _reason(metric: Metric, kind: type[Scorer] | None, support: Support, model: str | None) -> str:
-    """Why a scorer is excluded before it is made, or ""."""
-    if kind is None:
-        import mlflow
+def _scorer_or_reason(metric: Metric, kind: Any, support: Support, report: Report, model: str | None) -> Any:
+    """A scorer, or the reason why it is excluded."""
+    from agent_eval_schema.integrations.mlflow.scorers import Guarded, RowScorer
 
-        return f"mlflow {mlflow.__version__} does not have it"
+    if kind is None:
+        return f"mlflow {import_module('mlflow').__version__} does not have it"
     if metric.name in ARGUMENTS:
         return f"needs {ARGUMENTS[metric.name]}: make it yourself"
     if not support.supported:
         return f"no row has all of its inputs; most lack {support.unlock}" if support.unlock else "no row is valid"
-    return NEEDS_JUDGE if metric.judged and model is None else ""
-
-
-def _make(metric: Metric, kind: type[Scorer], report: Report, model: str | None) -> tuple[Scorer | None, str]:
-    from agent_eval_schema.integrations.mlflow.scorers import Guarded, RowScorer
-
-    arguments: dict[str, Any] = {"model": model} if metric.judged else {}
+    if metric.judged and model is None:
+        return NEEDS_JUDGE
     try:
-        scorer = kind(**arguments)
+        scorer = kind(model=model) if metric.judged else kind()
     except Exception as error:  # mlflow's own conditions: a platform, a package, the form of the model's name
-        return None, f"mlflow cannot make it: {visible(str(error).splitlines()[0])}"
+        return f"mlflow cannot make it: {visible(str(error).splitlines()[0])}"
     if isinstance(scorer, RowScorer):
-        return scorer, ""
-    if getattr(scorer, "is_session_level_scorer", False):
-        # It is called with sessions, not rows, and MLflow groups only the rows that have one.
-        allowed = report.outputs == "provided"
-        return (scorer, "") if allowed else (None, "scores sessions that were recorded, and these are yet to be run")
-    return Guarded(scorer, metric), ""
+        return scorer
+    if not getattr(scorer, "is_session_level_scorer", False):
+        return Guarded(scorer, metric)
+    # It is called with sessions, not rows, and MLflow groups only the rows that have one.
+    return scorer if report.outputs == "provided" else "scores sessions that were recorded, and these are yet to be run"

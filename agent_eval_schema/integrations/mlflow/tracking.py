@@ -8,7 +8,7 @@ later reading sees the same traces. The file is deleted with the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct
 
 from agent_eval_schema.integrations.mlflow.store import Store
 from agent_eval_schema.io.files import open_file
@@ -88,10 +87,27 @@ def traces_from_store(
         raise EvalSetError(f"page_size must be 1 or more, max_results 0 or more: got {page_size}, {max_results}")
     store = Store(tracking_uri)
     store.require_there()
-    search = _Search(store, store.experiment_ids(experiment), filter_string, order_by)
+    experiments = store.experiment_ids(experiment)
+    search = store.client.search_traces
+    # What mlflow 3.3 calls experiment_ids is deprecated since; a location is the same for an experiment.
+    scope = "locations" if "locations" in signature(search).parameters else "experiment_ids"
+
+    def page(size: int, token: str | None, spans: bool) -> Any:
+        with store.reporting_errors():
+            return search(
+                **{scope: experiments},
+                filter_string=filter_string,
+                order_by=order_by,
+                max_results=size,
+                page_token=token,
+                include_spans=spans,
+            )
+
     folder = TemporaryFolder()
     with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
-        for texts in _pages(search, max_results, page_size):
+        for traces in _pages(page, max_results, page_size):
+            with store.reporting_errors():
+                texts = [str(trace.to_json()) for trace in traces]
             writer.write_table(pa.table([pa.array(texts, pa.string())], schema=_TRACES))
 
     # the folder lives as long as the source
@@ -105,31 +121,8 @@ def traces_from_store(
     return Source("tracking store", batches, take, nests=False)
 
 
-class _Search(Struct, frozen=True):
-    """A query to a store, page after page."""
-
-    store: Store
-    experiment_ids: list[str]
-    filter_string: str | None
-    order_by: list[str] | None
-
-    def page(self, size: int, token: str | None, spans: bool) -> Any:
-        search = self.store.client.search_traces
-        # What mlflow 3.3 calls experiment_ids is deprecated since; a location is the same for an experiment.
-        scope = "locations" if "locations" in signature(search).parameters else "experiment_ids"
-        with self.store.reporting_errors():
-            return search(
-                **{scope: self.experiment_ids},
-                filter_string=self.filter_string,
-                order_by=self.order_by,
-                max_results=size,
-                page_token=token,
-                include_spans=spans,
-            )
-
-
-def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[str]]:
-    """The JSON texts of the traces, a page at a time, each trace once.
+def _pages(page: Callable[[int, str | None, bool], Any], limit: int | None, page_size: int) -> Iterator[list[Any]]:
+    """The traces, a page at a time, each trace once.
 
     A page is requested without spans, and then with them: MLflow omits a trace whose spans it cannot load, and only the
     first answer shows that. A store pages by position, so traces that are logged meanwhile move the others: one that
@@ -139,17 +132,15 @@ def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[
     token: str | None = None
     while limit is None or len(seen) < limit:
         size = page_size if limit is None else min(page_size, limit - len(seen))
-        found = search.page(size, token, spans=False)
+        found = page(size, token, False)
         bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen}
         seen.update(bare)
         if bare:
             # with their spans; those that moved between the two questions are looked for further on
-            whole = {t.info.trace_id: t for t in search.page(size, token, spans=True)}
+            whole = {t.info.trace_id: t for t in page(size, token, True)}
             if not whole.keys() >= bare.keys():
-                whole |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
-            with search.store.reporting_errors():
-                texts = [str(whole.get(id, trace).to_json()) for id, trace in bare.items()]
-            yield texts
+                whole |= {t.info.trace_id: t for t in page(2 * size, token, True)}
+            yield [whole.get(id, trace) for id, trace in bare.items()]
         token = found.token
         if not token:
             return

@@ -191,7 +191,7 @@ def test_the_package_does_not_import_mlflow() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["supported_scorers([])", "import agent_eval_schema.integrations.scorers"],
+    ["supported_scorers([])", "import agent_eval_schema.integrations.mlflow.scorers"],
 )
 def test_without_mlflow_one_line_names_the_extra(statement: str) -> None:
     code = f"""
@@ -714,7 +714,7 @@ def test_scorers_that_an_older_mlflow_lacks(mlflow: Any, monkeypatch: pytest.Mon
 def test_judges_are_asked_if_a_model_is_named() -> None:
     found = listed([{"request": "Hi", "response": "Hello"}], model=MODEL)
     relevance = next(s for s in found if s.name == "relevance_to_query")
-    assert relevance.within.model == MODEL
+    assert relevance._within.model == MODEL
     assert why(found)["ExpectationsGuidelines"] == "no row has all of its inputs; most lack guidelines"
 
 

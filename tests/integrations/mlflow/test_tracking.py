@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from agent_eval_schema import EvalSetError, eval_set_from_traces, traces_from_st
 from agent_eval_schema.api import validate_traces
 from agent_eval_schema.cli import main
 from agent_eval_schema.integrations.mlflow import store as stores
-from agent_eval_schema.integrations.mlflow import tracking
 from agent_eval_schema.integrations.mlflow.store import Store, require_mlflow
 from tests.conftest import ROOT
 
@@ -141,14 +141,17 @@ def test_what_was_fetched_is_deleted_with_the_source(tmp_path: Path, monkeypatch
 
 def test_traces_that_are_logged_meanwhile_move_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store pages by position, the newest first: a new trace moves the last one of a page to the next page."""
+    from mlflow import MlflowClient
+
     ids = log("busy", QUESTIONS)
-    ask = tracking._Search.page
+    search_traces = MlflowClient.search_traces
 
-    def page(search: Any, size: int, token: str | None, spans: bool) -> Any:
+    @wraps(search_traces)
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
         log("busy", ["And meanwhile?"])
-        return ask(search, size, token, spans)
+        return search_traces(*arguments, **options)
 
-    monkeypatch.setattr(tracking._Search, "page", page)
+    monkeypatch.setattr(MlflowClient, "search_traces", meanwhile)
     report = validate_traces(traces_from_store("busy", page_size=3, max_results=12))
 
     found = report.rows["request_id"].tolist()
