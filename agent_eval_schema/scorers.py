@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.runtime.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from agent_eval_schema.integrations.mlflow.scorers import *
+    from agent_eval_schema.integrations.mlflow.scorers import *  # noqa: F403
 else:
     _NAMES = (
         "DocumentRecall",
