@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
@@ -30,7 +31,7 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import encode_text, structured
 
 _EXPECTED = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "reference_trajectory")
 
@@ -258,6 +259,44 @@ PHOENIX = Format(
 _TARGETS = "target"
 
 
+def _read_input(value: Any) -> Any:
+    """A question or a chat; Inspect writes the function of a call as its name, beside the arguments."""
+    messages = structured(value)
+    return _asked([_with_calls(m, _openai_call) for m in messages] if isinstance(messages, list) else value)
+
+
+def _with_calls(message: Any, convert: Callable[[int, dict[str, Any]], dict[str, Any]]) -> Any:
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    if not isinstance(calls, list):
+        return message
+    return {**message, "tool_calls": [convert(i, c) if isinstance(c, dict) else c for i, c in enumerate(calls)]}
+
+
+def _openai_call(_: int, call: dict[str, Any]) -> dict[str, Any]:
+    name, arguments = call.get("function"), call.get("arguments")
+    if not isinstance(name, str):
+        return call
+    rest = {key: value for key, value in call.items() if key != "arguments"}
+    return {**rest, "function": {"name": name, "arguments": encode_text(arguments)}}
+
+
+def _write_input(request: Row) -> Any:
+    """A question or a chat; Inspect refuses a message without content, also one that only calls tools."""
+    asked = question_or_messages(request)
+    if isinstance(asked, str):
+        return asked
+    return [_with_calls({**m, "content": ""} if m.get("content") is None else m, _inspect_call) for m in asked]
+
+
+def _inspect_call(index: int, call: dict[str, Any]) -> dict[str, Any]:
+    """Inspect requires an ID, and arguments that are an object."""
+    called = call.get("function")
+    if not isinstance(called, dict):
+        return call
+    given = read_arguments(called.get("arguments")) or {}
+    return {"id": f"call_{index}", "type": "function", **call, "function": called.get("name"), "arguments": given}
+
+
 def _first(target: Any) -> Any:
     values = structured(target)
     return (values[0] if values else None) if isinstance(values, list) else target
@@ -285,7 +324,7 @@ INSPECT = Format(
     signs=Signs(sure=(("input", "target"),), never=_NEVER - {"prompt"}),
     fields=(
         Field("id", "request_id", as_text),
-        Field("input", "request", _asked, question_or_messages),
+        Field("input", "request", _read_input, _write_input),
         Field(_TARGETS, "expected_response", _first),
         Field(_TARGETS, "custom_expected", _nothing, _nothing),
         Field("metadata", "tags", as_tags),

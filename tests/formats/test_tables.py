@@ -185,6 +185,21 @@ def test_the_last_message_of_a_chat_of_openai_is_ground_truth(answer: Any, expec
     assert row["request"] == {"messages": [_TURN]}
 
 
+def test_inspect_has_the_function_of_a_call_as_its_name() -> None:
+    messages = [
+        _TURN,
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {**_TOOL_CALL["function"]}}]},
+        {"role": "tool", "tool_call_id": "call_0", "content": "Sunny."},
+        {"role": "user", "content": "And tomorrow?"},
+    ]
+    (written,) = convert_eval_set([{"request": {"messages": messages}}], "inspect").data.to_dict("records")
+    call = {"id": "call_0", "type": "function", "function": "weather", "arguments": {"city": "Oslo"}}
+    assert written["input"][1] == {"role": "assistant", "content": "", "tool_calls": [call]}
+    (read,) = validate_eval_set([written], format="inspect").iter_rows()
+    (again,) = read["request"]["messages"][1]["tool_calls"]
+    assert again["function"] == {"name": "weather", "arguments": '{"city":"Oslo"}'}
+
+
 def test_a_row_of_langsmith_with_outputs_and_reference_has_a_response() -> None:
     row = {"inputs": {"question": "How many days?"}, "outputs": {"answer": "12"}, "reference_outputs": {"answer": "13"}}
     report = validate_eval_set([row], format="langsmith")

@@ -253,7 +253,8 @@ def vertex_genai(folder: Path) -> None:
 
 def inspect(folder: Path) -> None:
     from inspect_ai.dataset import Sample, csv_dataset, json_dataset
-    from inspect_ai.model import ChatMessageSystem, ChatMessageUser
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageTool, ChatMessageUser
+    from inspect_ai.tool import ToolCall
 
     samples = [
         Sample(id=1, input="Capital of France?", target="Paris", choices=["Lyon", "Paris"], metadata={"topic": "geo"}),
@@ -263,6 +264,16 @@ def inspect(folder: Path) -> None:
             target=["4", "four"],
             setup="echo start",
             files={"notes.txt": "2+2"},
+        ),
+        Sample(
+            id="c",
+            input=[
+                ChatMessageUser(content="How many days?"),
+                ChatMessageAssistant(content="", tool_calls=[ToolCall(id="1", function="get_balance", arguments=CALL)]),
+                ChatMessageTool(content="12", tool_call_id="1", function="get_balance"),
+                ChatMessageUser(content="And next year?"),
+            ],
+            target="12",
         ),
     ]
     kept = {"exclude_none": True, "exclude": {"input": {"__all__": {"id"}}}}
