@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -25,25 +25,20 @@ from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.cells.sizes import joined
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of
-from agent_eval_schema.formats.opening import EvalSetLike, SparkFrame, open_source
-from agent_eval_schema.inference_tables.build_summary import BuildSummary, Counts, existing_counts, summarized
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, existing_counts, summarized
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
 from agent_eval_schema.inference_tables.finish.finish import (
     EXCLUDED,
     UPDATES,
-    changed_labels,
-    invalid_rows,
-    issue_counts,
-    label_counts,
+    divided,
     new_run,
     out_rows,
     redacted,
-    redacted_counts,
     rows_excluded,
-    valid_rows,
 )
 from agent_eval_schema.inference_tables.make_plan import plan_of
-from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, BuildPlan, Hook
+from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_existing, add_labels, add_traces, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
@@ -60,26 +55,86 @@ from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progre
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice
-from agent_eval_schema.validation.checked_run import CheckedRun
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import DataFrame
-    from typing_extensions import Unpack
 
 
 class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
-    """A build whose tables are in a work folder, or in a file."""
+    """A build whose tables are in a work folder, or in a file: it counts the finished rows while they are stored."""
 
-    def __init__(self, summary: BuildSummary, finished: FinishedRows, hook: Hook | None, rows: Source) -> None:
-        self.summary, self._seconds = summary, summary.seconds
-        self._work, self._plan = finished.work, finished.plan
-        self._finished, self._hook, self._rows = finished, hook, rows
-        finished.run.source = rows
+    summary: BuildSummary
+    _rows: Source
 
-    @property
-    def _run(self) -> CheckedRun:
-        return self._finished.run
+    def __init__(self, plan: BuildPlan, work: WorkFolder, hook: Hook | None) -> None:
+        self._plan, self._work, self._hook, self._run = plan, work, hook, new_run(plan)
+        self._schema = rows_schema(work)
+        self._updates: list[pa.RecordBatch] = []
+        self._counts = {name: Counter[str]() for name in ("kept", "labels", "redacted", "codes")}
+        self._invalid = 0
+
+    def store(
+        self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Callable[[int], None], out: str | None
+    ) -> None:
+        """Write the rows into `out`, or into the work folder."""
+
+        def staying() -> Iterator[pa.RecordBatch]:
+            for part, batch in finished:
+                found = divided(batch, self._plan, part.unit == EXISTING_UNIT)
+                self._updates.append(found.updates)
+                for name, counts in found.counts.items():
+                    self._counts[name] += counts
+                if found.invalid.num_rows:
+                    self._invalid += found.invalid.num_rows
+                    self._work.commit_invalid(part, found.invalid)
+                self._run.add(found.rows)
+                seen(batch.num_rows)
+                if found.rows.num_rows:
+                    yield out_rows(found.rows, self._schema)
+
+        def large() -> Iterator[pa.RecordBatch]:
+            rows = 0
+            for batch in joined(staying(), ROWS_AT_LEAST, BYTES_AT_LEAST):
+                rows += batch.num_rows
+                yield batch
+            if not rows:
+                yield pa.RecordBatch.from_pylist([], schema=self._schema)
+
+        if out is not None:
+            write_rows(out, large(), self._schema)
+            self._rows = open_source(out)
+        else:
+            work, path = self._work, self._work.write_rows(large())
+
+            def batches() -> Iterator[pa.RecordBatch]:  # without this build: a circle would keep the folder
+                return work.read_rows(path)
+
+            self._rows = Source("arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), nests=False)
+        self._run.builder.finish()
+        self._run.source = self._rows
+
+    def summarize(self, decided: dict[str, Any], **more: Any) -> None:
+        """Sum up what was counted; `decided` are the small results of the decisions."""
+        reasons = {reason: rows for reason, rows in decided["reasons"] if reason is not None}
+        records = sum(rows for _, rows in decided["reasons"])
+        if self._invalid:
+            reasons["invalid"] = self._invalid
+        assert records == self._counts["kept"][""] + sum(reasons.values()), "a row was lost"
+        self.summary = summarized(
+            self._plan,
+            records=records,
+            reasons=reasons,
+            tallies=dict(decided["feedback"]),
+            strata=decided["strata"],
+            labels=self._counts["labels"],
+            redacted=self._counts["redacted"],
+            codes=self._counts["codes"] + Counter(self._run.builder.counts),
+            traces_joined=decided["joined"],
+            existing=existing_counts(self._work.existing_rows(), self._updates) if self._plan.extends else {},
+            hook=self._hook is not None,
+            **more,
+        )
+        self._seconds = self.summary.seconds
 
     def _frame(self, name: Table) -> pd.DataFrame:
         import pandas as pd
@@ -92,7 +147,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             frame["request_time"] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
             return frame
         if name == "updates":
-            frame = pa.Table.from_batches(self._finished.updates, schema=UPDATES).to_pandas(ignore_metadata=True)
+            frame = pa.Table.from_batches(self._updates, schema=UPDATES).to_pandas(ignore_metadata=True)
             return frame.astype(object).where(frame.notna(), None)
         frame = pa.Table.from_batches(list(self._batches(name)), schema=EXCLUDED).to_pandas(ignore_metadata=True)
         for column in ("request_id", "reason", "message", "request", "response"):
@@ -112,20 +167,12 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
                 yield redacted(batch, self._hook or self._plan.redact)
 
     def _write(self, name: Table, path: str) -> int:
-        return write_rows(path, self._batches(name), self._finished.schema if name == "rows" else EXCLUDED)
+        return write_rows(path, self._batches(name), self._schema if name == "rows" else EXCLUDED)
 
     def close(self) -> None:
         self._work.remove()
 
 
-@overload
-def eval_set_from_inference_table(
-    table: EvalSetLike, *, engine: Literal["embedded"] = ..., jobs: int = ..., **options: Unpack[BuildKeywords]
-) -> EvalSetBuild[pd.DataFrame]: ...
-@overload
-def eval_set_from_inference_table(
-    table: SparkFrame, *, engine: Literal["spark"], **options: Unpack[BuildKeywords]
-) -> EvalSetBuild[DataFrame]: ...
 def eval_set_from_inference_table(
     table: EvalSetLike,
     *,
@@ -273,7 +320,15 @@ def build_set(
     start = time.perf_counter()
     source = open_source(table, "table")
     plan, reason = plan_of(table_columns(source, table, options), options)
-    job_facts = {"plan": msgspec.to_builtins(plan), "inputs": inputs_of(source, options)}
+    # Each file with its size and modification time, so that a changed one is detected. A URL or stdin may be another
+    # table each time: the results of the last one are not reused.
+    names = (source.name, *(open_source(other).name for other in options.tables.values()))
+    inputs = [
+        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name or name == STDIN_NAME else {})
+        for name in names
+        if name is not None
+    ]
+    job_facts = {"plan": msgspec.to_builtins(plan), "inputs": inputs}
     plan = msgspec.structs.replace(plan, now=work.start(job_facts, resume=resume))
     workers = (jobs or worth_workers(size_of(source))) if source.path else 1
     job = BuildJob(source.path or "", str(work.folder), plan, workers=workers)
@@ -286,20 +341,13 @@ def build_set(
     add_labels(work, options)
     add_traces(work, options)
     found = decided(work, plan)
-    finished = FinishedRows(plan, work)
+    build = EmbeddedBuild(plan, work, options.hook)
     kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()
     with progress(lambda done: done / max(kept, 1), screen) as so_far:
-        staying = finished.staying(finish(job, options.hook), so_far.add)
-        rows = stored_rows(regrouped(staying, finished.schema), work, out, finished.schema)
-    summary = summarized(
-        plan,
-        finished.counts(logged, found),
-        table=source.name,
-        format_reason=reason,
-        redaction="hook" if options.hook else plan.redact,
-        seconds=time.perf_counter() - start,
-    )
-    return EmbeddedBuild(summary, finished, options.hook, rows)
+        build.store(finish(job, options.hook), so_far.add, out)
+    seconds = time.perf_counter() - start
+    build.summarize(found, logged=logged, table=source.name, format_reason=reason, seconds=seconds)
+    return build
 
 
 def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str]:
@@ -323,17 +371,6 @@ def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str
     return names
 
 
-def inputs_of(source: Source, options: BuildOptions) -> list[dict[str, Any]]:
-    """The inputs of a build: each file with its size and modification time, so that a changed one is detected."""
-    others = [open_source(table).name for table in options.tables.values()]
-    # A URL or stdin may be another table each time: the results of the last one are not reused.
-    return [
-        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name or name == STDIN_NAME else {})
-        for name in (source.name, *others)
-        if name is not None
-    ]
-
-
 def input_of(path: str) -> dict[str, Any]:
     """A file, or the files of a folder or glob, by name, size and time; a version of a Delta folder by its name, which
     holds the version."""
@@ -346,29 +383,6 @@ def input_of(path: str) -> dict[str, Any]:
 
 ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20
 """Rows are written in batches of one of these sizes or more, however few of them each part of the table has."""
-
-
-def regrouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches, at least one (without rows, if there are none)."""
-    rows = 0
-    for batch in joined(batches, ROWS_AT_LEAST, BYTES_AT_LEAST):
-        rows += batch.num_rows
-        yield batch
-    if not rows:
-        yield pa.RecordBatch.from_pylist([], schema=schema)
-
-
-def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None, schema: pa.Schema) -> Source:
-    """Write the rows where they belong; gives the source that reads them again."""
-    if out is not None:
-        write_rows(out, rows, schema)
-        return open_source(out)
-    path = work.write_rows(rows)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        return work.read_rows(path)
-
-    return Source("arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), nests=False)
 
 
 def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
@@ -389,64 +403,3 @@ def require_out(path: str) -> None:
     from agent_eval_schema.io.delta import require_new_delta
 
     require_new_delta(path)
-
-
-class FinishedRows:
-    """Counts the finished rows while they pass, and sets the invalid ones aside."""
-
-    def __init__(self, plan: BuildPlan, work: WorkFolder) -> None:
-        self.plan, self.work = plan, work
-        self.schema = rows_schema(work)
-        self.updates: list[pa.RecordBatch] = []
-        self.run = new_run(plan)
-        self._issues: Counter[str] = Counter()
-        self._labels: Counter[str] = Counter()
-        self._redacted: Counter[str] = Counter()
-        self._invalid = self._rows = 0
-
-    def staying(
-        self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Callable[[int], None]
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows that stay, in the columns of `schema`."""
-        for part, batch in finished:
-            if part.unit == EXISTING_UNIT:
-                self.run.add(batch)
-                self.updates.append(changed_labels(batch))
-                seen(batch.num_rows)
-                yield out_rows(batch, self.schema)
-                continue
-            valid = valid_rows(batch, self.plan)
-            if not valid.all():
-                invalid = filtered(batch, ~valid)
-                self._invalid += invalid.num_rows
-                self._issues += issue_counts(invalid)
-                self.work.commit_invalid(part, invalid_rows(invalid))
-                batch = filtered(batch, valid)
-            self._rows += batch.num_rows
-            self.run.add(batch)
-            self._labels += label_counts(batch)
-            self._redacted += redacted_counts(batch)
-            seen(len(valid))
-            if batch.num_rows:
-                yield out_rows(batch, self.schema)
-
-    def counts(self, logged: int, decided: dict[str, Any]) -> Counts:
-        """What there is to count, when all rows have passed; `decided` are the small results of the decisions."""
-        self.run.builder.finish()
-        reasons = {reason: rows for reason, rows in decided["reasons"] if reason is not None}
-        records = sum(rows for _, rows in decided["reasons"])
-        if self._invalid:
-            reasons["invalid"] = self._invalid
-        assert records == self._rows + sum(reasons.values()), "a row was lost"
-        return Counts(
-            logged=logged,
-            records=records,
-            reasons=reasons,
-            feedback=dict(decided["feedback"]),
-            strata=decided["strata"],
-            labels=self._labels,
-            redacted=self._redacted,
-            codes=self._issues + Counter(self.run.builder.counts),
-            traces_joined=decided["joined"],
-            existing=existing_counts(self.work.existing_rows(), self.updates) if self.plan.extends else {},
-        )

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -39,21 +39,13 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASON_NAMES, find_reason
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
-if TYPE_CHECKING:
-    pass
-
 FUNNEL_VERSION = 1
 """Of the JSON form."""
 
 STRATA_SHOWN = 12
 """Strata in a text; the page has them all."""
 
-REDACTED = {
-    "email": "e-mail",
-    "phone": "phone number",
-    "card": "card number",
-    "hook": "text",
-}
+REDACTED = {"email": "e-mail", "phone": "phone number", "card": "card number", "hook": "text"}
 
 FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("calls", ("filtered", "feedback")),
@@ -260,11 +252,12 @@ def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: 
         ]
         table = Table(["Code", "Name", "#Issues"], rows, kind="examples")
         more.append(Section("issues", "Validation issues", [table], short="Issues"))
-    on_page: list[Block] = [
-        _levels(summary),
-        Fold("Excluded rows, labels and sample", details),
-        *more,
-    ]
+    first = ("", summary.records, "logged" if summary.records == summary.logged else "records")
+    removed = [(", ".join(f"− {gone.rows:,} {gone.reason}" for gone in s.removed), s) for s in _steps(summary)]
+    levels = [first, *((text, step.left, step.name) for text, step in removed)]
+    most = max(summary.records, 1)
+    funnel = Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
+    on_page = [funnel, Fold("Excluded rows, labels and sample", details), *more]
     return Document(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
@@ -286,26 +279,12 @@ def funnel_line(summary: BuildSummary) -> str:
 
 
 def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(summary)
-    return {**found, "excluded": summary.excluded}
+    return {**msgspec.to_builtins(summary), "excluded": summary.excluded}
 
 
 def _steps(summary: BuildSummary) -> list[FunnelStep]:
     """The steps that took rows away; if there are none, the last."""
     return [step for step in summary.steps if step.removed] or [summary.steps[-1]]
-
-
-def _levels(summary: BuildSummary) -> Funnel:
-    first = "logged" if summary.records == summary.logged else "records"
-    levels = [
-        ("", summary.records, first),
-        *(
-            (", ".join(f"− {gone.rows:,} {gone.reason}" for gone in step.removed), step.left, step.name)
-            for step in _steps(summary)
-        ),
-    ]
-    most = max(summary.records, 1)
-    return Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
 
 
 def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Block]:
@@ -376,56 +355,47 @@ _CHANGES = (
 STRATA_KEPT = 100
 
 
-class Counts(Struct, kw_only=True):
-    """What an engine counts of a build, as in `BuildSummary`: labels and redactions of the rows of the dataset, issues
-    by `codes` (of the rows that were excluded as invalid, too), excluded rows by their reason. `feedback` and `strata`
-    are the tables `tallies` and `strata` (largest first) of the decisions."""
-
-    logged: int
-    records: int
-    reasons: Mapping[str, int]
-    feedback: Mapping[str, int]
-    strata: Iterable[Sequence[Any]]
-    labels: Mapping[str, int]
-    redacted: Mapping[str, int]
-    codes: Mapping[str, int]
-    traces_joined: int
-    existing: Mapping[str, int]
-
-
-def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
-    """The summary of a build; `beside` are the fields that follow neither from the plan nor from the counts."""
-    steps = funnel_steps(counts.records, counts.reasons, plan.extends)
-    tallies = counts.feedback
+def summarized(
+    plan: BuildPlan,
+    *,
+    records: int,
+    reasons: Mapping[str, int],
+    tallies: Mapping[str, int],
+    strata: Iterable[Sequence[Any]],
+    labels: Mapping[str, int],
+    redacted: Mapping[str, int],
+    codes: Mapping[str, int],
+    hook: bool,
+    **more: Any,
+) -> BuildSummary:
+    """The summary of a build. `reasons` are the excluded rows by reason, `codes` the issues of the rows (and of those
+    that are excluded as invalid) by code; `tallies` and `strata` (largest first) are the tables of the decisions."""
+    steps = funnel_steps(records, reasons, plan.extends)
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
-    issues = {**counts.codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
-    return BuildSummary(
-        format=plan.family,
-        logged=counts.logged,
-        records=counts.records,
-        steps=steps,
-        rows=steps[-1].left,
-        feedback={**tallies, "elsewhere": max(elsewhere, 0)},
-        labels=dict(sorted(counts.labels.items())),
-        redacted=dict(sorted(counts.redacted.items())),
-        traces_joined=counts.traces_joined,
-        existing=dict(counts.existing),
-        strata=tuple(Stratum(*line) for line in islice(counts.strata, STRATA_KEPT)) if plan.stratified else (),
-        issues={code: count for code, count in sorted(issues.items()) if count},
-        sample=plan.sample,
-        seed=plan.seed,
-        notes=tuple(_notes(plan, beside.get("redaction"))),
-        **beside,
-    )
-
-
-def _notes(plan: BuildPlan, redaction: str | None) -> Iterator[str]:
+    issues = {**codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
+    redaction, notes = "hook" if hook else plan.redact, list[str]()
     if plan.extends and redaction and plan.by_question:
         by = "ID only" if plan.near is None else "ID, or as a near duplicate"
-        yield (
+        notes.append(
             "Questions are compared as they were logged: a call whose question is redacted in the dataset that is "
             f"extended is recognized by its {by}."
         )
+    return BuildSummary(
+        format=plan.family,
+        records=records,
+        steps=steps,
+        rows=steps[-1].left,
+        feedback={**tallies, "elsewhere": max(elsewhere, 0)},
+        labels=dict(sorted(labels.items())),
+        redacted=dict(sorted(redacted.items())),
+        strata=tuple(Stratum(*line) for line in islice(strata, STRATA_KEPT)) if plan.stratified else (),
+        issues={code: count for code, count in sorted(issues.items()) if count},
+        sample=plan.sample,
+        seed=plan.seed,
+        notes=tuple(notes),
+        redaction=redaction,
+        **more,
+    )
 
 
 def existing_counts(rows: int, updates: Iterable[pa.RecordBatch]) -> dict[str, int]:

@@ -10,14 +10,9 @@ Nothing heavy is imported: the help of the command line reads this.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from agent_eval_schema.formats.opening import EvalSetLike
-
 
 Hook = Callable[[str], str]
 """A function that redacts a string."""
@@ -63,28 +58,6 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
     def hook(self) -> Hook | None:
         """The redaction, if it is a function."""
         return self.redact if callable(self.redact) else None
-
-
-class BuildKeywords(TypedDict, total=False):
-    """BuildOptions as the public functions take them, for type checkers."""
-
-    sample: int | float | None
-    seed: int
-    stratify: str | None
-    balance_by: str | None
-    dedupe: Literal["id", "question", "near"] | None
-    near: float
-    extend: EvalSetLike | None
-    labels: EvalSetLike | None
-    redact: str | Hook | None
-    traces: EvalSetLike | None
-    since: str | date | None
-    until: str | date | None
-    where: str | None
-    format: str
-    columns: Mapping[str, str] | None
-    include: Iterable[str]
-    show_values: bool
 
 
 COMMAND_LINE: dict[str, dict[str, dict[str, Any]]] = {
@@ -178,10 +151,6 @@ class BuildPlan(Struct, frozen=True):
     labeled: bool = True  # feedback becomes labels
     trace_feedback: bool = True  # so do people's judgments in traces, unless an assessment log is given instead
     redact: str | None = None  # "default", the name of a function ("module:function"), or None: nothing is redacted
-
-    def keeps(self, reason: str) -> bool:
-        """Whether the step that sets rows aside for this reason is switched off."""
-        return reason in self.kept
 
     @property
     def stratified(self) -> bool:

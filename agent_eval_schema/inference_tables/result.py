@@ -56,9 +56,7 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
     def _summarize(self) -> BuildSummary:
         raise NotImplementedError
 
-    @property
-    def _run(self) -> CheckedRun:
-        raise NotImplementedError
+    _run: CheckedRun
 
     @cached_property
     def summary(self) -> BuildSummary:

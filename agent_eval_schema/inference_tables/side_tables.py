@@ -181,7 +181,7 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
         )
     checked = check_batch(batch, finish_plan(plan))
     wrong = np.flatnonzero(~np.asarray(verdict(checked, "valid")).astype(bool))
-    if len(wrong) and not plan.keeps("invalid"):
+    if len(wrong) and "invalid" not in plan.kept:
         row = int(wrong[0])
         raise EvalSetError(
             f"extend: row {start + row} is invalid: {errors_of(checked.slice(row, 1))[0]}; run "

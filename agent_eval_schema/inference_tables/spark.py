@@ -31,7 +31,6 @@ from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.inference_tables.build_summary import (
     STRATA_KEPT,
     BuildSummary,
-    Counts,
     existing_counts,
     summarized,
 )
@@ -51,22 +50,17 @@ from agent_eval_schema.inference_tables.finish.finish import (
     EXCLUDED,
     ROWS,
     UPDATES,
-    changed_labels,
+    divided,
     finish_batch,
     finish_existing,
-    invalid_rows,
     is_existing,
-    issue_counts,
-    label_counts,
     new_run,
     out_rows,
     redacted,
-    redacted_counts,
     rows_excluded,
-    valid_rows,
 )
 from agent_eval_schema.inference_tables.make_plan import plan_of
-from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, BuildPlan, Hook
+from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import (
@@ -94,7 +88,6 @@ from agent_eval_schema.validation.checked_run import CheckedRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from typing_extensions import Unpack
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -292,9 +285,8 @@ def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
-            work = _built_existing if is_existing(rows) else _built
-            made = work(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook, schema)
-            yield _in_first(BUILT, made, rows.num_rows)
+            built = _built(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook, schema)
+            yield _in_first(BUILT, built, rows.num_rows)
 
 
 def unpacked_batches(batches: Stream) -> Stream:
@@ -328,41 +320,27 @@ def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
     return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
 
 
-def _built_existing(
-    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
-) -> dict[str, bytes]:
-    """The result of a batch of rows of the dataset that is extended: the columns of BUILT."""
-    finished = finish_existing(rows.append_column("entries", _entry_lists(decisions.field("entries"))), plan, hook)
-    changed = changed_labels(finished)
-    counts = {"existing": existing_counts(finished.num_rows, [changed])}
-    return {**_packed(finished, counts, schema), "updates": pack(changed, "lz4")}
-
-
 def _built(
     rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
 ) -> dict[str, bytes]:
-    """The result of a batch of converted rows: the columns of BUILT."""
+    """The result of a batch of converted rows, or of rows of the dataset that is extended: the columns of BUILT."""
+    entries = _entry_lists(decisions.field("entries"))
+    if is_existing(rows):
+        found = divided(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
+        counts = {"existing": existing_counts(rows.num_rows, [found.updates])}
+        return {**_packed(found.rows, counts, schema), "updates": pack(found.updates, "lz4")}
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
     # the converted rows with their feedback and the traces that were joined
     at = rows.schema.get_field_index("trace")
     traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     complete = rows.set_column(at, rows.schema.field(at), traces)
-    complete = complete.append_column("entries", _entry_lists(decisions.field("entries")))
-    finished = finish_batch(filtered(complete, stays), plan, hook)
-    valid = valid_rows(finished, plan)
-    good, bad = filtered(finished, valid), filtered(finished, ~valid)
+    found = divided(finish_batch(filtered(complete.append_column("entries", entries), stays), plan, hook), plan, False)
     others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), hook or plan.redact)
-    others = one_batch([others, invalid_rows(bad)])
-    counts = {
-        "kept": Counter({"": good.num_rows}),
-        "joined": Counter({"": rows.num_rows - decisions.field("trace").null_count}),
-        "reason": Counter(others.column("reason").to_pylist()),
-        "labels": label_counts(good),
-        "redacted": redacted_counts(good),
-        "codes": issue_counts(bad),
-    }
-    return {**_packed(good, counts, schema), "excluded": pack(others, "lz4")}
+    others = one_batch([others, found.invalid])
+    joined = {"": rows.num_rows - decisions.field("trace").null_count}
+    counts = {**found.counts, "joined": joined, "reason": Counter(others.column("reason").to_pylist())}
+    return {**_packed(found.rows, counts, schema), "excluded": pack(others, "lz4")}
 
 
 def _packed(finished: pa.RecordBatch, counts: Mapping[str, Mapping[str, int]], schema: pa.Schema) -> dict[str, bytes]:
@@ -419,24 +397,21 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         # in the order of the embedded engine
         first = {name: counted["existing"][name] for name in ("rows", "updated")}
         existing = {**first, **dict(sorted(counted["existing"].items())), **first} if self._plan.extends else {}
-        counts = Counts(
+        return summarized(
+            self._plan,
             logged=self._decided.logged,
             records=self._decided.records,
             reasons=counted["reason"],
-            feedback=self._decided.tallies(),
+            tallies=self._decided.tallies(),
             strata=self._decided.strata(STRATA_KEPT) if self._plan.stratified else (),
             labels=counted["labels"],
             redacted=counted["redacted"],
             codes=Counter(run.builder.counts) + counted["codes"],
             traces_joined=counted["joined"].total(),
             existing=existing,
-        )
-        return summarized(
-            self._plan,
-            counts,
             table=None,
             format_reason=self._reason,
-            redaction="hook" if self._hook is not None else self._plan.redact,
+            hook=self._hook is not None,
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )
@@ -457,8 +432,8 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         run.source = spark_source(self.rows)
         return run, counts
 
-    @property
-    def _run(self) -> CheckedRun:
+    @cached_property
+    def _run(self) -> CheckedRun:  # type: ignore[override]  # computed when it is needed
         return self._counted[0]
 
     def close(self) -> None:
@@ -466,7 +441,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         self._decided.close()
 
 
-def spark_from_inference_table(df: DataFrame, **options: Unpack[BuildKeywords]) -> EvalSetBuild[DataFrame]:
+def spark_from_inference_table(df: DataFrame, **options: Any) -> EvalSetBuild[DataFrame]:
     """Build an evaluation dataset from a Spark DataFrame of logged calls, on its executors.
 
     The rows, and a sample of them, are those of `eval_set_from_inference_table`; their order is not fixed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from agent_eval_schema import eval_set_from_inference_table
-from agent_eval_schema.inference_tables.options import COMMAND_LINE, BuildKeywords, BuildOptions
+from agent_eval_schema.inference_tables.options import COMMAND_LINE, BuildOptions
 from agent_eval_schema.similarity.near import NEAR
 
 PARAMETERS = {
@@ -21,11 +21,6 @@ def test_the_signature_has_each_option_with_its_default() -> None:
     assert {name: parameter.default for name, parameter in PARAMETERS.items()} == defaults
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in PARAMETERS.values())
     assert options.near == NEAR
-
-
-def test_the_keywords_for_type_checkers_are_those_of_the_signature() -> None:
-    keywords = {name: annotation.__forward_arg__ for name, annotation in BuildKeywords.__annotations__.items()}
-    assert keywords == {name: parameter.annotation for name, parameter in PARAMETERS.items()}
 
 
 def test_the_command_line_has_each_option() -> None:

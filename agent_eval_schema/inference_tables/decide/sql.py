@@ -65,10 +65,10 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
     by_near = plan.near is not None
     # Which of several rows is kept: the first call, unless the dataset has its like; and all rows of the dataset.
     first = "(part < 0 OR (nth = 1 AND taken = 0))" if plan.extends else "nth = 1"
-    dedupes = [("numbered", REPEATED)] if not plan.keeps("repeated") else []
+    dedupes = [("numbered", REPEATED)] if "repeated" not in plan.kept else []
     dedupes += [("questions", DUPLICATE)] if plan.by_question else []
     dedupes += [("alike", NEAR_DUPLICATE)] if by_near else []
-    once = "TRUE" if plan.keeps("repeated") else first
+    once = "TRUE" if "repeated" in plan.kept else first
     all_questions = SqlStep("questions", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once")
     own = [
         _numbered(plan.extends),

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import list_array
+from agent_eval_schema.cells.arrow import filtered, list_array
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
@@ -58,8 +58,8 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     is the redaction, if it is a function without a name by which the plan could call it.
     """
     with quoting(plan.values):
-        labeled = label(batch, plan)
-    columns, redactor, counts = labeled.columns, hook or plan.redact, dict[int, Counter[str]]()
+        columns, notes, label_names = label(batch, plan)
+    redactor, counts = hook or plan.redact, dict[int, Counter[str]]()
     if redactor:
         replacing = Redactor(redactor)
         for name in columns.keys() & set(_TEXTS):
@@ -75,11 +75,11 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     if redactor:
         plain = pc.and_(plain, pc.equal(columns["request"], batch.column("request")))
     checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
-    checked = _with_notes(checked, [batch.column("notes"), labeled.notes])
+    checked = _with_notes(checked, [batch.column("notes"), notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
     maps = [sorted(counts[i].items()) or None if i in counts else None for i in range(batch.num_rows)]
     replaced = pa.array(maps, TALLY.field("redacted").type)
-    tallies = [replaced, labeled.names, pa.nulls(batch.num_rows, CHANGES)]
+    tallies = [replaced, label_names, pa.nulls(batch.num_rows, CHANGES)]
     return _finished(checked, [*carried, *tallies])
 
 
@@ -91,11 +91,11 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
     judged = pa.RecordBatch.from_arrays([rows.columns[-1], carried[0]], ["entries", "time"])
     redactor = hook or plan.redact
     with quoting(plan.values):
-        new = updated(columns, judged, plan, Redactor(redactor) if redactor else None)
+        columns, notes, changes = updated(columns, judged, plan, Redactor(redactor) if redactor else None)
     fields = [rows.schema.field(i) for i in range(len(ROW_SCHEMA))]
-    given = pa.RecordBatch.from_arrays(list(new.columns.values()), schema=pa.schema(fields))
-    checked = _with_notes(check_batch(given, finish_plan(plan)), [new.notes])
-    tallies = fitted({"changes": new.changes}, TALLY, rows.num_rows).columns
+    given = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    checked = _with_notes(check_batch(given, finish_plan(plan)), [notes])
+    tallies = fitted({"changes": changes}, TALLY, rows.num_rows).columns
     finished = _finished(checked, [*carried, *tallies])
     more = range(len(ROWS) + 1, rows.num_columns - 1)
     return _joined(finished, [rows.schema.field(i) for i in more], [rows.column(i) for i in more])
@@ -111,13 +111,11 @@ def is_existing(rows: pa.RecordBatch) -> bool:
     return bool(rows.schema.names[len(ROWS) : len(ROWS) + 1] == [CONTENT_HASH])
 
 
-_REASON = "the canonical columns, made of logged calls"
-
-
 @lru_cache(maxsize=8)
 def finish_plan(plan: BuildPlan) -> Plan:
     """How the finished rows are checked."""
-    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=_REASON, values=plan.values)
+    reason = "the canonical columns, made of logged calls"
+    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=reason, values=plan.values)
 
 
 def _finished(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
@@ -182,9 +180,40 @@ def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array]) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=checked.schema)
 
 
-def valid_rows(finished: pa.RecordBatch, plan: BuildPlan) -> np.ndarray[Any, Any]:
-    """Which finished rows stay: the valid ones, or all if invalid ones are kept."""
-    return np.asarray(verdict(finished, "valid")).astype(bool) | plan.keeps("invalid")
+class FinishedRows(NamedTuple):
+    """The finished `rows` that stay; the `invalid` ones (EXCLUDED); the labels of the dataset that changed (UPDATES);
+    and how many rows and issues there are, by kind and name."""
+
+    rows: pa.RecordBatch
+    invalid: pa.RecordBatch
+    updates: pa.RecordBatch
+    counts: dict[str, Counter[str]]
+
+
+def divided(finished: pa.RecordBatch, plan: BuildPlan, existing: bool) -> FinishedRows:
+    """The finished rows of a batch, with the invalid ones excluded, unless they are kept or of the dataset that is
+    extended (`existing`)."""
+    lists = _tally(finished, "changes")
+    ids = finished.column(len(VERDICT) + COLUMNS.index("request_id")).take(pc.list_parent_indices(lists))
+    updates = pa.RecordBatch.from_arrays([ids, *lists.flatten().flatten()], schema=UPDATES)
+    if existing:
+        return FinishedRows(finished, EXCLUDED.empty_table(), updates, {})
+    valid = np.asarray(verdict(finished, "valid")).astype(bool) | ("invalid" in plan.kept)
+    good, bad = filtered(finished, valid), filtered(finished, ~valid)
+    rows = _evaluation_rows(bad)
+    columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
+    columns["reason"] = pa.array(["invalid"] * bad.num_rows)
+    columns["message"] = pa.array(errors_of(bad), pa.string())
+    replaced = Counter[str]()
+    for pairs in _tally(good, "redacted").drop_null().to_pylist():
+        replaced.update(dict(pairs))
+    counts = {
+        "kept": Counter({"": good.num_rows}),
+        "labels": _counted(_tally(good, "labels").flatten()),
+        "redacted": replaced,
+        "codes": _counted(verdict(bad, "issues").flatten().field("code")),
+    }
+    return FinishedRows(good, fitted(columns, EXCLUDED, bad.num_rows), updates, counts)
 
 
 def errors_of(finished: pa.RecordBatch) -> list[str]:
@@ -199,12 +228,12 @@ def errors_of(finished: pa.RecordBatch) -> list[str]:
     ]
 
 
-def tally(finished: pa.RecordBatch, name: str) -> pa.Array:
+def _tally(finished: pa.RecordBatch, name: str) -> pa.Array:
     """A column of TALLY."""
     return finished.column(len(VERDICT) + len(ROWS) + TALLY.get_field_index(name))
 
 
-def evaluation_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
+def _evaluation_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
     """The columns of ROWS."""
     return rows_of(finished).select(list(range(len(ROWS))))
 
@@ -212,7 +241,7 @@ def evaluation_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
 def out_rows(finished: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of ROWS and the columns of their own that rows of the dataset have: null in those of calls."""
     own = {f.name: finished.column(i) for i, f in enumerate(finished.schema) if i >= len(VERDICT) + len(ROWS)}
-    rows = evaluation_rows(finished)
+    rows = _evaluation_rows(finished)
     more = list(schema)[len(ROWS) :]
     return _joined(rows, more, fitted(own, pa.schema(more), rows.num_rows).columns)
 
@@ -223,32 +252,8 @@ def fitted(columns: Mapping[str, pa.Array], schema: pa.Schema, size: int) -> pa.
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def changed_labels(finished: pa.RecordBatch) -> pa.RecordBatch:
-    """The labels of rows of the dataset that later feedback changed: the columns of UPDATES."""
-    lists = tally(finished, "changes")
-    rows = pc.list_parent_indices(lists)
-    ids = finished.column(len(VERDICT) + COLUMNS.index("request_id")).take(rows)
-    return pa.RecordBatch.from_arrays([ids, *lists.flatten().flatten()], schema=UPDATES)
-
-
 UPDATES = pa.schema([("request_id", pa.string()), *CHANGES.value_type])
 """A changed label: of which row, of which column, its value before and after."""
-
-
-def redacted_counts(finished: pa.RecordBatch) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for pairs in tally(finished, "redacted").drop_null().to_pylist():
-        counts.update(dict(pairs))
-    return counts
-
-
-def label_counts(finished: pa.RecordBatch) -> Counter[str]:
-    return _counted(tally(finished, "labels").flatten())
-
-
-def issue_counts(finished: pa.RecordBatch) -> Counter[str]:
-    """How many issues of each code the rows have."""
-    return _counted(verdict(finished, "issues").flatten().field("code"))
 
 
 def _counted(array: pa.Array) -> Counter[str]:
@@ -259,7 +264,7 @@ def _counted(array: pa.Array) -> Counter[str]:
 def new_run(plan: BuildPlan) -> CheckedRun:
     """The run that counts the finished rows, for every engine; where they can be read again is known later."""
     # That no id is there twice is settled already; to look again takes memory for each row.
-    settled = () if plan.keeps("repeated") else dataset.REPEATED
+    settled = () if "repeated" in plan.kept else dataset.REPEATED
     nowhere = Source("arrow", lambda: iter(()), lambda _: None)
     return CheckedRun(nowhere, finish_plan(plan), settled=settled, keep=ISSUES_KEPT)
 
@@ -288,15 +293,6 @@ def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
     columns["message"] = pc.if_else(own, pc.coalesce(columns["detail"], sentences), sentences)
     columns["reason"] = reasons
     return fitted(columns, EXCLUDED, rows.num_rows)
-
-
-def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
-    """Finished rows as they are excluded because the check found errors in them."""
-    rows = evaluation_rows(finished)
-    columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
-    columns["reason"] = pa.array(["invalid"] * finished.num_rows)
-    columns["message"] = pa.array(errors_of(finished), pa.string())
-    return fitted(columns, EXCLUDED, finished.num_rows)
 
 
 def redacted(batch: pa.RecordBatch, redaction: str | Hook | None) -> pa.RecordBatch:

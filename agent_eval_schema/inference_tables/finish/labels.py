@@ -16,7 +16,7 @@ import binascii
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -185,17 +185,9 @@ _AS_CONVERTED = (
 )
 
 
-class Labeled(NamedTuple):
-    """The canonical columns of a batch that a call can fill; the notes of the labels; and, a list a row, which labels
-    it was given."""
-
-    columns: dict[str, pa.Array]
-    notes: pa.Array
-    names: pa.Array
-
-
-def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labeled:
-    """The columns of the evaluation rows of a batch of converted rows, with the labels of their feedback."""
+def label(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[dict[str, pa.Array], pa.Array, pa.Array]:
+    """The canonical columns that a call can fill, of a batch of converted rows, with the labels of their feedback; the
+    notes of the labels; and, a list per row, which labels it has."""
     columns: dict[str, pa.Array] = {n: batch.column(n).cast(ROW_SCHEMA.field(n).type) for n in _AS_CONVERTED}
     # The trace determines whether the call failed, if there is one.
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
@@ -209,7 +201,7 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labeled:
     rated = np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
     if rated:
         _fill(columns, {row: labels_of_row(columns, batch, row, plan) for row in rated}, names, log)
-    return Labeled(columns, log.to_arrow(), pa.array(names, pa.list_(pa.string())))
+    return columns, log.to_arrow(), pa.array(names, pa.list_(pa.string()))
 
 
 def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
@@ -297,25 +289,21 @@ class _Row(Struct):
         return self.expected_response is not None and (self.source not in (EDITED, COPIED) or edited)
 
 
-class UpdatedBatch(NamedTuple):
-    """The columns with the labels, the notes on them, and what changed (CHANGES)."""
-
-    columns: dict[str, pa.Array]
-    notes: pa.Array
-    changes: pa.Array
-
-
 def updated(
     columns: dict[str, pa.Array], judged: pa.RecordBatch, plan: BuildPlan, redactor: Redactor | None
-) -> UpdatedBatch:
-    """The canonical columns of rows with later feedback: `judged` has the `entries` of each row, and its `time`."""
+) -> tuple[dict[str, pa.Array], pa.Array, pa.Array]:
+    """The canonical columns of rows with later feedback, the notes on their labels, and what changed (CHANGES):
+    `judged` has the `entries` of each row, and its `time`."""
     log, size = IssueLog(judged.num_rows), judged.num_rows
     changes: list[list[dict[str, Any]] | None] = [None] * size
     rows = np.flatnonzero(np.asarray(judged.column("entries").is_valid())).tolist() if plan.labeled else []
     cells = {n: columns[n].to_pylist() for n in _LABELS} if rows else {}
     for at in rows:
         found = labels_of_row(columns, judged, at, plan)
-        row = _row(columns, at)
+        names = ("response", "expected_response", "expected_facts", "expected_retrieved_context", "tags", "trace")
+        response, expected, facts, context, tags, trace = (columns[n][at].as_py() for n in names)
+        retrieved = {uri for uri, _ in chunks_of(trace).values()} if context else set()
+        row = _Row(response, expected, facts, context, dict(tags or ()), retrieved)
         notes: list[Finding] = []
         new = dict(_changed(row, found, redactor, notes))
         for finding in [*(found.notes if new else ()), *notes]:
@@ -325,14 +313,7 @@ def updated(
         texts = ((n, _text(columns[n][at].as_py()), _text(v)) for n, v in new.items() if n != "tags")
         changes[at] = [{"column": n, "before": old, "after": value} for n, old, value in texts] or None
     filled = {n: pa.array(values, ROW_SCHEMA.field(n).type) for n, values in cells.items()}
-    return UpdatedBatch({**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES))
-
-
-def _row(columns: dict[str, pa.Array], at: int) -> _Row:
-    names = ("response", "expected_response", "expected_facts", "expected_retrieved_context", "tags", "trace")
-    response, expected, facts, context, tags, trace = (columns[n][at].as_py() for n in names)
-    retrieved = {uri for uri, _ in chunks_of(trace).values()} if context else set()
-    return _Row(response, expected, facts, context, dict(tags or ()), retrieved)
+    return {**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES)
 
 
 def _changed(row: _Row, found: Labels, redactor: Redactor | None, notes: list[Finding]) -> Iterator[tuple[str, Any]]:
