@@ -7,6 +7,7 @@
     tool_calls                                predicted_trajectory
     retrieved_documents, retrieval_ground_truth   retrieved_context, expected_retrieved_context by their ids
     {"conversation": {"messages": [...]}}     a row per answer, with the messages before it, and per open question
+    {"messages": [...], "tool_definitions"}   the same
     {"item": {...}, "sample": {...}}          a row of an evaluation run: the item's columns, and the sample's response
 
 Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`).
@@ -198,6 +199,17 @@ def turns_of_conversations() -> Unfold:
     return turns
 
 
+def turns_of_messages() -> Unfold:
+    """The same of rows that have the messages themselves, beside the definitions of the tools."""
+    turns = turns_of_conversations()
+
+    def turns_of(row: Row) -> Iterator[Unfolded]:
+        others = {name: value for name, value in row.items() if name != "messages"}
+        return turns({**others, "conversation": {"messages": row.get("messages")}})
+
+    return turns_of
+
+
 def _is_given(row: Row) -> bool:
     return "query" in row or "response" in row
 
@@ -255,7 +267,7 @@ AZURE = Format(
     summary="rows for the evaluators of Azure AI Foundry: query, response, context, ground_truth",
     system="azure",
     also_read=(
-        '`{"conversation": …}`: a row per answer, and for a question after the last one; '
+        '`{"conversation": …}` and `messages`: a row per answer, and for a question after the last one; '
         '`{"item": …, "sample": …}` of an evaluation run'
     ),
     page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
@@ -292,6 +304,14 @@ AZURE = Format(
             parts=("conversation",),
             columns=("query", "response"),
             lists=("conversation.messages",),
+            counts=True,
+        ),
+        Nested(
+            lambda names, _: {"messages", "tool_definitions"} <= set(names),
+            turns_of_messages,
+            parts=("messages",),
+            columns=("query", "response"),
+            lists=("messages",),
             counts=True,
         ),
         Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),

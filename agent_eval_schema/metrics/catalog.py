@@ -36,6 +36,8 @@ SUPPORT_FIELDS = (
     "expected_output",
     "rubrics",
     "reference_topics",
+    "tool_definitions",
+    "tool_results",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -50,6 +52,7 @@ FIELD_WORDS = {
     "latency": "a trace or latency_seconds",
     "session": "a trace with a session, or session_id",
     "failure": "a trace or failure",
+    "tool_results": "results of tools in the messages of the response",
     **{key: f"{key} in custom_expected" for key in ("expected_output", "rubrics", "reference_topics")},
 }
 """How a report names a field that a user should add; the others go by their column's name."""
@@ -57,7 +60,7 @@ FIELD_WORDS = {
 MADE_BY_THE_APP = {
     **dict.fromkeys(("response", "trace", "latency", "failure"), ""),
     **dict.fromkeys(("retrieved_content", "retrieved_uri", "retriever_span"), "if the agent retrieves documents"),
-    "predicted_trajectory": "if the agent calls tools",
+    **dict.fromkeys(("predicted_trajectory", "tool_results"), "if the agent calls tools"),
     **dict.fromkeys(_TOKENS, "if the agent's trace reports token usage"),
 }
 """The fields that will exist after the agent has run, and the condition that a report adds."""

@@ -2,7 +2,7 @@
 
 A platform has those that ask a judge model, and those that compute, from embeddings too. Where a platform takes one of
 several inputs, the need is the usual one. What belongs to the evaluator and not to a row is no need: a pattern, the
-name of a tool, the definitions of the tools. A tool's answer is in a trace only, not in a trajectory. Evaluators of
+name of a tool. A tool's answer is in a trace only, not in a trajectory. Evaluators of
 images, of speech, of translations, and of what no field of a row holds are excluded: `tests/metrics/test_catalogs.py`
 names them, and compares each list with the package that it comes from. Sources:
 
@@ -85,9 +85,9 @@ PLATFORMS: dict[str, tuple[Metrics, Metrics]] = {
             **_all("similarity", _Q, _A, _TRUTH),
             **_all("qa", _Q, _A, _DOCS, _TRUTH),
             **_all("response_completeness", _A, _TRUTH),
-            **_all("tool_call_accuracy tool_selection tool_input_accuracy", _Q, _CALLS),
-            **_all("tool_output_utilization", _Q, _A, "trace"),
-            **_all("tool_call_success", "trace"),
+            **_all("tool_call_accuracy tool_selection tool_input_accuracy", _Q, _CALLS, "tool_definitions"),
+            **_all("tool_output_utilization", _Q, _A, "tool_results", "tool_definitions"),
+            **_all("tool_call_success", "tool_results"),
             **_all("violence sexual self_harm hate_unfairness content_safety", _A),
             **_all("protected_material indirect_attack code_vulnerability", _A),
         },

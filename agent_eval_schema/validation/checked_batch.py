@@ -46,6 +46,10 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
             if name in rows.uncounted:
                 present = present & ~np.isin(np.arange(rows.size), rows.uncounted[name])
             presence |= present * np.uint32(BIT[field])
+    for field, name, holds_text in _PASSED_THROUGH:
+        if name in rows.names:
+            texts = rows.batch.column(name).cast(pa.string())
+            presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint32(BIT[field])
     if rows.derived is not None:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
@@ -183,6 +187,12 @@ _PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (
     *((key, "custom_expected", partial(_with_key, key)) for key in ("expected_output", "rubrics", "reference_topics")),
 )
 """A field of the metric catalog, the column that holds it, and which of its cells count."""
+
+_PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
+    ("tool_definitions", "tool_definitions", partial(pc.match_substring, pattern='"name"')),
+    ("tool_results", "azure_response", partial(pc.match_substring, pattern='"tool_result"')),
+)
+"""Fields in columns that are not ours, and a test of their JSON text."""
 
 VERDICT = pa.schema(
     [

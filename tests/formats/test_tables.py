@@ -17,6 +17,7 @@ from agent_eval_schema import (
     EvalTask,
     ValuesAsTextWarning,
     convert_eval_set,
+    metric_support,
     normalize_eval_set,
     score_trajectories,
     validate_eval_set,
@@ -183,6 +184,44 @@ def test_the_last_message_of_a_chat_of_openai_is_ground_truth(answer: Any, expec
     (row,) = report.iter_rows()
     assert (row["expected_response"], row["reference_trajectory"]) == (expected, calls)
     assert row["request"] == {"messages": [_TURN]}
+
+
+_DEFINITIONS = [{"name": "weather", "parameters": {}}]
+_CALL_OF_FOUNDRY = {"type": "tool_call", "tool_call_id": "c", "name": "weather", "arguments": {"city": "Oslo"}}
+_OF_FOUNDRY = [
+    {"role": "assistant", "content": [_CALL_OF_FOUNDRY]},
+    {"role": "tool", "tool_call_id": "c", "content": [{"type": "tool_result", "tool_result": "sunny"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "Sunny."}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "supported"),
+    [
+        ({"response": _OF_FOUNDRY, "tool_definitions": _DEFINITIONS}, [True, True, True]),
+        ({"response": _OF_FOUNDRY}, [False, False, True]),
+        ({"response": _OF_FOUNDRY, "tool_definitions": []}, [False, False, True]),
+        (
+            {"response": "Sunny.", "tool_calls": [_CALL_OF_FOUNDRY], "tool_definitions": _DEFINITIONS},
+            [True, False, False],
+        ),
+    ],
+)
+def test_evaluators_of_tools_need_definitions_or_results(more: dict[str, Any], supported: list[bool]) -> None:
+    frame = metric_support([{"query": "What is the weather?", **more}], format="azure")
+    names = ["tool_call_accuracy", "tool_output_utilization", "tool_call_success"]
+    assert frame[names].iloc[0].tolist() == supported
+
+
+def test_messages_beside_tool_definitions_are_a_conversation_of_foundry() -> None:
+    row = {"messages": [_TURN, *_OF_FOUNDRY], "tool_definitions": _DEFINITIONS}
+    report, conversation = (
+        validate_eval_set([r])
+        for r in (row, {"conversation": {"messages": row["messages"]}, "tool_definitions": _DEFINITIONS})
+    )
+    assert (report.format, report.ok) == ("azure", True)
+    assert list(report.iter_rows()) == list(conversation.iter_rows())
+    assert [row["response"] for row in report.iter_rows()] == [None, "Sunny."]
 
 
 def test_inspect_has_the_function_of_a_call_as_its_name() -> None:
