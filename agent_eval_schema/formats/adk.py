@@ -199,7 +199,7 @@ COLUMNS_OF_A_TURN = (
 OF_A_SET = ("name", "description", "eval_set_creation_timestamp")
 OF_A_CASE = ("final_session_state", "eval_case_creation_timestamp")
 OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
-_OWN = frozenset(("eval_set_id", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
+_OWN = frozenset(("eval_set_id", "adk_rubrics", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
 """Other parts of an evalset: they are passed through, and written back into an evalset."""
 
 
@@ -219,18 +219,30 @@ def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
     is_named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
     is_turn = is_named and place is not None and theirs.get("turns") != 1
     made["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
-    named: dict[str, list[Any]] = {}
-    for rubric in [*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))]:
-        given = snake_keys(rubric) if isinstance(rubric, dict) else {}
-        content = given.get("rubric_content")
-        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
-        named.setdefault(str(given.get("rubric_id")), []).extend([] if text is None else [text])
-    made["guidelines"] = named or None
+    rubrics = [*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))]
+    made["guidelines"] = _guidelines(rubrics)
+    made[_RUBRICS] = rubrics or None
     session = theirs.get("session_input")
     if isinstance(session, dict):
         session = snake_keys(session)
         made["session_id"] = session.get("session_id")
         made["tags"] = as_tags({k: session[k] for k in ("app_name", "user_id", "state") if session.get(k)}) or None
+
+
+_RUBRICS = "adk_rubrics"
+"""The column of the rubrics as they came, with their types: a metric of ADK reads those of its type only."""
+
+
+def _guidelines(rubrics: Sequence[Any]) -> dict[str, list[Any]] | None:
+    named: dict[str, list[Any]] = {}
+    for rubric in rubrics:
+        read = snake_keys(rubric) if isinstance(rubric, dict) else {}
+        content = read.get("rubric_content")
+        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
+        name, mark, number = str(read.get("rubric_id")).rpartition("#")
+        name = name if mark and name in named and number.isdecimal() else f"{name}{mark}{number}"
+        named.setdefault(name, []).extend([] if text is None else [text])
+    return named or None
 
 
 class _Turn:
@@ -348,8 +360,19 @@ def _evalset(rows: Sequence[Row]) -> Written:
 
 
 def _rubrics(row: Row) -> list[Any]:
-    named = row.get("guidelines") or {}
-    return [{"rubric_id": n, "rubric_content": {"text_property": t}} for n, texts in named.items() for t in texts]
+    """The rubrics as they came, or one per guideline; ADK requires distinct IDs, and ignores one without a type."""
+    guidelines, own = row.get("guidelines") or {}, row.get(_RUBRICS)
+    if isinstance(own, list) and (_guidelines(own) or {}) == guidelines:
+        return own
+    return [
+        {
+            "rubric_id": name if number == 1 else f"{name}#{number}",
+            "rubric_content": {"text_property": text},
+            "type": "FINAL_RESPONSE_QUALITY",
+        }
+        for name, texts in guidelines.items()
+        for number, text in enumerate(texts, 1)
+    ]
 
 
 def _carried(row: Row, names: Sequence[str], owner: str = "") -> Row:

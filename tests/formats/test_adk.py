@@ -319,6 +319,20 @@ def test_the_texts_of_parts_are_joined_as_google_adk_joins_them() -> None:
     assert row["expected_response"] == theirs == "One\nTwo"
 
 
+def test_rubrics_keep_their_types_and_guidelines_become_rubrics_with_distinct_ids() -> None:
+    """A metric of ADK reads the rubrics of its type only, and refuses two rubrics with one ID."""
+    rubric = {"rubric_id": "r", "rubric_content": {"text_property": "Call once."}, "type": "TOOL_USE_QUALITY"}
+    kept = convert_eval_set(evalset(turn(), rubrics=[rubric]), "adk")
+    assert (kept.data["eval_cases"][0]["rubrics"], len(kept.losses)) == ([rubric], 0)
+    row = {"request": "Why?", "expected_response": "So.", "guidelines": {"tone": ["kind", "brief"], "form": ["short"]}}
+    made = convert_eval_set([row], "adk").data
+    rubrics = made["eval_cases"][0]["rubrics"]
+    assert [r["rubric_id"] for r in rubrics] == ["tone", "tone#2", "form"]
+    assert {r["type"] for r in rubrics} == {"FINAL_RESPONSE_QUALITY"}
+    (read,) = validate_eval_set(made).iter_rows()
+    assert read["guidelines"] == row["guidelines"]
+
+
 def test_rubrics_of_a_case_hold_for_its_turns_and_those_of_a_turn_for_it_alone() -> None:
     def rubric(name: str) -> dict[str, Any]:
         return {"rubric_id": name, "rubric_content": {"text_property": f"Be {name}."}}
