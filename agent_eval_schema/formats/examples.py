@@ -281,7 +281,7 @@ def _openai_call(_: int, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_input(request: Row) -> Any:
-    """A question or a chat; Inspect refuses a message without content, also one that only calls tools."""
+    """A question or a chat; Inspect rejects a message without content, also one that only calls tools."""
     asked = question_or_messages(request)
     if isinstance(asked, str):
         return asked

@@ -290,7 +290,7 @@ GENAI = Format(
         Field("reference_trajectory", "reference_trajectory", _read_expected),
         Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
         Field("session_id", "session_id", text_only),
-        # the client names the cases of a table itself, and refuses a table with `eval_case_id`
+        # the client names the cases of a table itself, and rejects a table with `eval_case_id`
         Field("case_id", "request_id", text_only, others=("eval_case_id",)),
     ),
     own=frozenset({"agent_data", "starting_prompt", "conversation_plan", "user_scenario", "agents"}),

@@ -62,7 +62,7 @@ _text = msgspec.json.Decoder(str).decode
 
 
 def _usual_documents(text: str | Raw, are_by_id: bool, values: bool) -> list[Document] | None:
-    """The documents, or None if one lacks its URI or is otherwise unusual. Without `values` one document stands for all
+    """The documents, or None if one lacks its URI or is otherwise unusual. Without `values` one document represents all
     of them, with content if any has content: no text is made of the contents."""
     if are_by_id:
         pairs = [(d.id, d.content) for d in _by_id(text)]
