@@ -1,6 +1,7 @@
 """Google Customer Engagement Suite (CX Agent Studio): golden CSV and Evaluation JSON.
 
-The names are loaded on first use, as those of the package. `update_evaluation` requires the extra `ces`, and a token.
+The names are loaded on first use, as those of the package. What is sent to the service
+(`update_evaluation`, `import_evaluations`, `get_evaluation`, `list_evaluations`) requires the extra `ces`, and a token.
 
 Examples
 --------
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from agent_eval_schema.formats.ces.golden_writer import write_golden_csv as write_golden_csv
     from agent_eval_schema.formats.ces.update import import_request as import_request
     from agent_eval_schema.formats.ces.update import update_request as update_request
+    from agent_eval_schema.integrations.ces.client import get_evaluation as get_evaluation
+    from agent_eval_schema.integrations.ces.client import import_evaluations as import_evaluations
+    from agent_eval_schema.integrations.ces.client import list_evaluations as list_evaluations
     from agent_eval_schema.integrations.ces.client import update_evaluation as update_evaluation
 else:
     _HOMES = {
@@ -46,6 +50,9 @@ else:
         "update_request": "formats.ces.update",
         "update_evaluation": "integrations.ces.client",
         "import_request": "formats.ces.update",
+        "import_evaluations": "integrations.ces.client",
+        "get_evaluation": "integrations.ces.client",
+        "list_evaluations": "integrations.ces.client",
         "Evaluation": "formats.ces.evaluation",
         "GoldenFile": "formats.ces.golden_reader",
     }

@@ -1,12 +1,13 @@
-"""ces: files of Google Customer Engagement Suite: a golden CSV to start from, and updates of stored evaluations."""
+"""ces: files of Google Customer Engagement Suite: a golden CSV to start from, and what the service stores."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
 
-from agent_eval_schema.cli.options import Commands, add_command
+from agent_eval_schema.cli.options import Commands, Parser, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
+from agent_eval_schema.text.visible import visible
 
 
 def add(commands: Commands) -> None:
@@ -36,11 +37,45 @@ def add(commands: Commands) -> None:
     request.add_argument(
         "--dry-run", action="store_true", help="show the update mask and the changes without sending them"
     )
-    request.add_argument("--endpoint", metavar="URL", help="service URL (default: https://ces.googleapis.com/mcp)")
     request.add_argument("--rest", action="store_true", help="PATCH over REST (https://ces.googleapis.com), not MCP")
-    request.add_argument("--timeout", metavar="S", type=_seconds, default=60.0, help="total seconds (default: 60)")
-    request.description = "The access token is read from CES_ACCESS_TOKEN=$(gcloud auth print-access-token)."
+    _add_service(command, "https://ces.googleapis.com/mcp")
     command.add_output("changes, or of the request (json),")
+
+    help = "import a golden CSV file into an app"
+    command = add_command(
+        verbs, "import", _import, help, ["ces import sample_data/golden.csv projects/p/locations/us/apps/a"]
+    )
+    command.add_argument("file", metavar="FILE", help="golden CSV file, or gs://BUCKET/OBJECT")
+    command.add_argument("app", metavar="APP", help="resource name of the app")
+    conflicts = ("OVERWRITE", "SKIP", "DUPLICATE")
+    help = "what to do with an evaluation that exists (default: as the service does)"
+    command.group("request").add_argument("--conflict", choices=conflicts, help=help)
+    _add_service(command, timeout=300.0)
+
+    help = "write a stored evaluation as JSON"
+    command = add_command(verbs, "get", _get, help, [f"ces get {_EXAMPLE}/evaluations/e stored.json"])
+    command.add_argument("name", metavar="NAME", help="resource name of the evaluation")
+    _add_stored(command)
+    help = "write all stored evaluations of an app as JSON"
+    command = add_command(verbs, "list", _list, help, [f"ces list {_EXAMPLE} stored.json"])
+    command.add_argument("name", metavar="APP", help="resource name of the app")
+    _add_stored(command)
+
+
+_EXAMPLE = "projects/p/locations/us/apps/a"
+
+
+def _add_stored(command: Parser) -> None:
+    command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
+    _add_service(command)
+
+
+def _add_service(command: Parser, endpoint: str = "https://ces.googleapis.com", timeout: float = 60.0) -> None:
+    request = command.group("request")
+    request.add_argument("--endpoint", metavar="URL", help=f"service URL (default: {endpoint})")
+    help = f"total seconds (default: {timeout:g})"
+    request.add_argument("--timeout", metavar="S", type=_seconds, default=timeout, help=help)
+    request.description = "The access token is read from CES_ACCESS_TOKEN=$(gcloud auth print-access-token)."
     command.add_quiet()
 
 
@@ -100,4 +135,59 @@ def _update(arguments: argparse.Namespace) -> int:
     for request in requests:  # the first that fails is the last, and the notes name those that were made
         update_evaluation(request, endpoint=arguments.endpoint, rest=arguments.rest, timeout=arguments.timeout)
         print_note(f"updated {request['params']['arguments']['evaluation']['name']}", arguments)
+    return ExitCode.CLEAN
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.ces.golden_reader import read_golden_csv
+    from agent_eval_schema.formats.ces.update import import_request
+    from agent_eval_schema.integrations.ces.client import import_evaluations
+    from agent_eval_schema.issues import Severity
+    from agent_eval_schema.render.console import finding
+
+    request = import_request(arguments.file, conflict=arguments.conflict)
+    issues = [] if "gcsUri" in request else read_golden_csv(arguments.file).issues
+    if faults := [issue for issue in issues if issue.severity is Severity.ERROR]:
+        print_text("".join(f"{issue.code} {finding(issue)}\n" for issue in faults))
+        print_note("request not sent: the service would reject it", arguments)
+        return ExitCode.FOUND
+    result = import_evaluations(arguments.app, request, endpoint=arguments.endpoint, timeout=arguments.timeout)
+    imported = [evaluation.get("name", "") for evaluation in result.get("evaluations") or []]
+    print_text("".join(f"{visible(name)}\n" for name in imported))
+    print_text("".join(f"{visible(message)}\n" for message in result.get("errorMessages") or []))
+    failed = result.get("importFailureCount") or 0
+    print_note(f"{len(imported)} imported, {failed} failed", arguments)
+    return ExitCode.FOUND if failed else ExitCode.CLEAN
+
+
+def _get(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.ces.evaluation import write_evaluation
+    from agent_eval_schema.integrations.ces.client import get_evaluation
+
+    _check_place(arguments)
+    found = get_evaluation(arguments.name, endpoint=arguments.endpoint, timeout=arguments.timeout)
+    return _write(write_evaluation(found, arguments.output), 1, arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.ces.evaluation import write_evaluations
+    from agent_eval_schema.integrations.ces.client import list_evaluations
+
+    _check_place(arguments)
+    found = list_evaluations(arguments.name, endpoint=arguments.endpoint, timeout=arguments.timeout)
+    return _write(write_evaluations(found, arguments.output), len(found), arguments)
+
+
+def _check_place(arguments: argparse.Namespace) -> None:
+    from agent_eval_schema.io.atomic import require_place
+
+    if arguments.output is not None:
+        require_place(arguments.output)
+
+
+def _write(text: str, count: int, arguments: argparse.Namespace) -> int:
+    if arguments.output is None:
+        print_text(text, "json")
+    else:
+        print_note(f"{count} written to {arguments.output}", arguments)
     return ExitCode.CLEAN

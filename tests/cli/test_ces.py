@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,72 @@ def test_an_update_is_sent(
     assert (code, err) == (0, f"updated {NAME}\n")
     assert "s3cr3t" not in out + err
     assert {k: v for k, v in store.evaluation.items() if k != "etag"} == ces.read_evaluation(Path(files[0]))
+
+
+@pytest.fixture
+def service(files: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, str]]:
+    """A store with the first sample, and the address of a service that has it."""
+    pytest.importorskip("mcp.server.mcpserver", reason="the server of the tests is that of mcp 2")
+    from agent_eval_schema.integrations.ces import client
+    from tests.helpers.ces_server import Store, Wire, serving
+
+    monkeypatch.setenv("CES_ACCESS_TOKEN", "s3cr3t")
+    monkeypatch.setattr(client, "POLLING", 0.01)
+    store = Store(ces.read_evaluations(Path(files[1]))[0])
+    store.evaluation["name"] = "projects/p1/locations/us/apps/a1/evaluations/e"
+    with serving(Wire(None, {}, store)) as address:
+        yield store, address
+
+
+APP = "projects/p1/locations/us/apps/a1"
+
+
+def test_what_is_stored_is_written(
+    service: tuple[Any, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, address = service
+    path = tmp_path / "stored.json"
+    code, out, err = run(capsys, "ces", "get", f"{APP}/evaluations/e", str(path), "--endpoint", address)
+    assert (code, out, err) == (0, "", f"1 written to {path}\n")
+    assert ces.read_evaluation(path) == store.evaluation
+    code, out, _ = run(capsys, "ces", "get", f"{APP}/evaluations/e", "--endpoint", address)
+    assert json.loads(out) == store.evaluation
+    code, out, _ = run(capsys, "ces", "list", APP, "--endpoint", address)
+    assert json.loads(out) == [store.evaluation]
+    code, out, err = run(capsys, "ces", "list", APP, str(path), "--endpoint", address)
+    assert (code, ces.read_evaluations(path)) == (0, [store.evaluation])
+    missing = f"{APP}/evaluations/gone"
+    code, _, err = run(capsys, "ces", "get", missing, str(tmp_path / "none.json"), "--endpoint", address)
+    assert code == 2
+    assert "answered 404: 'NOT_FOUND" in err
+    assert not (tmp_path / "none.json").exists()
+
+
+def test_a_golden_csv_is_imported(
+    service: tuple[Any, str], samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, address = service
+    given = ["ces", "import", str(samples / "golden.csv"), APP, "--conflict", "SKIP", "--endpoint", address]
+    code, out, err = run(capsys, *given)
+    assert (code, err) == (0, "3 imported, 0 failed\n")
+    assert out == "".join(f"{APP}/evaluations/i{i}\n" for i in range(3))
+    assert store.imports[-1]["importOptions"] == {"conflictResolutionStrategy": "SKIP"}
+    path = tmp_path / "golden.csv"
+    path.write_text((samples / "golden.csv").read_text().replace("Desk booking", "refuse \x07"))
+    code, out, err = run(capsys, "ces", "import", str(path), APP, "--endpoint", address)
+    assert (code, err) == (1, "2 imported, 1 failed\n")
+    assert out.splitlines()[-1] == "refuse \\x07: refused"
+
+
+def test_a_golden_csv_with_an_error_is_not_sent(
+    service: tuple[Any, str], samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, address = service
+    given = ["ces", "import", str(samples / "golden_broken.csv"), APP, "--endpoint", address]
+    code, out, err = run(capsys, *given)
+    assert (code, err) == (1, "request not sent: the service would reject it\n")
+    assert "AE123" in out
+    assert store.imports == []
 
 
 def test_hostile_text_is_shown_and_not_sent_to_the_terminal(files: tuple[str, str]) -> None:

@@ -3,13 +3,17 @@ in front of it the faults that a network has. It keeps what arrived on the wire.
 
 from __future__ import annotations
 
+import base64
 import copy
+import csv
+import io
 import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qs
 
 import anyio
 import uvicorn
@@ -38,6 +42,8 @@ class Store:
     def __init__(self, evaluation: dict[str, Any]) -> None:
         self.evaluation = copy.deepcopy(evaluation)
         self.updates: list[str] = []
+        self.imports: list[dict[str, Any]] = []
+        self.imported: list[dict[str, Any]] = []
 
     def update(self, new: dict[str, Any], mask: str) -> dict[str, Any]:
         if new.get("name") != self.evaluation["name"]:
@@ -50,6 +56,34 @@ class Store:
         self.evaluation["etag"] = f"e{len(self.updates) + 1}"
         return copy.deepcopy(self.evaluation)
 
+    def rest(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> dict[str, Any]:
+        """What the REST API answers: one evaluation per page, and an import that is done at the second look."""
+        name = path.removeprefix("/v1beta/")
+        if method == "PATCH":
+            return self.update(body, query["updateMask"][0])
+        if method == "POST" and name.endswith("/apps/a1:importEvaluations"):
+            self.imports.append(body)
+            return {"name": OPERATION, "metadata": {}}
+        if name == OPERATION:
+            return {"name": OPERATION, "done": True, "response": {"@type": "x", **self._import(self.imports[-1])}}
+        every = [self.evaluation, *self.imported]
+        if name.endswith("/apps/a1/evaluations"):
+            at = int(query.get("pageToken", ["0"])[0])
+            return {"evaluations": every[at : at + 1], **({"nextPageToken": str(at + 1)} if every[at + 1 :] else {})}
+        found = next((evaluation for evaluation in every if evaluation["name"] == name), None)
+        if found is None:
+            raise Refused("NOT_FOUND: there is no such evaluation")
+        return found
+
+    def _import(self, body: dict[str, Any]) -> dict[str, Any]:
+        rows = csv.DictReader(io.StringIO(base64.b64decode(body["csvContent"]).decode()))
+        names = [row["display_name"] for row in rows if row["display_name"]]
+        failed = [f"{name}: refused" for name in names if "refuse" in name]
+        app = self.evaluation["name"].rpartition("/")[0]
+        made = [{"name": f"{app}/i{i}", "displayName": n} for i, n in enumerate(names) if "refuse" not in n]
+        self.imported += made
+        return {"evaluations": made, **({"importFailureCount": len(failed), "errorMessages": failed} if failed else {})}
+
     def _set(self, path: list[str], new: dict[str, Any]) -> None:
         target = self.evaluation
         for name in path[:-1]:
@@ -60,14 +94,18 @@ class Store:
             target.pop(path[-1], None)
 
 
+OPERATION = "projects/p1/locations/us/operations/o1"
+
+
 class Wire:
     """The ASGI application: notes each request, lets the next fault of its kind happen, else hands it to the server.
 
-    `faults` says what happens to the next messages of a method (`initialize`, `tools/call`).
+    `faults` says what happens to the next messages of a method (`initialize`, `tools/call`; of REST `GET`, `POST`).
+    Requests of the REST API are answered from the `store`.
     """
 
-    def __init__(self, app: Any, answers: dict[str, Any]) -> None:
-        self.app, self.answers = app, answers
+    def __init__(self, app: Any, answers: dict[str, Any], store: Store | None = None) -> None:
+        self.app, self.answers, self.store = app, answers, store
         self.seen: list[tuple[str, dict[str, str], Any]] = []
         self.faults: dict[str, list[Fault]] = {}
 
@@ -88,9 +126,21 @@ class Wire:
         async def replay() -> Any:
             return pending.pop() if pending else await receive()
 
-        faults = self.faults.get((message or {}).get("method", ""))
+        is_rest = scope["path"].startswith("/v1beta/")
+        faults = self.faults.get(scope["method"] if is_rest else (message or {}).get("method", ""))
         if faults:
             return await faults.pop(0)(self, scope, replay, send)
+        if is_rest and self.store is not None:
+            try:
+                query = parse_qs(scope["query_string"].decode())
+                status, body = 200, json.dumps(self.store.rest(scope["method"], scope["path"], query, message)).encode()
+            except Refused as error:
+                reason = str(error).partition(":")[0]
+                status, body = (
+                    404,
+                    json.dumps({"error": {"code": 404, "message": str(error), "status": reason}}).encode(),
+                )
+            return await answering(status, body, content_type="application/json")(self, scope, replay, send)
         return await self.app(scope, replay, send)
 
     def calls(self) -> list[Any]:

@@ -1,7 +1,7 @@
 """Evaluations → the requests that store them, without sending them (integrations/ces/client.py).
 
 update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation`
-rest_request(request)             the same as PATCH …/v1beta/{name}?updateMask=…
+rest_path(name, updateMask=…)     where its twin of REST is: PATCH …/v1beta/{name}?updateMask=…
 import_request(csv)               the body of POST …/v1beta/{app}:importEvaluations
 """
 
@@ -12,9 +12,9 @@ import csv as csv_module
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from msgspec import Struct
 
@@ -378,28 +378,30 @@ def _object(source: object, what: str) -> dict[str, Any]:
     return value
 
 
-@lru_cache(maxsize=1)
-def _name_pattern() -> re.Pattern[str]:
-    """The form of a name, which is a part of an address too: nothing that has a meaning there may be in it."""
-    part = r"(?!\.+(?:/|$))[\w.~:-]+"
-    return re.compile(re.sub(r"\{\w+\}", lambda _: part, _form()), re.ASCII)
+APP_NAME = "projects/{project}/locations/{location}/apps/{app}"
+EVALUATION_NAME = APP_NAME + "/evaluations/{evaluation}"
+OPERATION_NAME = "projects/{project}/locations/{location}/operations/{operation}"
+
+
+def checked_name(name: object, form: str) -> str:
+    """The resource name, which is a part of an address too: nothing that has a meaning there may be in it. Raises
+    EvalSetError if it has another form."""
+    pattern = re.sub(r"\{\w+\}", lambda _: r"(?!\.+(?:/|$))[\w.~:-]+", form)
+    if not isinstance(name, str) or not re.fullmatch(pattern, name, re.ASCII):
+        raise EvalSetError(
+            f"expected the name as {form}, got {visible(name) if isinstance(name, str) else describe(name)}"
+        )
+    return name
 
 
 def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
     """The resource name that both sides agree on."""
     names = [side["name"] for side in (new, old) if side and side.get("name")]
     if not names:
-        raise EvalSetError(f"the evaluation has no name to identify it: {_form()}")
-    name: object = names[0]
-    if name != names[-1]:
-        raise EvalSetError(f"{visible(name)} is not the stored evaluation, {visible(names[-1])}")
-    if not isinstance(name, str) or not _name_pattern().fullmatch(name):
-        raise EvalSetError(f"expected the name as {_form()}, got {visible(name)}")
-    return name
-
-
-def _form() -> str:
-    return schema.field_at("name")[0].resource_format[0]
+        raise EvalSetError(f"the evaluation has no name to identify it: {EVALUATION_NAME}")
+    if names[0] != names[-1]:
+        raise EvalSetError(f"{visible(names[0])} is not the stored evaluation, {visible(names[-1])}")
+    return checked_name(names[0], EVALUATION_NAME)
 
 
 def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
@@ -415,19 +417,9 @@ def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # REST
-class RestRequest(NamedTuple):
-    """An HTTP request without the host: `path?query`, and the body as JSON."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    body: dict[str, Any]
-
-
-def rest_request(request: Mapping[str, Any]) -> RestRequest:
-    """The REST twin of an `update_request`: `PATCH /v1beta/{evaluation.name}?updateMask=…`."""
-    evaluation, mask = arguments_of(request)
-    return RestRequest("PATCH", f"/{API_VERSION}/{evaluation['name']}", {"updateMask": mask}, evaluation)
+def rest_path(name: str, **query: str) -> str:
+    """The path of a resource in the REST API, and the query."""
+    return f"/{API_VERSION}/{name}" + (f"?{urlencode(query)}" if query else "")
 
 
 def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -440,12 +432,9 @@ def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         raise EvalSetError(
             f"expected what update_request returns: a call of {TOOL} with an evaluation and a mask"
         ) from None
-    if (
-        params.get("name") != TOOL
-        or not isinstance(evaluation, dict)
-        or not _name_pattern().fullmatch(str(evaluation.get("name")))
-    ):
-        raise EvalSetError(f"expected a call of {TOOL} with an evaluation whose name is {_form()}")
+    if params.get("name") != TOOL or not isinstance(evaluation, dict):
+        raise EvalSetError(f"expected a call of {TOOL} with an evaluation and a mask")
+    checked_name(evaluation.get("name"), EVALUATION_NAME)
     return evaluation, ",".join(check_mask(mask))
 
 

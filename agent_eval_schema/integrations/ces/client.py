@@ -1,7 +1,9 @@
-"""`update_evaluation`: an update that is sent, as a call of the MCP tool or as its REST twin.
+"""Requests that are sent: an update as a call of the MCP tool or as its REST twin, an import, and what is stored.
 
     update_request ──▶ initialize ─ tools/call update_evaluation ──▶ result.isError │ error │ the Evaluation
                   └──▶ PATCH /v1beta/{name}?updateMask=…         ──▶ HTTP status    │       │ the Evaluation
+    import_request ──▶ POST  /v1beta/{app}:importEvaluations     ──▶ an operation ──▶ GET until it is done
+                       GET   /v1beta/{name}, /v1beta/{app}/evaluations (page by page)
 
 The protocol of MCP is the SDK's (extra `ces`); a `Courier` sends, so that the SDK never holds the token and repeats
 nothing. All failures are one EvalSetError of one line: the failure, the message of the server, and advice.
@@ -17,9 +19,18 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from agent_eval_schema.formats.ces.update import TOOL, arguments_of, rest_request
+from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluation
+from agent_eval_schema.formats.ces.update import (
+    APP_NAME,
+    EVALUATION_NAME,
+    OPERATION_NAME,
+    TOOL,
+    arguments_of,
+    checked_name,
+    rest_path,
+)
 from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.runtime.version import __version__
@@ -47,7 +58,9 @@ LARGEST_ANSWER = 64 * 2**20
 """Bytes of an answer that are read. An evaluation with images has some megabytes."""
 
 NOTHING_CHANGED = "no change was made"
+NOTHING_READ = "nothing was read"
 UNSURE = "the update may have been made or not: read the evaluation before you try again"
+UNSURE_IMPORT = "the import may have been made or not: list the evaluations of the app before you try again"
 
 STATUS_NAMES = {
     400: "INVALID_ARGUMENT",
@@ -63,17 +76,17 @@ STATUS_NAMES = {
 ADVICE = {
     "INVALID_ARGUMENT": "correct the fields that the server names",
     "UNAUTHENTICATED": f"set {TOKEN_VARIABLE} to a fresh token: gcloud auth print-access-token",
-    "PERMISSION_DENIED": "the account of the token may not update evaluations of this app",
-    "NOT_FOUND": "check the evaluation's name, and the endpoint",
+    "PERMISSION_DENIED": "the account of the token may not do this with evaluations of the app",
+    "NOT_FOUND": "check the name, and the endpoint",
     "ALREADY_EXISTS": "another evaluation of the app has this displayName",
     "ABORTED": "the evaluation has changed since it was read (etag): read it again, and make the update from that",
     "FAILED_PRECONDITION": "correct the fields that the server names",
     "RESOURCE_EXHAUSTED": "wait, and try again",
-    "INTERNAL": UNSURE,
-    "UNAVAILABLE": UNSURE,
-    "DEADLINE_EXCEEDED": UNSURE,
+    "INTERNAL": "",
+    "UNAVAILABLE": "",
+    "DEADLINE_EXCEEDED": "",
 }
-"""What to do, by the first of these names that a failure contains."""
+"""What to do, by the first of these names that a failure contains; the outcome where there is no advice."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -118,11 +131,12 @@ def find_token(token: str | None) -> str:
 class Courier:
     """Delivers requests to one endpoint, at most one of them twice, and records whether a write may have been made.
 
-    `client` sends requests, `sign` adds the token to a request, and `hide` removes it from a text.
+    `client` sends requests with the `token`; `unsure` and `unchanged` tell the user which of both is true after a
+    failure.
     """
 
-    def __init__(self, client: Any, sign: Callable[[Any], Any], hide: Callable[[str], str]) -> None:
-        self._client, self._sign, self._hide = client, sign, hide
+    def __init__(self, client: Any, token: str, unsure: str, unchanged: str) -> None:
+        self._client, self._token, self._unsure, self._unchanged = client, token, unsure, unchanged
         self._again = True
         self._may_have_written = False
 
@@ -143,26 +157,26 @@ class Courier:
         return answer
 
     async def _attempt(self, request: Any, writes: bool) -> Any:
-        self._may_have_written |= writes
-        answer = await self._exchange(request)
+        before, self._may_have_written = self._may_have_written, self._may_have_written or writes
+        answer = await self._exchange(request, before)
         if isinstance(answer, str):
             raise EvalSetError(f"{answer}: {self.outcome}")
         if writes and (300 <= answer.status_code < 500 or (answer.status_code == 503 and not answer.content)):
             self._may_have_written = False
         return answer
 
-    async def _exchange(self, request: Any) -> Any:
-        """The answer, or in words why there is none. An exception of the HTTP library contains the request, with its
-        token: none leaves this method."""
+    async def _exchange(self, request: Any, before: bool) -> Any:
+        """The answer, or in words why there is none; `before`: a request before this one may have written. An
+        exception of the HTTP library contains the request, with its token: none leaves this method."""
         where = _place(request.url)
         try:
-            response = await self._client.send(request, auth=self._sign, stream=True)
+            response = await self._client.send(request, auth=self._signed, stream=True)
             try:
                 return await _whole(response) or f"{where} sent more than {LARGEST_ANSWER:,} bytes"
             finally:
                 await response.aclose()
         except (http.ConnectError, http.ConnectTimeout, http.ProxyError, http.UnsupportedProtocol) as error:
-            self._may_have_written = False
+            self._may_have_written = before
             return f"no connection to {where} ({self.quoted(str(error) or 'no answer')})"
         except http.TimeoutException:
             return f"no answer from {where} in time"
@@ -171,27 +185,30 @@ class Courier:
 
     @property
     def outcome(self) -> str:
-        """The state of the update when its answer is not known."""
-        return UNSURE if self._may_have_written else NOTHING_CHANGED
+        """The state of the service when its answer is not known."""
+        return self._unsure if self._may_have_written else self._unchanged
+
+    def _signed(self, request: Any) -> Any:
+        request.headers["authorization"] = f"Bearer {self._token}"
+        return request
 
     def _refusal(self, answer: Any, where: str) -> str:
         """One line for an answer that is not a success."""
         if answer.status_code < 400:
             target = self.quoted(answer.headers.get("location", "an address that it does not name"))
-            return f"{where} points to {target}, where the token must not go: {NOTHING_CHANGED}"
+            return f"{where} points to {target}, where the token must not go: {self.outcome}"
         words = words_of(answer.text)
         reason = f": {self.quoted(words)}" if words else ""
         named = f"{words} {STATUS_NAMES.get(answer.status_code, '')}" if answer.status_code < 500 else ""
-        return f"{where} answered {answer.status_code}{reason}: {advice(named, self.outcome)}"
+        return f"{where} answered {answer.status_code}{reason}: {self.advice(named, self.outcome)}"
 
     def quoted(self, words: object) -> str:
         """The message of a server or a library, without the token, on one line and safe to show."""
-        return excerpt(self._hide(str(words)), 300)
+        return excerpt(str(words).replace(self._token, "***"), 300)
 
-
-def advice(words: str, otherwise: str) -> str:
-    """The advice for a failure with this message."""
-    return next((text for name, text in ADVICE.items() if name in words), otherwise)
+    def advice(self, words: str, otherwise: str) -> str:
+        """The advice for a failure with this message."""
+        return next((text or self.outcome for name, text in ADVICE.items() if name in words), otherwise)
 
 
 def _place(url: Any) -> str:
@@ -232,7 +249,8 @@ GOODBYE = 2.0
 
 FIX_FIELDS = "correct the fields that the server names"
 
-Send = Callable[[Mapping[str, Any], str, Courier, Any], Awaitable[dict[str, Any]]]
+Send = Callable[[str, Courier, Any], Awaitable[Any]]
+"""Sends requests to an address with a courier; the scope is that of the time limit."""
 
 
 def update_evaluation(
@@ -288,49 +306,268 @@ def update_evaluation(
     >>> request = ces.update_request({"name": name, "displayName": "Refunds"}, mask="displayName")
     >>> stored = ces.update_evaluation(request)  # doctest: +SKIP
     """
-    arguments_of(request)
+    evaluation, mask = arguments_of(request)
+    path, body = rest_path(evaluation["name"], updateMask=mask), jsontext.write_exactly(evaluation).encode()
+
+    async def over_rest(where: str, courier: Courier, _: object) -> dict[str, Any]:
+        return _evaluation((await courier.deliver("PATCH", where + path, body, writes=True)).text, courier)
+
+    async def over_mcp(where: str, courier: Courier, scope: Any) -> dict[str, Any]:
+        return await _over_mcp({"evaluation": evaluation, "updateMask": mask}, where, courier, scope)
+
     where = check_endpoint(endpoint or (REST_ENDPOINT if rest else MCP_ENDPOINT))
-    secret = find_token(token)
-    loop = LoopThread("ces update")
-    try:
-        outcome = loop.submit(_deliver(_over_rest if rest else _over_mcp, request, where, secret, timeout)).result()
-    finally:
-        loop.stop(GOODBYE)
-    if isinstance(outcome, str):  # raised here, so that no exception that contains the request is its context
-        raise EvalSetError(outcome)
-    stored: dict[str, Any] = outcome
+    stored: dict[str, Any] = _sent(over_rest if rest else over_mcp, where, token, timeout, UNSURE, NOTHING_CHANGED)
     return stored
 
 
+def get_evaluation(
+    name: str, *, endpoint: str | None = None, token: str | None = None, timeout: float = 60.0
+) -> Evaluation:
+    """Return a stored evaluation.
+
+    It requires the extra `ces`, and sends `GET /v1beta/{name}`.
+
+    Parameters
+    ----------
+    name : str
+        The resource name of the evaluation, `projects/.../apps/.../evaluations/...`.
+    endpoint : str or None, default None
+        The address before `/v1beta`; https, except for this machine. None is `https://ces.googleapis.com`.
+    token : str or None, default None
+        An OAuth access token. It is sent to the endpoint only. None reads the environment variable CES_ACCESS_TOKEN.
+    timeout : float, default 60.0
+        The maximum duration, in seconds.
+
+    Returns
+    -------
+    Evaluation
+        The evaluation, with the fields that only the service sets, such as `etag`.
+
+    Raises
+    ------
+    MissingExtraError
+        The extra `ces` is not installed.
+    EvalSetError
+        `name` is not the name of an evaluation, the service rejected the request, or there is no token.
+
+    See Also
+    --------
+    list_evaluations : Return all evaluations of an app.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> stored = ces.get_evaluation("projects/p/locations/us/apps/a/evaluations/e")  # doctest: +SKIP
+    """
+    path = rest_path(checked_name(name, EVALUATION_NAME))
+
+    async def send(where: str, courier: Courier, _: object) -> Evaluation:
+        text = (await courier.deliver("GET", where + path, b"", writes=False)).text
+        _object(text, courier, "an evaluation")
+        return read_evaluation(text)
+
+    found: Evaluation = _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
+    return found
+
+
+def list_evaluations(
+    app: str, *, endpoint: str | None = None, token: str | None = None, timeout: float = 60.0
+) -> list[Evaluation]:
+    """Return all stored evaluations of an app.
+
+    It requires the extra `ces`, and sends `GET /v1beta/{app}/evaluations`, page by page.
+
+    Parameters
+    ----------
+    app : str
+        The resource name of the app, `projects/.../locations/.../apps/...`.
+    endpoint : str or None, default None
+        The address before `/v1beta`; https, except for this machine. None is `https://ces.googleapis.com`.
+    token : str or None, default None
+        An OAuth access token. It is sent to the endpoint only. None reads the environment variable CES_ACCESS_TOKEN.
+    timeout : float, default 60.0
+        The maximum duration of all pages, in seconds.
+
+    Returns
+    -------
+    list of Evaluation
+        The evaluations, in the order of the service: the last changed first.
+
+    Raises
+    ------
+    MissingExtraError
+        The extra `ces` is not installed.
+    EvalSetError
+        `app` is not the name of an app, the service rejected a request, or there is no token.
+
+    See Also
+    --------
+    get_evaluation : Return one evaluation.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> stored = ces.list_evaluations("projects/p/locations/us/apps/a")  # doctest: +SKIP
+    """
+    parent = checked_name(app, APP_NAME)
+
+    async def send(where: str, courier: Courier, _: object) -> list[Evaluation]:
+        found: list[Evaluation] = []
+        tokens = [""]
+        while True:
+            path = rest_path(f"{parent}/evaluations", **({"pageToken": tokens[-1]} if tokens[-1] else {}))
+            text = (await courier.deliver("GET", where + path, b"", writes=False)).text
+            page = _object(text, courier, "a page of evaluations")
+            items, following = page.get("evaluations") or [], page.get("nextPageToken") or ""
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise EvalSetError(f"expected a list of evaluations, got {courier.quoted(text)}: {courier.outcome}")
+            found += map(Evaluation, items)
+            if not following:
+                return found
+            if not isinstance(following, str) or following in tokens:  # it would never end
+                raise EvalSetError(f"expected a new nextPageToken, got {courier.quoted(following)}: {courier.outcome}")
+            tokens.append(following)
+
+    every: list[Evaluation] = _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
+    return every
+
+
+def import_evaluations(
+    app: str,
+    request: Mapping[str, Any],
+    *,
+    endpoint: str | None = None,
+    token: str | None = None,
+    timeout: float = 300.0,
+) -> dict[str, Any]:
+    """Send a request of `import_request` and return the result of the import.
+
+    It requires the extra `ces`, and sends `POST /v1beta/{app}:importEvaluations`. The service imports each evaluation
+    on its own; those that fail are counted in the result.
+
+    Parameters
+    ----------
+    app : str
+        The resource name of the app, `projects/.../locations/.../apps/...`.
+    request : mapping
+        The result of `import_request`.
+    endpoint : str or None, default None
+        The address before `/v1beta`; https, except for this machine. None is `https://ces.googleapis.com`.
+    token : str or None, default None
+        An OAuth access token. It is sent to the endpoint only. None reads the environment variable CES_ACCESS_TOKEN.
+    timeout : float, default 300.0
+        The maximum duration, in seconds, including the import itself.
+
+    Returns
+    -------
+    dict
+        The ImportEvaluationsResponse: `evaluations`, `importFailureCount`, `errorMessages`.
+
+    Raises
+    ------
+    MissingExtraError
+        The extra `ces` is not installed.
+    EvalSetError
+        The import was rejected or failed, its outcome is unknown, `app` is not the name of an app, or there is no
+        token.
+
+    See Also
+    --------
+    import_request : Return the request.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> request = ces.import_request("sample_data/golden.csv", conflict="SKIP")
+    >>> result = ces.import_evaluations("projects/p/locations/us/apps/a", request)  # doctest: +SKIP
+    """
+    path = rest_path(f"{checked_name(app, APP_NAME)}:importEvaluations")
+    if not isinstance(request, Mapping) or not {"csvContent", "gcsUri"} & request.keys():
+        raise EvalSetError("expected what import_request returns: a body with csvContent or gcsUri")
+    body = jsontext.write_exactly(dict(request)).encode()
+
+    async def send(where: str, courier: Courier, _: object) -> dict[str, Any]:
+        answer = await courier.deliver("POST", where + path, body, writes=True)
+        while True:
+            operation = _object(answer.text, courier, "an operation")
+            if isinstance(error := operation.get("error"), dict):
+                words = f"{error.get('message')} {_STATUS_CODES.get(str(error.get('code')), '')}".strip()
+                raise EvalSetError(
+                    f"the import failed: {courier.quoted(words)}: {courier.advice(words, UNSURE_IMPORT)}"
+                )
+            if operation.get("done") is True:
+                found = operation.get("response")
+                return {k: v for k, v in found.items() if k != "@type"} if isinstance(found, dict) else {}
+            try:
+                status = rest_path(checked_name(operation.get("name"), OPERATION_NAME))
+                await anyio.sleep(POLLING)
+                answer = await courier.deliver("GET", where + status, b"", writes=False)
+            except EvalSetError as error:  # of the question, while the import goes on
+                reason = str(error).removesuffix(f": {courier.outcome}")
+                raise EvalSetError(f"{reason}: {courier.outcome}") from None
+
+    where = check_endpoint(endpoint or REST_ENDPOINT)
+    result: dict[str, Any] = _sent(send, where, token, timeout, UNSURE_IMPORT, NOTHING_CHANGED)
+    return result
+
+
+POLLING = 1.0
+"""Seconds between two questions whether an operation is done."""
+
+_STATUS_CODES = {
+    "3": "INVALID_ARGUMENT",
+    "5": "NOT_FOUND",
+    "6": "ALREADY_EXISTS",
+    "7": "PERMISSION_DENIED",
+    "10": "ABORTED",
+}
+"""Google's names for the codes of a `google.rpc.Status`, as far as there is advice for them."""
+
+
+def _sent(
+    send: Send,
+    endpoint: str,
+    token: str | None,
+    timeout: float,
+    unsure: str = NOTHING_READ,
+    unchanged: str = NOTHING_READ,
+) -> Any:
+    """What is sent gives, from a thread with an event loop of its own. Raises EvalSetError with the failure."""
+    secret = find_token(token)
+    loop = LoopThread("ces")
+    try:
+        done, outcome = loop.submit(_deliver(send, endpoint, secret, timeout, unsure, unchanged)).result()
+    finally:
+        loop.stop(GOODBYE)
+    if not done:  # raised here, so that no exception that contains the request is its context
+        raise EvalSetError(outcome)
+    return outcome
+
+
 async def _deliver(
-    send: Send, request: Mapping[str, Any], endpoint: str, token: str, timeout: float
-) -> dict[str, Any] | str:
-    """The result, or the message of the failure."""
-
-    def sign(message: Any) -> Any:
-        message.headers["authorization"] = f"Bearer {token}"
-        return message
-
+    send: Send, endpoint: str, token: str, timeout: float, unsure: str, unchanged: str
+) -> tuple[bool, Any]:
+    """True and the result, or False and the message of the failure."""
     limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
     async with http.AsyncClient(timeout=limits) as client:
-        courier = Courier(client, sign, lambda text: text.replace(token, "***"))
+        courier = Courier(client, token, unsure, unchanged)
         with anyio.move_on_after(timeout) as scope:
             try:
-                return await send(request, endpoint, courier, scope)
+                return True, await send(endpoint, courier, scope)
             except EvalSetError as error:
-                return str(error)
+                return False, str(error)
             except Exception as error:  # of the SDK, which may be any
-                return f"the update failed on its way ({courier.quoted(error)}): {courier.outcome}"
-        return f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
+                return False, f"the request failed on its way ({courier.quoted(error)}): {courier.outcome}"
+        return False, f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# REST
-async def _over_rest(request: Mapping[str, Any], endpoint: str, courier: Courier, _: object) -> dict[str, Any]:
-    method, path, query, body = rest_request(request)
-    url = f"{endpoint}{path}?{urlencode(query)}"
-    answer = await courier.deliver(method, url, jsontext.write_exactly(body).encode(), writes=True)
-    return _evaluation(answer.text, courier)
+# answers
+def _object(text: str, courier: Courier, what: str) -> dict[str, Any]:
+    value = jsontext.parse(text)
+    if not isinstance(value, dict):
+        raise EvalSetError(f"expected {what}, got {courier.quoted(text)}: {courier.outcome}")
+    return value
 
 
 def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
@@ -346,17 +583,16 @@ def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # MCP
-async def _over_mcp(request: Mapping[str, Any], endpoint: str, courier: Courier, scope: Any) -> dict[str, Any]:
-    evaluation, mask = arguments_of(request)
+async def _over_mcp(arguments: dict[str, Any], endpoint: str, courier: Courier, scope: Any) -> dict[str, Any]:
     with anyio.CancelScope() as inner:
         transport = _CourierTransport(courier, inner.cancel)
-        result = await _call({"evaluation": evaluation, "updateMask": mask}, endpoint, courier, transport, scope)
+        result = await _call(arguments, endpoint, courier, transport, scope)
     if transport.failure or isinstance(result, str):
         raise EvalSetError(transport.failure or result)
     text = "\n".join(part["text"] for part in result.get("content") or () if part.get("type") == "text")
     if result.get("isError"):
         words = words_of(text)
-        raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {advice(words, FIX_FIELDS)}")
+        raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {courier.advice(words, FIX_FIELDS)}")
     structured = result.get("structuredContent")
     return structured if isinstance(structured, dict) else _evaluation(text, courier)
 
@@ -399,7 +635,7 @@ def _protocol_error(error: Exception, courier: Courier) -> str:
     if data is None:
         return f"the answer is not one of {TOOL} ({courier.quoted(error)}): {courier.outcome}"
     words = f"{data.message} {json.dumps(data.data, default=str) if data.data else ''}".strip()
-    what_now = advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else courier.outcome)
+    what_now = courier.advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else courier.outcome)
     return f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
 
 

@@ -18,12 +18,12 @@ from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.schema import message, messages
 from agent_eval_schema.formats.ces.update import (
+    arguments_of,
     check_mask,
     difference,
     faults_of,
     import_request,
     plan_update,
-    rest_request,
     stated,
     update_request,
     with_json_names,
@@ -362,20 +362,12 @@ def test_identity_is_taken_from_the_stored_one_and_unknown_fields_are_kept() -> 
     assert evaluation == {"name": NAME, "etag": "e1", **new}
 
 
-def test_the_rest_twin() -> None:
-    request = update_request(with_(displayName="B", tags=None), STORED)
-    method, path, query, body = rest_request(request)
-    assert (method, path) == ("PATCH", f"/v1beta/{NAME}")
-    assert query == {"updateMask": "displayName,tags"}
-    assert body == request["params"]["arguments"]["evaluation"]
-
-
 @pytest.mark.parametrize(
     "request_", [{}, {"params": {"name": "x", "arguments": {"evaluation": {}, "updateMask": "*"}}}]
 )
-def test_only_an_update_has_a_rest_twin(request_: Any) -> None:
+def test_only_an_update_is_one(request_: Any) -> None:
     with pytest.raises(EvalSetError, match="expected"):
-        rest_request(request_)
+        arguments_of(request_)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

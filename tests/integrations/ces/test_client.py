@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.formats.ces.update import update_request
+from agent_eval_schema.formats.ces.update import import_request, update_request
 
 pytest.importorskip("mcp.server.mcpserver", reason="the server of the tests is that of mcp 2")
 from mcp import types
@@ -71,7 +71,7 @@ class Service:
 def served(*, json_response: bool = True, stateless: bool = True) -> Iterator[Service]:
     store, answers = Store(STORED), {"structured": True}
     server = mcp_server(store, answers)
-    wire = Wire(server.streamable_http_app(json_response=json_response, stateless_http=stateless), answers)
+    wire = Wire(server.streamable_http_app(json_response=json_response, stateless_http=stateless), answers, store)
     with serving(wire) as address:
         yield Service(wire, store, address)
 
@@ -238,7 +238,7 @@ def test_a_slow_handshake_has_changed_nothing(service: Service) -> None:
         (answering(401, b'{"error": {"code": 401, "message": "expired", "status": "UNAUTHENTICATED"}}'),
          "answered 401: 'expired UNAUTHENTICATED': set CES_ACCESS_TOKEN"),
         (answering(403, b"<html>no</html>"), "answered 403: '<html>no</html>': the account of the token"),
-        (answering(404), "answered 404: check the evaluation's name, and the endpoint"),
+        (answering(404), "answered 404: check the name, and the endpoint"),
         (answering(500, b"INVALID_ARGUMENT"), client.UNSURE),
         (answering(418, TOKEN.encode()), "answered 418: '***': no change was made"),
         (answering(200, b"<html>log in</html>", content_type="text/html"), "MCP message ('<html>log in</html>')"),
@@ -435,3 +435,118 @@ def test_the_rest_twin_reads_no_endless_answer(rest: Rest, monkeypatch: pytest.M
     monkeypatch.setattr(client, "LARGEST_ANSWER", 10)
     with pytest.raises(EvalSetError, match="sent more than 10 bytes"):
         over_rest(rest)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what is stored, and imports
+APP = "projects/p1/locations/us/apps/a1"
+GOLDEN = (
+    "display_name,turn_index,action_type,text_content\r\nOne,,,\r\n,1,INPUT_TEXT,Hi\r\nTwo,,,\r\n,1,INPUT_TEXT,Hé\r\n"
+)
+
+
+def failed(call: Callable[[], Any]) -> str:
+    with pytest.raises(EvalSetError) as raised:
+        call()
+    said = str(raised.value)
+    assert "\n" not in said
+    assert raised.value.__context__ is None
+    assert TOKEN not in said
+    return said
+
+
+def test_what_is_stored_is_read(service: Service) -> None:
+    options = {"endpoint": f"{service.address}/", "token": TOKEN}
+    found = client.get_evaluation(NAME, **options)
+    assert found == STORED
+    assert update_request({**found, "displayName": "B"}, found)["params"]["arguments"]["evaluation"]["etag"] == "e1"
+    service.store.imported = [{"name": f"{APP}/evaluations/i{i}", "displayName": str(i)} for i in range(3)]
+    assert client.list_evaluations(APP, **options) == [STORED, *service.store.imported]
+    assert [method for method, _, _ in service.wire.seen] == ["GET"] * 5  # an evaluation per page
+    assert {headers["authorization"] for _, headers, _ in service.wire.seen} == {f"Bearer {TOKEN}"}
+
+
+def test_an_import_is_waited_for(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "POLLING", 0.01)
+    options = {"endpoint": service.address, "token": TOKEN}
+    request = import_request(GOLDEN, conflict="SKIP")
+    result = client.import_evaluations(APP, request, **options)
+    assert [evaluation["displayName"] for evaluation in result["evaluations"]] == ["One", "Two"]
+    assert service.store.imports == [request]
+    assert [e["displayName"] for e in client.list_evaluations(APP, **options)] == ["Refund", "One", "Two"]
+    result = client.import_evaluations(APP, import_request(GOLDEN.replace("One", "refuse")), **options)
+    assert (result["importFailureCount"], result["errorMessages"]) == (1, ["refuse: refused"])
+    assert "@type" not in result
+
+
+def test_an_import_that_fails_is_an_error(service: Service) -> None:
+    body = b'{"done": true, "error": {"code": 3, "message": "line 2: no turn"}}'
+    service.wire.faults["POST"] = [answering(200, body)]
+    options = {"endpoint": service.address, "token": TOKEN}
+    said = failed(lambda: client.import_evaluations(APP, import_request(GOLDEN), **options))
+    assert said == f"the import failed: 'line 2: no turn INVALID_ARGUMENT': {client.FIX_FIELDS}"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("fault", "unsure"),
+    [
+        (cut, True),
+        (answering(200, b"[1]"), True),
+        (answering(200, b'{"name": "projects/p1/../secrets"}'), True),
+        (answering(500, TOKEN.encode()), True),
+        (answering(403, b"no"), False),
+        (answering(302, location="http://127.0.0.1:1/"), False),
+    ],
+)
+def test_the_outcome_of_an_import_is_known_or_not(
+    service: Service, method: str, fault: Any, unsure: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "POLLING", 0.01)
+    service.wire.faults[method] = [fault]
+    said = failed(
+        lambda: client.import_evaluations(APP, import_request(GOLDEN), endpoint=service.address, token=TOKEN, timeout=5)
+    )
+    assert said.endswith(client.UNSURE_IMPORT) == (unsure or method == "GET")  # GET: only the question failed
+    assert len(service.store.imports) == (method == "GET")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (answering(404), "answered 404: check the name, and the endpoint"),
+        (answering(200, b"[]"), "expected a page of evaluations, got '[]': nothing was read"),
+        (answering(200, b'{"evaluations": [1]}'), "expected a list of evaluations"),
+        (answering(200, b'{"evaluations": {"a": 1}}'), "expected a list of evaluations"),
+        (answering(200, b'{"nextPageToken": 7}'), "expected a new nextPageToken, got '7': nothing was read"),
+        (answering(307, location="http://127.0.0.1:1/"), "where the token must not go: nothing was read"),
+        (cut, "ended before its answer did"),
+    ],
+)
+def test_what_is_no_list_is_not_read(service: Service, fault: Any, words: str) -> None:
+    service.wire.faults["GET"] = [fault]
+    assert words in failed(lambda: client.list_evaluations(APP, endpoint=service.address, token=TOKEN))
+
+
+def test_pages_that_never_end_are_an_error(service: Service) -> None:
+    page = answering(200, b'{"evaluations": [], "nextPageToken": "a"}')
+    service.wire.faults["GET"] = [page] * 5
+    said = failed(lambda: client.list_evaluations(APP, endpoint=service.address, token=TOKEN))
+    assert "expected a new nextPageToken, got 'a'" in said
+    assert len(service.wire.faults["GET"]) == 3
+
+
+@pytest.mark.parametrize("name", ["", "e", f"{APP}/evaluations/..", f"{APP}/evaluations/a?b", f"{APP}\n", None, 7])
+def test_only_the_name_of_a_resource_is_asked_for(name: Any) -> None:
+    for call in (
+        client.get_evaluation,
+        client.list_evaluations,
+        lambda n: client.import_evaluations(n, {"gcsUri": "g"}),
+    ):
+        with pytest.raises(EvalSetError, match="expected the name as projects"):
+            call(name)
+
+
+def test_only_an_import_is_sent() -> None:
+    with pytest.raises(EvalSetError, match="expected what import_request returns"):
+        client.import_evaluations(APP, {"csv": "x"}, token=TOKEN)
