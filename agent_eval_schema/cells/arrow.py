@@ -68,8 +68,7 @@ def list_array(
 
 
 def strings(values: Iterable[str | bytes | None]) -> pa.Array:
-    """Python values that are texts, or absent as pandas has it, as an array. Raises an ArrowException if they are
-    not."""
+    """Python values that are texts, or absent as in pandas, as an array. Raises an ArrowException for others."""
     array = pa.array(values, pa.string(), from_pandas=True)
     if isinstance(array, pa.ChunkedArray):  # more bytes than offsets of 32 bits reach
         array = pa.array(values, pa.large_string(), from_pandas=True)
@@ -90,8 +89,7 @@ def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def simplified(array: pa.Array) -> pa.Array:
-    """The array without encodings that only concern storage: dictionaries, runs, views, extensions, bytes that are
-    text."""
+    """The array without encodings of storage: dictionaries, runs, views, extensions, bytes that are text."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return simplified(array.storage)
@@ -250,8 +248,7 @@ def in_utc(kind: pa.DataType) -> pa.DataType:
 
 
 def pack(batch: pa.RecordBatch, codec: str) -> bytes:
-    """A batch as bytes for a cell: with its own schema, as each names the columns that it has. `codec` is "lz4" (quick)
-    or "zstd" (small)."""
+    """A batch with its schema as bytes for a cell. `codec` is "lz4" (quick) or "zstd" (small)."""
     return bytes(packed(batch, codec))
 
 

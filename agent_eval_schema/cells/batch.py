@@ -13,8 +13,7 @@ JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
 
 CANONICAL_CELLS = {b"cells": b"canonical"}
-"""Metadata of a normalized column whose Arrow form differs from its Python form (tool_input is JSON text in a "
-"struct)."""
+"""Metadata of a normalized column whose Arrow form differs from its Python form: tool_input is JSON text in Arrow."""
 
 
 def is_json_column(field: pa.Field) -> bool:
@@ -39,8 +38,7 @@ def repeated(names: Sequence[str]) -> tuple[str, ...]:
 def make_batch(
     columns: Mapping[str, tuple[pa.Array, bool]], notes: Notes, size: int, lines: Mapping[int, str] | None = None
 ) -> pa.RecordBatch:
-    """A record batch of cells: per column an array and whether it holds JSON texts; the reader's notes; and the
-    original text of the lines that are not rows."""
+    """A record batch of columns (array, whether it holds JSON texts), with notes and the lines that are not rows."""
     arrays = [array for array, _ in columns.values()]
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
     # Arrow forgets the number of rows of a batch without columns

@@ -58,25 +58,25 @@ class Cells(Struct, eq=False):
         return np.flatnonzero(np.asarray(pc.match_substring_regex(self.array, _SUSPECT).fill_null(False))).tolist()
 
 
-class _Texts(Sequence[str | None]):
-    """The texts of an array, made when they are asked for."""
+class Texts(Sequence[str | None]):
+    """The texts of an array, made when they are read."""
 
     def __init__(self, array: pa.Array) -> None:
-        self._array = array
+        self.array = array
 
     @cached_property
-    def _texts(self) -> list[str | None]:
-        found: list[str | None] = self._array.to_pylist()
+    def _strings(self) -> list[str | None]:
+        found: list[str | None] = self.array.to_pylist()
         return found
 
     def __len__(self) -> int:
-        return len(self._array)
+        return len(self.array)
 
     def __iter__(self) -> Iterator[str | None]:
-        return iter(self._texts)
+        return iter(self._strings)
 
     def __getitem__(self, row: Any) -> Any:
-        return self._texts[row]
+        return self._strings[row]
 
 
 _SUSPECT = r"^([\t-\r\x1c-\x1f\x{85}\p{Z}{\[]|$)"
@@ -101,8 +101,9 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         nul = data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
         deep = bool(deep_cells(array))
         texts, unreadable = _decoded(array)
-        found = _Texts(array) if texts is None else texts
-        return Cells(False, found, None if unreadable else array, nul, unreadable, deep)
+        return Cells(
+            False, Texts(array) if texts is None else texts, None if unreadable else array, nul, unreadable, deep
+        )
     if type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type
         return Cells(True, [STAND_IN if given else None for given in present(array)], deep=True)
     plain = plain_values(array.type)
@@ -111,8 +112,7 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
 
 
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
-    """The texts, and the problems of those that are not UTF-8, which Arrow does not check. Where all are valid there
-    are no texts yet."""
+    """The texts (None: all are valid, and not made yet), and the problems of those that are not UTF-8."""
     if is_valid_text(array):
         return None, {}
     texts: list[str | None] = []
@@ -184,8 +184,7 @@ def row_texts(batch: pa.RecordBatch, nested: Container[str]) -> list[str | None]
 
 
 def json_cell(text: str, is_json: bool, nested: bool) -> str:
-    """The JSON text of a cell. Where only an object or a list is possible (`nested`), text that is one is parsed;
-    elsewhere a text is not parsed."""
+    """The JSON text of a cell. Text is parsed only where it has to be an object or a list (`nested`)."""
     if nested and (not is_json or text[:1] == '"'):
         inner = jsontext.parse_leniently(text) if is_json else text
         if isinstance(inner, str) and jsontext.is_structured(inner) and jsontext.is_json(inner):

@@ -16,8 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None]:
-    """A stable 64-bit hash of each text, the same in every process and on every machine; and, if some texts are absent,
-    which."""
+    """A 64-bit hash of each text, the same on every machine; and, if some texts are absent, which."""
     absent = np.array([t is None for t in texts], bool) if None in texts else None
     encoded: list[bytes]
     try:

@@ -20,8 +20,7 @@ LINE = "__line__"
 """The original text of a line that is not a row: returned with the invalid rows, never part of a normalized one."""
 
 PLAIN = "__plain_requests__"
-"""bool: which requests are plain chats as this package writes them (decoding/requests.py), so that they need not be
-read again, nor rewritten."""
+"""bool: the requests that are plain chats as this package writes them, which need not be read again or rewritten."""
 
 _NOTES, _LINE, _PLAIN = {b"cells": b"notes"}, {b"cells": b"line"}, {b"cells": b"plain"}
 """The metadata of hidden columns: only readers mark fields, what users give is stripped."""
@@ -46,18 +45,9 @@ def with_notes(batch: pa.RecordBatch, notes: Notes) -> pa.RecordBatch:
     at = _hidden(batch.schema, _NOTES)
     rows: list[list[dict[str, Any]] | None] = [None] * batch.num_rows if at is None else batch.column(at).to_pylist()
     for row, found in notes.items():
-        rows[row] = [*(rows[row] or ()), *map(_as_note, found)]
+        values = [(f.rule.code, f.column, f.path or f.column, f.message, f.hint) for f in found]
+        rows[row] = [*(rows[row] or ()), *(dict(zip(NOTE.names, note, strict=True)) for note in values)]
     return _with_hidden(batch, NOTES, pa.array(rows, pa.list_(NOTE)), _NOTES, at)
-
-
-def _as_note(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.rule.code,
-        "column": finding.column,
-        "path": finding.path or finding.column,
-        "message": finding.message,
-        "hint": finding.hint,
-    }
 
 
 def hidden_names(schema: pa.Schema) -> list[str]:

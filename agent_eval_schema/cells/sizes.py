@@ -58,8 +58,7 @@ def cut(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.
 
 
 def _is_stored_per_cell(kind: pa.DataType) -> bool:
-    """Whether an array of the type has each cell in its own buffers: it takes no less memory than its cells, written
-    out, have bytes."""
+    """Whether an array of the type takes no less memory than its cells, written out, have bytes."""
     if _is_any("struct", "list", "large_list", "map", "fixed_size_list")(kind):
         return all(_is_stored_per_cell(kind.field(i).type) for i in range(kind.num_fields))
     return _is_any("string", "large_string", "binary", "large_binary", "primitive", "null")(kind)

@@ -28,31 +28,25 @@ ANSWER_KEYS = ("response", "output", "answer", "result", "text")
 ROLES = frozenset(get_args(Role))
 LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 
-
 PARAMETERS = frozenset(
     [
-        *(
-            "model",
-            "temperature",
-            "top_p",
-            "top_k",
-            "n",
-            "stop",
-            "seed",
-            "stream",
-            "stream_options",
-            "user",
-            "metadata",
-        ),
+        *("model", "temperature", "top_p", "top_k", "n", "stop", "seed", "stream", "stream_options", "user"),
         *("max_tokens", "max_completion_tokens", "max_output_tokens", "tools", "tool_choice", "parallel_tool_calls"),
         *("functions", "function_call", "response_format", "frequency_penalty", "presence_penalty", "logit_bias"),
         *("logprobs", "top_logprobs", "modalities", "audio", "prediction", "reasoning", "reasoning_effort"),
-        *("verbosity", "service_tier", "store", "web_search_options", "safety_identifier", "prompt_cache_key"),
+        *(
+            "verbosity",
+            "service_tier",
+            "metadata",
+            "store",
+            "web_search_options",
+            "safety_identifier",
+            "prompt_cache_key",
+        ),
         *("extra_params", "custom_inputs", "databricks_options"),
     ]
 )
-"""The parameters of a chat request in addition to its messages: those of OpenAI's API, of Databricks and of MLflow's
-agents."""
+"""The parameters of a chat request: those of OpenAI's API, of Databricks and of MLflow's agents."""
 
 
 def is_parameter(key: str, value: Any) -> bool:
@@ -105,8 +99,7 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
 
 
 def read_question(arguments: Any) -> str | None:
-    """The text with which a traced function was called, as `def answer(q)` logs {"q": "…"}: its only argument, or the
-    only one that has the name of a question."""
+    """The question to a traced function (`def answer(q)`): its only argument, or the only one with such a name."""
     if not isinstance(arguments, dict):
         return None
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -292,7 +285,10 @@ def _text(content: Any) -> str | None:
 def read_tool_calls(value: Any) -> list[tuple[str, dict[str, Any] | None]]:
     """The (name, arguments) of the tool calls in a model's output, in order."""
     spoken = [message for item in _spoken(value) for message in of_parts(item) or [item]]
-    calls = [_call(entry) for message in spoken for entry in _entries(message)]
+    calls: list[tuple[str, dict[str, Any] | None] | None] = []
+    for message in spoken:
+        entries = [message] if message.get("type") == "function_call" else message.get("tool_calls")
+        calls += map(_call, entries) if isinstance(entries, list) else ()
     return [c for c in calls if c is not None]
 
 
@@ -307,13 +303,6 @@ def _spoken(value: Any) -> Iterable[dict[str, Any]]:
         if isinstance(value.get(key), list):
             return [m for m in value[key] if isinstance(m, dict)]
     return [value]
-
-
-def _entries(message: dict[str, Any]) -> list[Any]:
-    if message.get("type") == "function_call":
-        return [message]
-    calls = message.get("tool_calls")
-    return calls if isinstance(calls, list) else []
 
 
 def _call(entry: Any) -> tuple[str, dict[str, Any] | None] | None:

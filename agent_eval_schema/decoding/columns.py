@@ -168,8 +168,7 @@ _SHAPES = (
     (bool, Shape(bool, columns.CELL_TYPE, prepare=_as_bool)),
 )
 SHAPES: dict[str, Shape] = {name: shape for kind, shape in _SHAPES for name in columns_of(kind)}
-"""The columns whose cells are JSON values of one type (request, response, trace and plain text have readers of their
-own)."""
+"""The columns whose cells are JSON values of one type; request, response, trace and text have their own readers."""
 
 _COUNTS = columns_of(Count)
 
@@ -179,8 +178,7 @@ _GUARDED: dict[str, Callable[[Any], Any]] = {n: jsontext.decoder(s.type) for n, 
 
 
 def native_values(name: str, array: pa.Array) -> Values | None:
-    """The values of a column that has the required type, if no cell has an issue: a detour over JSON text, as every
-    other column takes it, is ten times as slow. Else None."""
+    """The values of a column of the required type without issues, else None; over JSON text is ten times as slow."""
     if array.null_count == len(array):
         fits = name in SHAPES
     elif name in _COUNTS and pa.types.is_int64(array.type):

@@ -44,7 +44,11 @@ def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Pro
     if isinstance(node, inspect.Metadata):
         node = node.type
     if isinstance(node, inspect.UnionType):
-        return _walk_union(node, value, path, field)
+        members = [m.type if isinstance(m, inspect.Metadata) else m for m in node.types]
+        for member in members:
+            if _accepts(member, value):
+                return _walk(member, value, path, field)
+        return [_wrong_type(members, value, path, field)]
     if not _accepts(node, value):
         return [_wrong_type([node], value, path, field)]
     if isinstance(node, inspect.StructType):
@@ -55,21 +59,18 @@ def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Pro
     if isinstance(node, inspect.DictType):
         return _walk_entries(node, value, path)
     if isinstance(node, inspect.LiteralType):
-        return _walk_choice(node.values, value, path, field)
+        if value in node.values:
+            return ()
+        close = match_names([value], map(str, node.values))
+        hint = f"did you mean '{close[value]}'?" if close else f"use one of {names(node.values)}"
+        message = f"expected one of {names(node.values)}, got {describe(value)}"
+        return [Problem(path, field, "choice", message, hint)]
     if isinstance(node, inspect.IntType) and node.ge is not None and not node.ge <= value <= (node.le or value):
         message = f"expected a whole number from {node.ge} to {node.le}, got {describe(value)}"
         return [Problem(path, field, "type", message)]
     if isinstance(node, inspect.StrType) and node.pattern and not re.search(node.pattern, value):
         return [Problem(path, field, "blank", f"expected text that is not blank, got {describe(value)}")]
     return ()
-
-
-def _walk_union(node: inspect.UnionType, value: Any, path: str, field: str) -> Iterable[Problem]:
-    members = [m.type if isinstance(m, inspect.Metadata) else m for m in node.types]
-    for member in members:
-        if _accepts(member, value):
-            return _walk(member, value, path, field)
-    return [_wrong_type(members, value, path, field)]
 
 
 def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> Iterable[Problem]:
@@ -108,14 +109,6 @@ def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> I
         place = f"{path}.{key if may_quote() else '*'}"
         yield from _walk(node.key_type, key, place, "key")
         yield from _walk(node.value_type, entry, place, "{}")
-
-
-def _walk_choice(choices: tuple[Any, ...], value: Any, path: str, field: str) -> Iterable[Problem]:
-    if value in choices:
-        return
-    close = match_names([value], choices)
-    hint = f"did you mean '{close[value]}'?" if close else f"use one of {names(choices)}"
-    yield Problem(path, field, "choice", f"expected one of {names(choices)}, got {describe(value)}", hint)
 
 
 def _wrong_type(nodes: list[inspect.Type], value: Any, path: str, field: str) -> Problem:

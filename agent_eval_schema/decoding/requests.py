@@ -23,7 +23,7 @@ from agent_eval_schema.decoding.diagnose import diagnose, is_type
 from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
-from agent_eval_schema.schema import Message, RequestObject, Role
+from agent_eval_schema.schema import RequestObject, Role
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt_names, key_name
 from agent_eval_schema.text.jsontext import explain_malformed, python_value
@@ -220,9 +220,8 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
         return text
     if _is_request(value):
         if nests and isinstance(value, dict):
-            log.add(
-                requests.JSON_TEXT_REQUEST, row, "request", f"expected text or an object, got {describe(value)} as text"
-            )
+            message = f"expected text or an object, got {describe(value)} as text"
+            log.add(requests.JSON_TEXT_REQUEST, row, "request", message)
         return _value(value, row, nests, log)
     if isinstance(value, dict):
         log.add(requests.LOOKS_LIKE_JSON, row, "request", f"used as the user message: JSON of {describe(value)}")
@@ -248,12 +247,6 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
     message = f"expected text or an object, got {describe(value)}"
     log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
     return FAILED
-
-
-def _means_history(value: dict[str, Any], unknown: list[str]) -> bool:
-    """Whether the chat before the query has an unknown key."""
-    chats = (k for k in unknown if isinstance(value[k], list) and all(_has_role(m) for m in value[k]))
-    return "history" not in value and bool(match_names(chats, ["history"], 0.85))
 
 
 def _has_role(message: Any) -> bool:
@@ -283,7 +276,9 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
     if len(unknown) > len(parameters):
         others = [k for k in unknown if k not in parameters]
         message = f"no metric reads these keys of the request; they are preserved in inputs: {excerpt_names(others)}"
-        hint = "did you mean `history`?" if "query" in request and _means_history(value, others) else ""
+        chats = (k for k in others if isinstance(value[k], list) and all(map(_has_role, value[k])))
+        means_history = "query" in request and "history" not in value and match_names(chats, ["history"], 0.85)
+        hint = "did you mean `history`?" if means_history else ""
         log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
     if "messages" in request and "query" in request:
         message = "expected `messages` or `query`, got both"
@@ -302,8 +297,7 @@ def match_request_keys(value: dict[str, Any], cutoff: float = 0.75) -> dict[str,
 
 
 def meant_of_value(name: str | None, value: Any) -> str | None:
-    """Which of `messages` and `query` a key means, if its name is that of one: a chat is not a query, and text is not
-    messages."""
+    """Which of `messages` and `query` a key of either name means: a chat is not a query, text is not messages."""
     if name not in ("messages", "query"):
         return name
     is_chat = isinstance(value, list) and bool(value) and all(map(_has_role, value))
@@ -323,9 +317,8 @@ def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
     if "messages" in request:
         messages = [chat.without_nulls(m) for m in request["messages"]]
         if not messages:
-            log.add(
-                requests.BLANK_REQUEST, row, "request", "expected messages, got an empty list", path="request.messages"
-            )
+            message = "expected messages, got an empty list"
+            log.add(requests.BLANK_REQUEST, row, "request", message, path="request.messages")
             return FAILED
         return messages if _check_contents(messages, "messages", row, log) else FAILED
     if not request["query"].strip():
@@ -359,9 +352,6 @@ def check_messages(messages: list[dict[str, Any]], row: int, log: IssueLog) -> N
         _check_chat(messages, row, log)
 
 
-__all__ = ["Message", "canonical_request", "decode_requests", "last_question", "last_user_text"]
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # the turns of a chat: the roles, their order, and the last one
 def odd_turns(roles: Iterable[str]) -> Iterator[int]:
@@ -389,9 +379,8 @@ def _check_chat(messages: Sequence[dict[str, Any]], row: int, log: IssueLog, que
         log.add(requests.BLANK_REQUEST, row, "request", "expected a question, got only blank user messages")
     elif messages[last]["role"] == "assistant":
         path = f"request.messages[{last}].role"
-        log.add(
-            requests.ENDS_WITH_ASSISTANT, row, "request", "expected the user's message last, got assistant", path=path
-        )
+        message = "expected the user's message last, got assistant"
+        log.add(requests.ENDS_WITH_ASSISTANT, row, "request", message, path=path)
     elif not questions:
         log.add(requests.NO_USER_MESSAGE, row, "request", "expected a message with the role user, got none")
     if last > 0 and messages[last]["role"] == "user" and messages[last - 1] == messages[last]:

@@ -75,32 +75,21 @@ def decode_response(cells: Cells, log: IssueLog) -> Values | TextColumn:
     if cells.json:
         for row, text in enumerate(cells.texts):
             if text is not None:
-                values[row] = _decoded_answer(jsontext.parse(text), row, log)
+                value = jsontext.parse(text)
+                values[row] = value if isinstance(value, str) else _answer(value, row, log)
     for row in range(len(values)) if cells.json else cells.suspects():
-        if isinstance(values[row], str):
-            values[row] = _answer_in_text(values[row], row, log)
-        if isinstance(values[row], str) and not values[row].strip():
-            message = f"expected the agent's response, got {describe(values[row])}"
-            log.add(requests.BLANK_RESPONSE, row, "response", message)
+        text = values[row]
+        if not isinstance(text, str):
+            continue
+        found, _ = chat.read_answer(text)  # text stays text, unless it is that of a chat object
+        if found is not None and found != text:
+            log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", _taken_from(jsontext.parse(text)))
+            text = values[row] = found
+        if not text.strip():
+            log.add(requests.BLANK_RESPONSE, row, "response", f"expected the agent's response, got {describe(text)}")
     if cells.nul:
         note_nul("response", values, log)
     return values
-
-
-def _decoded_answer(value: Any, row: int, log: IssueLog) -> Any:
-    if isinstance(value, jsontext.Malformed):
-        log.add(value.rule, row, "response", value.message)
-        return FAILED
-    return value if isinstance(value, str) else _answer(value, row, log)
-
-
-def _answer_in_text(text: str, row: int, log: IssueLog) -> str:
-    """Text stays text, unless it is that of a chat object."""
-    found, _ = chat.read_answer(text)
-    if found is None or found == text:
-        return text
-    log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", _taken_from(jsontext.parse(text)))
-    return found
 
 
 def _taken_from(value: Any) -> str:
@@ -108,6 +97,9 @@ def _taken_from(value: Any) -> str:
 
 
 def _answer(value: Any, row: int, log: IssueLog) -> Any:
+    if isinstance(value, jsontext.Malformed):
+        log.add(value.rule, row, "response", value.message)
+        return FAILED
     text, known = chat.read_answer(value)
     if text is None:
         got = f"{describe(value)}" + (" without an assistant's answer" if known else "")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import bounds, list_array, text_bytes
-from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.cells import Cells, Texts
 from agent_eval_schema.schema import DOCUMENT, OTHER_KEYS, Document
 
 
@@ -165,7 +165,8 @@ class DocumentColumn:
         if not self._given[row]:
             return None
         start, end = self._bounds[row], self._bounds[row + 1]
-        documents = map(Document, self._uri_list[start:end], self._content_list[start:end])
+        uris, contents = self._values
+        documents = map(Document, uris[start:end], contents[start:end])
         if self._others.null_count == len(self._others):
             return list(documents)
         others = self._others.slice(start, end - start).to_pylist()
@@ -175,14 +176,8 @@ class DocumentColumn:
         return (self[row] for row in range(len(self)))
 
     @cached_property
-    def _uri_list(self) -> list[str]:
-        found: list[str] = self._uris.to_pylist()
-        return found
-
-    @cached_property
-    def _content_list(self) -> list[str | None]:
-        found: list[str | None] = self._contents.to_pylist()
-        return found
+    def _values(self) -> tuple[list[str], list[str | None]]:
+        return self._uris.to_pylist(), self._contents.to_pylist()
 
     def uris(self, row: int) -> list[str]:
         """The doc_uris of a row's documents; a few rows are read without reading all."""
@@ -237,30 +232,13 @@ def _with_other_keys(array: pa.ListArray) -> pa.ListArray:
     return list_array(lengths, documents, np.asarray(array.is_null()).tolist())
 
 
-class TextColumn:
+class TextColumn(Texts):
     """A sequence of texts or None. No text is blank or could be JSON."""
-
-    def __init__(self, array: pa.Array) -> None:
-        self.array = array
 
     @staticmethod
     def of(cells: Cells) -> TextColumn | None:
         """The column, or None if some cell has to be examined."""
         return TextColumn(cells.array) if cells.array is not None and not cells.nul and not cells.suspects() else None
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def __getitem__(self, row: int) -> str | None:
-        return self._strings[row]
-
-    def __iter__(self) -> Iterator[str | None]:
-        return iter(self._strings)
-
-    @cached_property
-    def _strings(self) -> list[str | None]:
-        found: list[str | None] = self.array.to_pylist()
-        return found
 
     def given(self) -> Mask:
         return np.asarray(self.array.is_valid())

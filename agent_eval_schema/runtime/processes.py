@@ -163,8 +163,7 @@ class Worker:
 
 
 def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, _T]]:
-    """The results of the shares, in the order of the units: every unit belongs to one share, so the lowest is the
-    next."""
+    """The results of the shares in the order of the units, each of which belongs to one share."""
     return heapq.merge(*shares, key=itemgetter(0))
 
 

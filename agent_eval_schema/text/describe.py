@@ -45,8 +45,7 @@ def _digits(value: float) -> str:
 
 
 def _kind(value: Any) -> str:
-    """A description of a value without its content; complete for values without content (null, blanks, the length of a
-    list)."""
+    """A description of a value without its content; empty for values without content (null, blanks, a list)."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
@@ -57,8 +56,7 @@ def _kind(value: Any) -> str:
 
 
 def key_name(key: str) -> str:
-    """A key of an object of the user for a message or a path; `*` if it may not be quoted and is not one of our
-    names."""
+    """A user's key for a message or a path; `*` if it may not be quoted and is not one of our names."""
     return key if may_quote() or key in OUR_WORDS else "*"
 
 
@@ -76,8 +74,7 @@ def excerpt(text: str, limit: int = 60) -> str:
 
 
 def excerpt_difference(before: str, after: str, limit: int = 60) -> tuple[str, str]:
-    """Two texts, each on one line and cut around where they differ: the parts that they share are shown only next to
-    it."""
+    """Two texts, each on one line and cut around the place where they differ."""
     start = shared_start(before, after)
     end = shared_start(before[start:][::-1], after[start:][::-1])
     return _around(before, start, end, limit), _around(after, start, end, limit)

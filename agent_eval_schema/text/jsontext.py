@@ -135,8 +135,7 @@ def without_null(value: Any) -> Any:
 
 
 def parse_exactly(text: str) -> Any:
-    """The value of the text if it can be written again without loss, else a `Malformed`: duplicate keys, NaN and lone
-    surrogates cannot."""
+    """The value of a text that can be rewritten without loss, else a `Malformed`: duplicate keys, NaN, surrogates."""
     try:
         if is_too_deep(text):
             raise TooDeep(_TOO_DEEP)
@@ -148,8 +147,7 @@ def parse_exactly(text: str) -> Any:
 
 
 def write_exactly(value: Any) -> str:
-    """The JSON text of a value, numbers of any size too. Raises ValueError for what UTF-8 or JSON cannot hold, and for
-    what is nested too deep."""
+    """The JSON text of a value. Raises ValueError for what UTF-8 or JSON cannot hold and for too deep a value."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except RecursionError:  # which no value of MAX_DEPTH levels causes
@@ -283,8 +281,7 @@ def _with_plain_numbers(value: Any) -> Any:
 #
 # "['You have 12 days.', 'Leave is paid.']"      not JSON, and not a retrieved text
 def python_value(text: Any) -> list[Any] | dict[str, Any] | None:
-    """The list or object of which Python wrote exactly this text; None for any other text, and for NaN, text that was
-    cut off and values that JSON does not have."""
+    """The list or object of which Python wrote exactly this text; None for other texts and values that JSON lacks."""
     if not isinstance(text, str) or not is_structured(text) or len(text) > LONGEST:
         return None
     try:
@@ -341,8 +338,7 @@ def column_of(path: str) -> str:
 
 
 def value_at(row: Any, path: str) -> Any:
-    """The value at a path. Where an object or a list is expected and there is something else, that: a rule reports
-    it."""
+    """The value at a path; what is there instead of an object or a list is returned for a rule to report."""
     for step in steps_of(path):
         row = structured(row)
         if isinstance(step, int):

@@ -35,8 +35,7 @@ def report_on_rows(report: Report, outputs: Outputs = "auto") -> Report:
 
 
 def turns_of(source: Source, format: str) -> Source:
-    """The evaluation rows of a source of CES. An evaluation that is not valid is one row that cannot be read, so that
-    it is not gone from a comparison."""
+    """The evaluation rows of a source of CES; in a comparison, an invalid evaluation is one row that cannot be read."""
     rows: list[dict[str, Any]] = []
     broken: dict[int, CesEvaluation] = {}
     evaluations = evaluations_of(check_source(source, format=format))
@@ -92,8 +91,7 @@ def rows_of_each(evaluations: Iterable[CesEvaluation]) -> Iterator[list[dict[str
 
 
 def evaluations_of(report: Report) -> list[CesEvaluation]:
-    """The evaluations in the input of a report on CES; an invalid one is a placeholder with the parts that could be
-    read."""
+    """The evaluations in the input of a report on CES; an invalid one has the parts that could be read."""
     return list((_golden if report.format == CSV else _stored)(report))
 
 

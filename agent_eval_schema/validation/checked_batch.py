@@ -1,5 +1,4 @@
-"""Validated rows → a checked batch: the validation result of each row and, if the plan requests them, the normalized
-columns."""
+"""Validated rows → a checked batch: the result of each row and, if the plan requests them, the normalized columns."""
 
 from __future__ import annotations
 
@@ -22,9 +21,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.schema import (
-    COLUMNS,
-)
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.doc_uris import nearness
 from agent_eval_schema.validation.fill_from_traces import leave_to_traces
@@ -36,7 +33,7 @@ from agent_eval_schema.validation.rows import Rows
 
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     """The checked batch of judged rows."""
-    log, values = _with_source_names(_enabled(rows.log, plan.codes), plan.origins), rows.values
+    log, values = _reported(rows.log, plan), rows.values
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     presence = np.zeros(rows.size, np.uint32)
@@ -103,30 +100,21 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     return batch.replace_schema_metadata({"columns": names, "misspelled": json.dumps(misspelled)})
 
 
-def _enabled(log: IssueLog, codes: frozenset[str]) -> IssueLog:
-    """The log without the rules that are disabled."""
-    if len(codes) == len(RULES) or not log.rows:
+def _reported(log: IssueLog, plan: Plan) -> IssueLog:
+    """The log without the rules that are disabled, with the names that the columns have in the user's table."""
+    if not log.rows or (len(plan.codes) == len(RULES) and not plan.origins):
         return log
-    kept = IssueLog(log.size)
-    for row, note in zip(log.rows, log.notes, strict=True):
-        if note[0] in codes:
-            kept.rows.append(row)
-            kept.notes.append(note)
-            if RULES[note[0]].severity is Severity.ERROR:
-                kept.failed.add(row)
-    return kept
-
-
-def _with_source_names(log: IssueLog, origins: dict[str, str]) -> IssueLog:
-    """The log with the names that the columns have in the user's table."""
-    if not origins:
-        return log
-    for i, (code, column, path, message, hint) in enumerate(log.notes):
-        origin = origins.get(column or "")
-        if origin is not None:
-            rest = (path or "").removeprefix(column or "")
-            log.notes[i] = (code, origin.partition(".")[0], origin + rest, message, hint)
-    return log
+    reported = IssueLog(log.size)
+    for row, (code, column, path, message, hint) in zip(log.rows, log.notes, strict=True):
+        if code in plan.codes:
+            origin = plan.origins.get(column or "")
+            if origin is not None:
+                path, column = origin + (path or "").removeprefix(column or ""), origin.partition(".")[0]
+            reported.rows.append(row)
+            reported.notes.append((code, column, path, message, hint))
+            if RULES[code].severity is Severity.ERROR:
+                reported.failed.add(row)
+    return reported
 
 
 def _numbers(column: Column, read: Callable[[Any], float | None]) -> pa.Array:

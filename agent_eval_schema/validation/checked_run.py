@@ -271,8 +271,7 @@ class CheckedRun:
     # what was counted
 
     def issues(self) -> Iterator[Issue]:
-        """All issues, in the order of the rows, those of the dataset last; if not all are kept, the source is checked
-        again."""
+        """All issues by row, those of the dataset last; if not all are kept, the source is checked again."""
         yield from self.builder.take_issues() if self.builder.holds_all_issues else self.every_issue()
 
     def coverage(self, system: str = "all") -> list[Support]:
@@ -309,8 +308,7 @@ class CheckedRun:
         return map(rows_of, self._checked_again(replace(self.plan, columns=True)))
 
     def reread(self, mask: np.ndarray[Any, Any] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """The batches of the source, each with its rows as they were checked, and normalized; with a mask only the rows
-        where it is true."""
+        """The batches of the source, checked and normalized; with a mask only the rows where it is true."""
         batches = self.source.batches()
         kept = batches if mask is None else rows_where(batches, mask)
         return _stream(kept, partial(check_batch, plan=replace(self.plan, columns=True)))
@@ -366,8 +364,7 @@ T = TypeVar("T")
 
 
 def unless_gone(read: Callable[[], T], otherwise: T) -> T:
-    """What is read of the source once more; `otherwise` if it is gone: a result can outlive its file, and is drawn
-    without the cells then."""
+    """What is read of the source once more; `otherwise` if it is gone: a result can outlive its file."""
     try:
         return read()
     except (EvalSetError, OSError):
@@ -379,8 +376,7 @@ _ALL = 1 << 62
 
 
 def _prepared(source: Source, plan: Plan) -> Source:
-    """The source whose batches are checked, with the remarks of its format on the data as a whole, except
-    for what is rewritten where rows are passed on."""
+    """The source with the remarks of its format, except for what is rewritten where rows are passed on."""
     form = find_format(plan.format)
     source = form.prepare(source).quoting(plan.values)
     if form.remarks is None:

@@ -70,8 +70,7 @@ _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 
 def inspect_tags(rows: Rows) -> None:
-    """The tags that MLflow omits or truncates, with only a line in its log. Those of its own names next to a trace are
-    the ones that it set itself."""
+    """The tags that MLflow omits or truncates; next to a trace, those of its own names are set by MLflow itself."""
     traces = rows.values["trace"]
     for row, tags in enumerate(rows.values["tags"]):
         for name, value in tags.items() if isinstance(tags, dict) else ():

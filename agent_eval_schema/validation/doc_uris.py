@@ -59,8 +59,7 @@ def _both(expected: Column, retrieved: Column) -> Iterator[tuple[int, list[Docum
 
 
 def plain_uri(uri: str) -> str:
-    """The URI without the parts that have several notations: scheme, case, escapes, a leading or trailing slash,
-    www."""
+    """The URI without what has several notations: scheme, case, escapes, leading and trailing slashes, www."""
     text = unquote(_SCHEME.sub("", uri.strip())).lower().removeprefix("www.")
     return text.removeprefix("/dbfs/").strip("/ ").removeprefix("dbfs/")
 

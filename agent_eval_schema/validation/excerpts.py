@@ -51,8 +51,7 @@ def excerpts(
 def rows_in(
     batches: Iterable[pa.RecordBatch], rows: Iterable[int], read: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[int, int, pa.RecordBatch, pa.RecordBatch]]:
-    """Each of these rows, its place in its batch, the batch as it came and as its format reads it. The batches are read
-    no further than to the last row."""
+    """Each of these rows, its place in its batch, the batch as it came and as its format reads it; no later batch."""
     wanted, start, at = sorted(rows), 0, 0
     for batch in batches if wanted else ():
         ours: pa.RecordBatch | None = None
@@ -74,9 +73,23 @@ def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | No
         cell = None if line is None else (line, True)
     if cell is None:
         return None
-    text, is_json = _inner(*cell)
-    start, end = _offending(text, is_json, _steps(path or "", column or ""))
+    text, is_json = cell
+    # JSON that is a text which is JSON, as traces are kept: the inner one is what an issue is about
+    inner = jsontext.parse_leniently(text) if is_json and text.startswith('"') else None
+    text = inner if isinstance(inner, str) and jsontext.is_structured(inner) else text
+    place = None
+    if is_json:  # `request.messages[0].role` below the column `request` leads to ["messages", 0, "role"]
+        steps = [int(m[1]) if m[1] else m[2] for m in _STEP.finditer((path or "").removeprefix(column or ""))]
+        try:
+            jsontext.decode(text)
+            place = _follow(text, steps)
+        except ValueError as error:
+            place = _stopped(text, str(error))
+    start, end = place or (0, len(text))
     return _cut(text, start, end, is_json)
+
+
+_STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
 
 
 def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | None:
@@ -98,32 +111,6 @@ def cell_at(batch: pa.RecordBatch, column: int, row: int) -> str | bytes | None:
     if isinstance(value, str):
         return value
     return msgspec.json.encode(plain_values(batch.column(column).type)(value), enc_hook=str)
-
-
-def _inner(text: str, is_json: bool) -> tuple[str, bool]:
-    """JSON that is a text which is JSON, as traces are kept: the inner one is what an issue is about."""
-    inner = jsontext.parse_leniently(text) if is_json and text.startswith('"') else None
-    return (inner, True) if isinstance(inner, str) and jsontext.is_structured(inner) else (text, is_json)
-
-
-_STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
-
-
-def _steps(path: str, column: str) -> list[str | int]:
-    """`request.messages[0].role` below the column `request` → ["messages", 0, "role"]."""
-    return [int(m[1]) if m[1] else m[2] for m in _STEP.finditer(path.removeprefix(column))]
-
-
-def _offending(text: str, is_json: bool, steps: list[str | int]) -> tuple[int, int]:
-    """Where in the text the path leads, as far as it leads; in malformed JSON, where its reader stopped."""
-    whole = (0, len(text))
-    if not is_json:
-        return whole
-    try:
-        jsontext.decode(text)
-        return _follow(text, steps) or whole
-    except ValueError as error:
-        return _stopped(text, str(error)) or whole
 
 
 _BYTE = re.compile(r"\(byte (\d+)\)")

@@ -68,8 +68,7 @@ def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
 
 
 def _trace_texts(batch: pa.RecordBatch) -> tuple[Sequence[str | memoryview | None], Collection[int]]:
-    """The traces' JSON texts, and the rows of those that are nested too deep: an object is its JSON, a text cell is the
-    text."""
+    """The traces' JSON texts (of a text cell, the text), and the rows of those that are nested too deep."""
     at = batch.schema.get_field_index("trace")
     if not is_json_column(batch.schema.field(at)):
         column = simplified(batch.column(at))
@@ -156,8 +155,7 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
 
 
 def _judge_missing_uris(rows: Rows) -> None:
-    """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
-    of traces can be read again."""
+    """Accept documents without doc_uri that the row's trace has alike: rows made of traces can be read again."""
     contexts = rows.values[_CONTEXT]
     for row, documents in enumerate(contexts if isinstance(contexts, ListColumn) else ()):
         uris = None if documents is None or documents is FAILED else _uris(documents)

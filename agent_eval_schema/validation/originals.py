@@ -66,8 +66,7 @@ def original(name: str, rows: Rows) -> pa.Array:
 
 
 def request_keys(rows: Rows, judged: pa.Array) -> pa.Array:
-    """A key of the request in each row that has a ground truth (`judged`; the others cannot conflict): all inputs
-    count, not only those that the request contains."""
+    """A key of all inputs of each row that has a ground truth (`judged`); the others cannot conflict."""
     column, inputs = rows.values["request"], _inputs(rows)
     if column.array is not None and inputs.count(None) == len(inputs):  # each question is its own key
         return pc.if_else(judged, column.array, None)
@@ -135,8 +134,7 @@ def _texts(rows: Rows, name: str) -> list[bytes | None]:
 
 
 def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes | None:
-    """The JSON text of a cell. A text output of MLflow is not parsed; any other text may be JSON, as in rows that were
-    normalized before."""
+    """The JSON text of a cell; any text but an output of MLflow may be JSON, as in rows normalized before."""
     if text is None:
         return None
     if rows.format == "mlflow":
@@ -183,8 +181,7 @@ def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
 
 
 def _expected(rows: Rows) -> list[bytes | None]:
-    """expectations without the keys that are null: MLflow rejects them, and null means absent here. Else those of the
-    trace that the row took from it."""
+    """expectations without null keys, which MLflow rejects; else those that the row took from its trace."""
     found = _texts(rows, "expectations")
     for row, text in enumerate(found):
         if text is not None and b"null" in text and isinstance(value := jsontext.parse(text), dict):

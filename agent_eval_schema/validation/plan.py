@@ -60,8 +60,6 @@ OnInvalid = Literal["raise", "drop", "keep"]
 """What to do with invalid rows: raise, exclude them, or keep the parts that could be read."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# plan
 def make_plan(
     source: Source,
     format: str,

@@ -28,17 +28,21 @@ from agent_eval_schema.metrics.support import (
     why_supported,
 )
 from agent_eval_schema.render.printable import Savable
-from agent_eval_schema.render.report.summary import FixPreview, ReportSummary
+from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.checked_run import ISSUES_COLUMN, CheckedRun
-from agent_eval_schema.validation.shown import rows_one_by_one, shown_in_text, shown_inline, shown_on_page, summarized
+from agent_eval_schema.validation.shown import rows_one_by_one, shown_on_page, summarized
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+EXCERPT_ROWS = 100_000
+"""Rows whose cells a text quotes, at most, so that a large file is not read again; a page quotes all."""
 
 
 class Report(Savable):  # numpydoc ignore=PR01
@@ -574,7 +578,9 @@ class Report(Savable):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.report.text import report_text
 
-        shown = shown_in_text(self._run, self.summary.text_examples(), self._fixes, metrics=metrics)
+        examples = list(self.summary.text_examples())
+        near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
+        shown = Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics)
         return report_text(self.summary, shown, color=color, width=width, system=system or self.summary.system)
 
     @cached_property
@@ -642,7 +648,9 @@ class Report(Savable):  # numpydoc ignore=PR01
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.report.html import report_inline
 
-        return report_inline(self.summary, shown_inline(self._run, self._fixes))
+        examples = self._run.builder.all_examples()
+        shown = Shown(self._run.lines(examples), self._run.excerpts(examples), self._fixes)
+        return report_inline(self.summary, shown)
 
     def write(self, path: str | Path, *, passthrough: bool = True) -> int:
         """Write the normalized rows to a file.

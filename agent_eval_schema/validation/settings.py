@@ -146,18 +146,14 @@ def _read(path: Path) -> Found | None:
         if not isinstance(tool, dict) or TABLE not in tool:
             return None
         table = tool[TABLE]
-    return Found(_settings(table, path), path)
-
-
-def _settings(table: Any, path: Path) -> Settings:
-    from agent_eval_schema.text.choices import choice_problem
-
     names = [field.encode_name for field in msgspec.structs.fields(Settings)]
     unknown = [name for name in table if name not in names] if isinstance(table, dict) else []
     if unknown:
+        from agent_eval_schema.text.choices import choice_problem
+
         raise EvalSetError(f"{path}: unknown setting: {choice_problem(unknown[0], names)}")
     try:
-        return msgspec.convert(table, Settings)
+        return Found(msgspec.convert(table, Settings), path)
     except msgspec.ValidationError as error:
         raise EvalSetError(f"{path}: {str(error).replace(' - at `$.', ' - at `')}") from None
 

@@ -3,7 +3,7 @@ most frequent answers. The cells are read from the source once more, as the repo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
-from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
@@ -27,9 +26,6 @@ from agent_eval_schema.traces.spans import FAILED_CODES, Attributes, Span, Trace
 from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
 from agent_eval_schema.validation.excerpts import cell_at, rows_in
 from agent_eval_schema.validation.report_builder import frequent_answers
-
-EXCERPT_ROWS = 100_000
-"""Rows whose cells a text quotes, at most, so that a large file is not read again; a page quotes all."""
 
 
 def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
@@ -62,18 +58,6 @@ def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
         distributions={name: d for name, d in found.distributions.items() if d.count} if plan.values else {},
         seconds=seconds,
     )
-
-
-def shown_in_text(run: CheckedRun, examples: Iterable[Issue], fixes: FixPreview | None, *, metrics: bool) -> Shown:
-    """What a text shows, with metric coverage or without."""
-    examples = list(examples)
-    near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
-    return Shown(run.lines(examples), run.excerpts(near), fixes, metrics)
-
-
-def shown_inline(run: CheckedRun, fixes: FixPreview | None) -> Shown:
-    examples = run.builder.all_examples()
-    return Shown(run.lines(examples), run.excerpts(examples), fixes)
 
 
 def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
@@ -116,8 +100,7 @@ BUDGET = 400_000
 
 
 def shown_rows(run: CheckedRun) -> list[ShownRow]:
-    """At most ROWS rows in the order in which they are to be read. Where values are hidden they have no cells and no
-    IDs; if the data is gone, none has."""
+    """At most ROWS rows, invalid ones first; without cells and IDs if values are hidden or the data is gone."""
     plan, builder = run.plan, run.builder
     valid, masks = builder.valid, builder.masks
     chosen = [*np.flatnonzero(~valid)[:ROWS].tolist(), *np.flatnonzero(valid)[:ROWS].tolist()][:ROWS]

@@ -33,8 +33,7 @@ UNREADABLE = "unreadable"
 
 
 def unreadable_cells(run: CheckedRun) -> dict[int, str]:
-    """By row the JSON text of an object with the cells that an error kept from being read, under the names of their
-    columns; of a line that is not a row, the text of the line."""
+    """By row the JSON text of an object of its unreadable cells by column, or the text of a line that is not a row."""
     noted: dict[int, list[Issue]] = {}
     for issue in run.issues():
         if issue.row is not None and issue.severity is Severity.ERROR:
