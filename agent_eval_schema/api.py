@@ -70,9 +70,9 @@ def validate_eval_set(
     format : FormatName or "auto", default "auto"
         The format of the data: `"adk"`, `"adk-legacy"`, `"agent-skills"`, `"agentcore"`, `"azure"`, `"bedrock"`,
         `"bedrock-rag"`, `"braintrust"`, `"ces-csv"`, `"ces-evaluation"`, `"databricks"`, `"deepeval"`, `"inspect"`,
-        `"langfuse"`, `"langsmith"`, `"mlflow"`, `"openai"`, `"otel"`, `"phoenix"`, `"promptfoo"`, `"ragas"`,
-        `"search_traces"`, `"strands"`, `"traces"`, `"vertex"` or `"vertex-genai"`. `"auto"` detects it from the column
-        names.
+        `"langfuse"`, `"langsmith"`, `"mlflow"`, `"openai"`, `"otel"`, `"phoenix"`, `"promptfoo"`, `"pydantic-evals"`,
+        `"ragas"`, `"search_traces"`, `"strands"`, `"traces"`, `"vertex"` or `"vertex-genai"`. `"auto"` detects it from
+        the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data. `"provided"`: every row must have a response or a trace.
         `"generated"`: the agent will be called with the requests. `"auto"`: `"provided"` if any row has a response or a

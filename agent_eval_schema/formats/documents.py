@@ -35,6 +35,8 @@ class CaseList(Struct, frozen=True):
         The column that every row gets in addition, by which the format is known.
     detect
         Whether a document is of the format; None if the key of the list suffices.
+    of_document
+        Keys of the document that a case has, too, with another meaning, and the columns that hold them.
     """
 
     key: str
@@ -42,6 +44,7 @@ class CaseList(Struct, frozen=True):
     text: str
     mark: str
     detect: Callable[[Sequence[str], Head], bool] | None = None
+    of_document: Mapping[str, str] = {}
 
     @property
     def nested(self) -> Nested:
@@ -49,7 +52,9 @@ class CaseList(Struct, frozen=True):
         return lists_in(self.key, unfold=self._unfold, columns=(self.text, self.mark), detect=self.detect)
 
     def _unfold(self, document: Row) -> Iterator[Unfolded]:
-        beside = {k: v for k, v in document.items() if k != self.key and v not in ([], {}, None)}
+        beside = {
+            self.of_document.get(k, k): v for k, v in document.items() if k != self.key and v not in ([], {}, None)
+        }
         for case in all_of(document.get(self.key)):
             own = case if isinstance(case, dict) else {self.text: case}
             row = {self.mark: None, **beside, **own}
@@ -59,11 +64,12 @@ class CaseList(Struct, frozen=True):
     def document(self, rows: Sequence[CanonicalRow], form: Format) -> Written:
         """The document of canonical rows, with the columns that the format passes through."""
         shared: dict[str, Any] = {}
-        for name in self.empty.keys() - {self.key}:
-            values = [structured(row.get(name)) for row in rows]
+        columns = {name: name for name in self.empty if name != self.key} | dict(self.of_document)
+        for name, column in columns.items():
+            values = [structured(row.get(column)) for row in rows]
             if values and values[0] is not None and all(value == values[0] for value in values):
                 shared[name] = values[0]
-        own = form.own - self.empty.keys()
+        own = form.own - self.empty.keys() - set(self.of_document.values())
         cases = [
             {**form.write_row(row), **{k: v for k, v in row.items() if k in own and v is not None}} for row in rows
         ]

@@ -4,9 +4,11 @@
     braintrust    input  expected        metadata  id      rows of a dataset, with tags
     phoenix       input  output          metadata  id      examples of a dataset; the output is the reference
     inspect       input  target          metadata  id      samples
+    pydantic      inputs expected_output metadata  name    cases of a dataset of Pydantic Evals
 
 An input or an expected output is a text, or an object: its keys are read as those of LangSmith's examples are.
-Sources: langfuse 5.0.4 and its server of 2026-08, braintrust 0.48.1, the client of Phoenix, inspect-ai 0.3.285.
+Sources: langfuse 5.0.4 and its server of 2026-08, braintrust 0.48.1, the client of Phoenix, inspect-ai 0.3.285,
+pydantic-evals 2.20.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any
 
 from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer
+from agent_eval_schema.formats.documents import CaseList
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, save_json
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
 from agent_eval_schema.formats.shapes import (
     LABELS,
@@ -336,4 +339,43 @@ INSPECT = Format(
         cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell
         texts=("input", _TARGETS),  # a chat, or several targets, are one text to its reader of CSV files
     ),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Pydantic Evals
+_PYDANTIC_CASES = CaseList(
+    "cases",
+    {"cases": [], "report_evaluators": []},
+    text="inputs",
+    mark="expected_output",
+    detect=lambda names, head: "cases" in names and any(_has_inputs(row) for row in head()),
+    of_document={"name": "dataset_name", "evaluators": "dataset_evaluators"},
+)
+
+
+def _has_inputs(document: Row) -> bool:
+    cases = map(structured, all_of(structured(document.get("cases"))))
+    return any(isinstance(case, dict) and "inputs" in case for case in cases)
+
+
+_read_case, _write_case = _rest("inputs", "expected_output")
+
+PYDANTIC_EVALS: Format = Format(
+    name="pydantic-evals",
+    title="Pydantic Evals",
+    summary="cases of Pydantic Evals: inputs, expected_output, metadata",
+    also_read='`{"cases": [...]}` as JSON or YAML, and a case per line',
+    page="https://ai.pydantic.dev/evals/",
+    signs=Signs(
+        sure=(("inputs", "expected_output"),),
+        never=frozenset({"request", "outputs", "expectations", "actual_output", "input"}),
+        needs=("cases",),
+    ),
+    fields=(Field("name", "request_id", as_text), *_fields("inputs", "expected_output")[1:]),
+    own=frozenset({"evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()}),
+    read_rest=_read_case,
+    write_rest=_write_case,
+    nested=(_PYDANTIC_CASES.nested,),
+    writer=Writer(document=lambda rows: _PYDANTIC_CASES.document(rows, PYDANTIC_EVALS), save=save_json),
 )

@@ -8,14 +8,14 @@ from typing import Literal, get_args
 FormatName = Literal[
     "adk", "adk-legacy", "agent-skills", "agentcore", "azure", "bedrock", "bedrock-rag", "braintrust", "ces-csv",
     "ces-evaluation", "databricks", "deepeval", "inspect", "langfuse", "langsmith", "mlflow", "openai", "otel",
-    "phoenix", "promptfoo", "ragas", "search_traces", "strands", "traces", "vertex", "vertex-genai",
+    "phoenix", "promptfoo", "pydantic-evals", "ragas", "search_traces", "strands", "traces", "vertex", "vertex-genai",
 ]  # fmt: skip
 """The type of a format's name: the values of `format`, besides `"auto"`."""
 
 TargetFormat = Literal[
     "adk", "adk-legacy", "agent-skills", "agentcore", "azure", "bedrock", "bedrock-rag", "braintrust", "ces-csv",
     "ces-evaluation", "databricks", "deepeval", "inspect", "langfuse", "langsmith", "mlflow", "openai", "phoenix",
-    "promptfoo", "ragas", "strands", "vertex", "vertex-genai",
+    "promptfoo", "pydantic-evals", "ragas", "strands", "vertex", "vertex-genai",
 ]  # fmt: skip
 """The type of the name of a format that is written."""
 

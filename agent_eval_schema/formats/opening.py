@@ -145,9 +145,9 @@ def _of_app(path: str) -> Source | None:
     from agent_eval_schema.formats.nested import unfolded
 
     found = None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
-    if found is None or {"tests", "vars"}.isdisjoint(found.column_names()):
+    if found is None or {"tests", "vars", "cases"}.isdisjoint(found.column_names()):
         return found
-    return unfolded(found)  # tests of promptfoo
+    return unfolded(found)  # tests of promptfoo, cases of Pydantic Evals
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from agent_eval_schema.formats.ces.tables import CES_CSV, CES_EVALUATION
 from agent_eval_schema.formats.databricks import DATABRICKS
 from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
-from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX
+from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX, PYDANTIC_EVALS
 from agent_eval_schema.formats.format import Format as Format
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.langsmith import LANGSMITH
@@ -40,7 +40,20 @@ from agent_eval_schema.text.describe import names as listed
 
 FORMATS: tuple[Format, ...] = (
     *(CES_CSV, CES_EVALUATION, TRACES, OTEL, SEARCH_TRACES, ADK, ADK_LEGACY, LANGSMITH, RAGAS, DEEPEVAL, OPENAI),
-    *(AGENT_SKILLS, VERTEX, GENAI, AZURE, BEDROCK, BEDROCK_RAG, PROMPTFOO, AGENTCORE, STRANDS, LANGFUSE, BRAINTRUST),
+    *(
+        PYDANTIC_EVALS,
+        AGENT_SKILLS,
+        VERTEX,
+        GENAI,
+        AZURE,
+        BEDROCK,
+        BEDROCK_RAG,
+        PROMPTFOO,
+        AGENTCORE,
+        STRANDS,
+        LANGFUSE,
+        BRAINTRUST,
+    ),
     *(PHOENIX, INSPECT, MLFLOW, DATABRICKS),
 )
 """Every format. Of several that claim a table alike, the first one has it, and of those that are near it, the last."""

@@ -869,6 +869,38 @@ def test_a_row_of_weave_is_read_by_a_mapping_only() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Pydantic Evals
+_CASES_AS_YAML = """name: help
+cases:
+- name: leave
+  inputs: How many days?
+  metadata: {topic: leave}
+  expected_output: 12 days.
+  evaluators: [EqualsExpected]
+- name: null
+  inputs: {question: Who?, k: 3}
+  expected_output: {answer: Ann}
+evaluators:
+- IsInstance: str
+"""
+
+
+def test_cases_of_pydantic_evals_are_read_from_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "help.yaml"
+    path.write_text(_CASES_AS_YAML)
+    report = validate_eval_set(path)
+    assert (report.format, report.ok) == ("pydantic-evals", True)
+    first, second = report.iter_rows()
+    assert (first["request_id"], first["expected_response"], first["tags"]) == ("leave", "12 days.", {"topic": "leave"})
+    assert second["request_id"] is None  # the name of a dataset is not that of a case
+    assert (asked(second), second["inputs"], second["expected_response"]) == (
+        ["Who?"],
+        {"question": "Who?", "k": 3},
+        "Ann",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Agent Skills
 def test_an_eval_of_a_skill_is_read() -> None:
     first, second, _ = read(str(SAMPLES / "agent_skills.json"))
