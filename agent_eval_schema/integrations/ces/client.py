@@ -11,6 +11,8 @@ nothing. All failures are one EvalSetError of one line: the failure, the message
 
 from __future__ import annotations
 
+import base64
+import html
 import ipaddress
 import json
 import math
@@ -19,9 +21,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluation
+from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.update import (
     APP_NAME,
     EVALUATION_NAME,
@@ -137,42 +139,58 @@ class Courier:
 
     def __init__(self, client: Any, token: str, unsure: str, unchanged: str) -> None:
         self._client, self._token, self._unsure, self._unchanged = client, token, unsure, unchanged
+        raw = token.encode()
+        spellings = [token, token[::-1], raw.hex(), *(base64.b64encode(raw[i:]).decode()[:-4] for i in range(3))]
+        self._size = min(_FRAGMENT, len(token))
+        self._fragments = {s[at : at + self._size] for s in spellings for at in range(len(s) - self._size + 1)}
         self._again = True
         self._may_have_written = False
 
     async def deliver(
-        self, method: str, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, writes: bool
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        writes: bool,
+        reply_to: Any = None,
     ) -> Any:
-        """The answer, read whole. Raises EvalSetError for every other outcome."""
-        headers = {"content-type": "application/json", **(headers or {})}
+        """The answer, read whole; events only up to the reply to the message of that ID. Raises EvalSetError for every
+        other outcome."""
+        headers = {"content-type": "application/json", **(headers or {}), "accept-encoding": "identity"}
         request = self._client.build_request(method, url, content=body, headers=headers)
-        answer = await self._attempt(request, writes)
+        answer = await self._attempt(request, writes, reply_to)
         if self._again and answer.status_code == 503 and not (writes and answer.content):
             self._again = False
             wait = answer.headers.get("retry-after") or ""
             await anyio.sleep(min(float(wait), LONGEST_BACKOFF) if wait.isdecimal() else BACKOFF)
-            answer = await self._attempt(request, writes)
+            answer = await self._attempt(request, writes, reply_to)
         if answer.status_code >= 300:
             raise EvalSetError(self._refusal(answer, _place(request.url)))
         return answer
 
-    async def _attempt(self, request: Any, writes: bool) -> Any:
+    async def _attempt(self, request: Any, writes: bool, reply_to: Any) -> Any:
         before, self._may_have_written = self._may_have_written, self._may_have_written or writes
-        answer = await self._exchange(request, before)
+        answer = await self._exchange(request, before, reply_to)
         if isinstance(answer, str):
             raise EvalSetError(f"{answer}: {self.outcome}")
         if writes and (300 <= answer.status_code < 500 or (answer.status_code == 503 and not answer.content)):
             self._may_have_written = False
         return answer
 
-    async def _exchange(self, request: Any, before: bool) -> Any:
+    async def _exchange(self, request: Any, before: bool, reply_to: Any) -> Any:
         """The answer, or in words why there is none; `before`: a request before this one may have written. An
         exception of the HTTP library contains the request, with its token: none leaves this method."""
         where = _place(request.url)
         try:
             response = await self._client.send(request, auth=self._signed, stream=True)
             try:
-                return await _whole(response) or f"{where} sent more than {LARGEST_ANSWER:,} bytes"
+                session = response.headers.get("mcp-session-id", "")
+                if self._hidden(session) != session:  # the SDK logs it
+                    return f"{where} sent the token back as the ID of a session"
+                answer = await _whole(response, reply_to)
+                return f"{where} sent {answer}" if isinstance(answer, str) else answer
             finally:
                 await response.aclose()
         except (http.ConnectError, http.ConnectTimeout, http.ProxyError, http.UnsupportedProtocol) as error:
@@ -204,7 +222,19 @@ class Courier:
 
     def quoted(self, words: object) -> str:
         """The message of a server or a library, without the token, on one line and safe to show."""
-        return excerpt(str(words).replace(self._token, "***"), 300)
+        return excerpt(self._hidden(str(words)), 300)
+
+    def _hidden(self, text: str) -> str:
+        """The beginning of a text, without the parts of the token in it; nothing of a text that spells it otherwise."""
+        text = text[:_LONGEST_QUOTE]
+        covered = {i for at in self._found(text) for i in range(at, at + self._size)}
+        shown = re.sub("\0+", "***", "".join("\0" if i in covered else c for i, c in enumerate(text)))
+        unescaped = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), shown)
+        spellings = (unquote(shown), html.unescape(shown), unescaped, shown)
+        return "***" if any(self._found("".join(spelling.split())) for spelling in spellings) else shown
+
+    def _found(self, text: str) -> list[int]:
+        return [at for at in range(len(text) - self._size + 1) if text[at : at + self._size] in self._fragments]
 
     def advice(self, words: str, otherwise: str) -> str:
         """The advice for a failure with this message."""
@@ -215,19 +245,55 @@ def _place(url: Any) -> str:
     return visible(f"{url.scheme}://{url.netloc.decode()}{url.path}")
 
 
-async def _whole(response: Any) -> Any:
-    """The response with its body read, or None if that is too large."""
-    size, parts = 0, list[bytes]()
-    async for part in response.aiter_bytes():
+_FRAGMENT = 12
+"""Characters of a token that are hidden, where so many of it follow each other."""
+
+_LONGEST_QUOTE = 4000
+"""Characters of an answer of which an excerpt is shown."""
+
+
+async def _whole(response: Any, reply_to: Any = None) -> Any:
+    """The response with its body read, or in words why that is not done. A body may be a thousand times as large as it
+    was packed, so a packed one is not read; a charset may be a packing too (`zip`), so all text is UTF-8."""
+    if response.headers.get("content-encoding", "").lower() not in ("", "identity"):
+        return "a compressed answer, which it was not asked for"
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    size, parts, events = 0, list[bytes](), _Events(reply_to)
+    async for part in response.aiter_raw():
         size += len(part)
         if size > LARGEST_ANSWER:
-            return None
+            return f"more than {LARGEST_ANSWER:,} bytes"
         parts.append(part)
-    kept = {k: v for k, v in response.headers.items() if k.lower() not in _OF_THE_TRANSFER}
-    return http.Response(response.status_code, headers=kept, content=b"".join(parts))
+        if kind == _EVENTS and reply_to is not None and events.has_reply(part):
+            break  # a server may keep the stream open
+    kept = {k: v for k, v in response.headers.items() if k.lower() in _KEPT_HEADERS}
+    return http.Response(response.status_code, headers={**kept, "content-type": kind}, content=b"".join(parts))
 
 
-_OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
+_EVENTS = "text/event-stream"
+_KEPT_HEADERS = ("mcp-session-id", "mcp-protocol-version", "retry-after", "location")
+
+
+class _Events:
+    """The events of a stream as they come, each complete with a blank line: `data: …` lines between blank lines."""
+
+    def __init__(self, reply_to: Any) -> None:
+        self._reply_to = reply_to
+        self._parts: list[bytes] = []
+
+    def has_reply(self, part: bytes) -> bool:
+        """Whether an event that this part completes is the reply to a request."""
+        tail = self._parts[-1][-3:] if self._parts else b""
+        self._parts.append(part)
+        if not re.search(rb"\n\r?\n|\r\r", tail + part):
+            return False
+        *events, rest = re.split(r"(?:\r?\n|\r){2}", b"".join(self._parts).decode("utf-8", "replace"))
+        self._parts = [rest.encode()]
+        return any(_is_reply(_data_of(event), self._reply_to) for event in events)
+
+
+def _data_of(event: str) -> str:
+    return "\n".join(line[5:] for line in re.split(r"\r?\n|\r", event) if line.startswith("data:"))
 
 
 def words_of(body: str) -> str:
@@ -363,8 +429,9 @@ def get_evaluation(
 
     async def send(where: str, courier: Courier, _: object) -> Evaluation:
         text = (await courier.deliver("GET", where + path, b"", writes=False)).text
-        _object(text, courier, "an evaluation")
-        return read_evaluation(text)
+        stored = Evaluation(_object(text, courier, "an evaluation"))
+        stored.text = text
+        return stored
 
     found: Evaluation = _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
     return found
@@ -549,7 +616,8 @@ async def _deliver(
 ) -> tuple[bool, Any]:
     """True and the result, or False and the message of the failure."""
     limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
-    async with http.AsyncClient(timeout=limits) as client:
+    is_here = endpoint.startswith("http:")  # a proxy must not get what is not encrypted
+    async with http.AsyncClient(timeout=limits, trust_env=not is_here) as client:
         courier = Courier(client, token, unsure, unchanged)
         with anyio.move_on_after(timeout) as scope:
             try:
@@ -656,9 +724,10 @@ class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of ei
                 return await self._send(request, b"", writes=False)
             return http.Response(405)
         message = json.loads(body)
+        expected = message.get("id") if "method" in message else None  # none to a reply of the SDK's own
         try:
-            answer = await self._send(request, body, writes=message.get("method") == "tools/call")
-            if "id" in message and not _answers(answer):
+            answer = await self._send(request, body, writes=message.get("method") == "tools/call", reply_to=expected)
+            if expected is not None and not _answers(answer, expected):
                 words = f"a response that is not an MCP message ({self._courier.quoted(answer.text)})"
                 raise EvalSetError(f"{request.url} sent {words}: {self._courier.outcome}")
             return answer
@@ -667,25 +736,28 @@ class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of ei
         self._stop()
         return await anyio.sleep_forever()
 
-    async def _send(self, request: Any, body: bytes, *, writes: bool) -> Any:
+    async def _send(self, request: Any, body: bytes, *, writes: bool, reply_to: Any = None) -> Any:
         headers = {k: v for k, v in request.headers.items() if k.startswith(_OF_MCP)}
-        return await self._courier.deliver(request.method, str(request.url), body, headers=headers, writes=writes)
+        url = str(request.url)
+        return await self._courier.deliver(request.method, url, body, headers=headers, writes=writes, reply_to=reply_to)
 
 
 _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
 
 
-def _answers(answer: Any) -> bool:
-    """Whether the answer contains the response to a request: a result or an error, as JSON or as an event of SSE."""
-    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
-        return _is_reply(answer.text)
-    # the EventSource format: lines `data: …`, a blank line ends an event
-    events = (re.split(r"\r?\n|\r", event) for event in re.split(r"(?:\r?\n|\r){2}", answer.text))
-    data = ("\n".join(line[5:] for line in event if line.startswith("data:")) for event in events)
-    return kind == "text/event-stream" and any(map(_is_reply, data))
+def _answers(answer: Any, request_id: Any) -> bool:
+    """Whether the answer contains the reply to a request: as JSON, or as an event of a stream."""
+    kind = answer.headers["content-type"]
+    if kind == _EVENTS:
+        return _Events(request_id).has_reply(answer.content + b"\n\n")
+    return kind == "application/json" and _is_reply(answer.text, request_id)
 
 
-def _is_reply(text: str) -> bool:
+def _is_reply(text: str, request_id: Any) -> bool:
+    """Whether this is a result or an error of that request; an error may lack the ID."""
     value = jsontext.parse(text)
-    return isinstance(value, dict) and ("result" in value or "error" in value)
+    if not isinstance(value, dict):
+        return False
+    return ("result" in value and value.get("id") == request_id) or (
+        "error" in value and value.get("id") in (request_id, None)
+    )
