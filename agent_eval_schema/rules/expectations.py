@@ -119,3 +119,12 @@ BESIDE_INPUTS = _mlflow_page.warning(
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expected_response": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )
+
+PLACEHOLDER = Page(CORRECTNESS).warning(
+    "AE311 placeholder-text",
+    "The ground truth or the response is a placeholder (TBD, N/A, todo).",
+    why="A judge takes it for the answer, and scores every other answer as wrong.",
+    hint="Write the text, or leave the cell empty (null in JSON).",
+    bad=({**_ROW, "expected_response": "TBD"}, {"request": "How long is parental leave?", "response": "todo"}),
+    good=({**_ROW, "expected_response": "None of the employees."},),
+)

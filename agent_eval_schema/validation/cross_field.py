@@ -69,6 +69,41 @@ the others may be its answer."""
 _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 
+def note_placeholders(rows: Rows) -> None:
+    """Ground truth and responses that someone was still to write."""
+    for name, words in (("expected_response", _UNWRITTEN_TRUTHS), ("response", _UNWRITTEN)):
+        texts = rows.values[name].texts()
+        short = pc.less_equal(pc.binary_length(texts), _LONGEST_PLACEHOLDER)
+        if not pc.any(short).as_py():
+            continue
+        cores = pc.utf8_lower(pc.utf8_trim(pc.if_else(short, texts, None), " .:<>[]()"))
+        found = pc.is_in(cores, pa.array(words, cores.type), skip_nulls=True)
+        for row in _rows_where(pc.and_(found, pc.not_equal(cores, ""))):
+            message = f"expected the text, got {describe(texts[row].as_py())}"
+            rows.log.add(expectations.PLACEHOLDER, row, name, message)
+
+
+_UNWRITTEN = (
+    "tbd",
+    "tba",
+    "todo",
+    "to do",
+    "to be done",
+    "to be defined",
+    "fixme",
+    "xxx",
+    "xx",
+    "-",
+    "--",
+    "?",
+    "??",
+    "???",
+)
+_UNWRITTEN_TRUTHS = (*_UNWRITTEN, "n/a", "na", "#n/a", "none", "null", "nan")
+"""Without the marks around them. A response may rightly be `none`."""
+_LONGEST_PLACEHOLDER = 24
+
+
 def inspect_tags(rows: Rows) -> None:
     """The tags that MLflow omits or truncates; next to a trace, those of its own names are set by MLflow itself."""
     traces = rows.values["trace"]

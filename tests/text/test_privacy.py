@@ -67,7 +67,7 @@ MEANINGFUL = {
     *("system", "user", "assistant", "tool", "function", "NaN", "Infinity", "null", "true", "false", "True"),
     *("RETRIEVER", "RETRIEVAL", "TOOL", "LLM", "CHAT", "MODEL", "AGENT", "STATUS", "CODE", "OK", "ERROR"),
     *(*golden.ACTIONS, *golden.IMAGE_TYPES),
-    *("Hello", "hope", "this", "helps", "dbfs", "Volumes", "respones", "team"),
+    *("Hello", "hope", "this", "helps", "dbfs", "Volumes", "respones", "team", "TBD", "todo"),
 }
 KEPT = {word for name in (*NAMES, *MEANINGFUL) for word in re.findall(r"[A-Za-z]+", name)}
 
