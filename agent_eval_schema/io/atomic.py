@@ -10,7 +10,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 
@@ -27,13 +27,15 @@ from agent_eval_schema.text.privacy import error_text
 
 
 class FileState(Struct, frozen=True):
-    """A file as it was when it was opened: which one it is, how large, and when it was changed last."""
+    """A file as it was when it was opened: which one it is, how large, and when it was changed last. The system itself
+    sets `changed_ns` (except on Windows), so it shows a new content of the same size whose time was set back."""
 
     place: str
     device: int
     inode: int
     size: int
     modified_ns: int
+    changed_ns: int
 
     @staticmethod
     def of(path: str) -> FileState | None:
@@ -43,7 +45,7 @@ class FileState(Struct, frozen=True):
             found = os.stat(place)
         except OSError:
             return None
-        return FileState(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return FileState(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @contextmanager
@@ -135,6 +137,49 @@ def require_uncut(name: str, read: FileState | None) -> None:
     now = None if read is None else FileState.of(read.place)
     if read is not None and now is not None and now.inode == read.inode and now.size < read.size:
         raise EvalSetError(f"{name}: was cut while it was read: try again")
+
+
+def require_unchanged(path: str, read: FileState | None) -> None:
+    """Raise EvalSetError if a file has changed since it was opened."""
+    if read is not None and FileState.of(path) not in (None, read):
+        raise _changed(path)
+
+
+def _changed(name: str) -> EvalSetError:
+    return EvalSetError(f"{name}: changed since it was read: validate it again")
+
+
+class OpenedFiles:
+    """The files of a table as they were when it was opened: what is read of them later must be of the same rows.
+
+    `list_files` returns the names of the files; `name` is that of the table in messages.
+    """
+
+    def __init__(self, name: str, list_files: Callable[[], Sequence[str]]) -> None:
+        self._name, self._list_files = name, list_files
+        self._states, self._is_read = self._now(), False
+
+    def _now(self) -> list[tuple[int, int, int] | None]:
+        # not the inode: some file systems of a network give a file another one each time
+        states = map(FileState.of, self._list_files())
+        return [None if state is None else (state.size, state.modified_ns, state.changed_ns) for state in states]
+
+    def require_unchanged(self) -> None:
+        """Raise EvalSetError if a file has changed; of one that is gone its reader raises a better error."""
+        now = self._now()
+        if None not in now and now != self._states:
+            raise _changed(self._name)
+
+    def reading(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """The batches of the files. A log may grow while it is read for the first time: then its rows are those up to
+        some place. Later the rows must be the same."""
+        is_first, self._is_read = not self._is_read, True
+        if is_first:
+            self._states = self._now()
+        self.require_unchanged()
+        yield from read()
+        if not is_first:
+            self.require_unchanged()
 
 
 def _kept_beside(path: str, temporary: str) -> str:

@@ -23,7 +23,7 @@ from agent_eval_schema.cells.arrow import cast_all, changed, without_view
 from agent_eval_schema.cells.batch import without_marks
 from agent_eval_schema.cells.sizes import cut
 from agent_eval_schema.io.arrow import fitted
-from agent_eval_schema.io.atomic import as_new_folder, require_local_place
+from agent_eval_schema.io.atomic import OpenedFiles, as_new_folder, require_local_place
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
@@ -46,12 +46,13 @@ def open_delta(name: str) -> Source:
     """
     table, position = open_table(name), Position()
     files = _files(table)
+    opened_files = OpenedFiles(version := f"{folder_of(name)[0]}@v{table.version()}", lambda: _paths(name, table))
     position.rows = sum(n or 0 for n in files["num_records"].to_pylist())
     return Source(
         kind="delta",
-        batches=lambda: delta_batches(table),
-        take=lambda mask: frame_of(rows_where(delta_batches(table), mask)),
-        name=(version := f"{folder_of(name)[0]}@v{table.version()}"),
+        batches=lambda: opened_files.reading(lambda: delta_batches(table)),
+        take=lambda mask: frame_of(rows_where(opened_files.reading(lambda: delta_batches(table)), mask)),
+        name=version,
         path=version,
         columns=tuple(field.name for field in table.schema().fields),
         nests=False,
@@ -76,9 +77,8 @@ def open_table(name: str) -> DeltaTable:
                 raise EvalSetError(f"{name}: unknown version {version}: the newest is {newest}") from error
             raise
         # a file of the log that does not exist is reported before the work, not in the middle of it
-        for path in _files(table)["path"].to_pylist():
-            place = os.path.join(folder, unquote(path))  # the log writes names as URIs
-            if ":" not in path.partition("/")[0] and not os.path.exists(place):
+        for place in _paths(folder, table):
+            if not os.path.exists(place):
                 raise EvalSetError(
                     f"{name}: the log of version {table.version()} lists a data file that is missing: {place}: restore "
                     "it, or read an older version (TABLE@v3)"
@@ -136,6 +136,12 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 # the log
 def _files(table: DeltaTable) -> pa.Table:
     return pa.table(table.get_add_actions())
+
+
+def _paths(name: str, table: DeltaTable) -> list[str]:
+    """The data files of a version that are in its folder; the log writes their names as URIs."""
+    folder, paths = folder_of(name)[0], _files(table)["path"].to_pylist()
+    return [os.path.join(folder, unquote(path)) for path in paths if ":" not in path.partition("/")[0]]
 
 
 @contextmanager

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from agent_eval_schema.cells.batch import repeated
-from agent_eval_schema.io.atomic import FileState
+from agent_eval_schema.io.atomic import FileState, OpenedFiles
 from agent_eval_schema.io.csv import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta, open_delta
 from agent_eval_schema.io.json import json_batches, json_elements
@@ -55,14 +56,14 @@ def open_file(path: str) -> Source:
     kind = kind_of(path)
     if kind is None:
         raise EvalSetError(f"{path}: unknown file extension: expected one of {', '.join(KINDS)}")
-    batches, columns, _, lines = read = _READERS[kind]
-    state = FileState.of(path)  # before anything is read of it
+    batches, columns, _, lines = _READERS[kind]
+    state, opened_files = FileState.of(path), OpenedFiles(path, lambda: [path])  # before anything is read of it
     _require_utf8_family(path, kind)
     names, position = columns(path), Position()
     return Source(
         kind=kind,
-        batches=lambda: batches(path, position),
-        take=_taking(path, read),
+        batches=lambda: opened_files.reading(lambda: batches(path, position)),
+        take=_taking(lambda: opened_files.reading(lambda: batches(path, None))),
         name=path,
         path=path,
         columns=tuple(names) or None,
@@ -71,14 +72,14 @@ def open_file(path: str) -> Source:
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
         read_share=position.share,
-        lines=partial(lines_of, lines, path) if lines and not compression_of(path) else None,
+        lines=_unchanged(opened_files, partial(lines_of, lines, path)) if lines and not compression_of(path) else None,
         state=state,
     )
 
 
 def _open_files(path: str) -> Source:
     """The source for the files of a folder or glob: their rows in the order of the names of the files."""
-    files = files_of(path)
+    opened_files, files = OpenedFiles(path, lambda: files_of(path)), files_of(path)
     kind = require_one_kind(path, files)
     read = _READERS[kind]
     for file in files:
@@ -87,14 +88,15 @@ def _open_files(path: str) -> Source:
     lines = read.lines if read.lines and not any(map(compression_of, files)) else None
     parts, position = Parts(path, files, read.batches, read.count), Position()
     is_parquet = kind == "parquet"
+    read_all = (lambda: parquet_batches(path, position)) if is_parquet else parts.batches
     by_file = [parquet_columns(path)] if is_parquet else [read.columns(file) for file in files]
     twice = () if is_parquet else tuple(dict.fromkeys(name for names in by_file for name in repeated(names)))
     if any(by_file) and not is_parquet:
         by_file.append([name for file in files for name in columns_of_folders(path, file)])
     return Source(
         kind=kind,
-        batches=(lambda: parquet_batches(path, position)) if is_parquet else parts.batches,
-        take=_taking(path, read if is_parquet else read._replace(batches=lambda *_: parts.batches())),
+        batches=lambda: opened_files.reading(read_all),
+        take=_taking(lambda: opened_files.reading(read_all)),
         name=path,
         path=path,
         columns=tuple(dict.fromkeys(name for names in by_file for name in names)) or None,
@@ -103,15 +105,25 @@ def _open_files(path: str) -> Source:
         repeated_columns=twice,
         shares=partial(parquet_shares, path) if is_parquet else None,
         read_share=position.share if is_parquet else parts.read_share,
-        lines=partial(parts.lines, lines) if lines else None,
+        lines=_unchanged(opened_files, partial(parts.lines, lines)) if lines else None,
         stored_bytes=sum(map(os.path.getsize, files)),
         vary=kind != "parquet",
         file_of=parts.file_of,
     )
 
 
-def _taking(path: str, read: _Reader) -> Callable[[np.ndarray[Any, Any]], pd.DataFrame]:
-    return lambda mask: numbered(frame_of(rows_where(read.batches(path, None), mask)), mask)
+def _taking(read: Callable[[], Iterator[pa.RecordBatch]]) -> Callable[[np.ndarray[Any, Any]], pd.DataFrame]:
+    return lambda mask: numbered(frame_of(rows_where(read(), mask)), mask)
+
+
+def _unchanged(
+    opened_files: OpenedFiles, lines: Callable[[Iterable[int]], dict[int, int]]
+) -> Callable[[Iterable[int]], dict[int, int]]:
+    def checked(rows: Iterable[int]) -> dict[int, int]:
+        opened_files.require_unchanged()
+        return lines(rows)
+
+    return checked
 
 
 def _require_file(path: str) -> None:

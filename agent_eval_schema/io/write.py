@@ -11,7 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from agent_eval_schema.io.atomic import FileState, replacing, require_place
+from agent_eval_schema.io.atomic import FileState, replacing, require_place, require_unchanged
 from agent_eval_schema.io.csv import Formulas, formulas_in, rewrite_csv, write_csv
 from agent_eval_schema.io.json import rewrite_json, write_json
 from agent_eval_schema.io.jsonl import rewrite_jsonl, write_jsonl
@@ -89,6 +89,7 @@ _WRITERS: dict[str, Callable[[str, Iterable[pa.RecordBatch], pa.Schema], int]] =
 # control shows the fixes only. A fixed value looks like the one before: in ASCII where that was, on as many lines.
 def copy_file(path: str, target: str, read: FileState | None) -> None:
     """Write the text of the file at `path` to `target`, which may be the same."""
+    require_unchanged(path, read)
     with opened(path) as stream, replacing(target, read) as temporary, creating(temporary) as file:
         shutil.copyfileobj(stream, file)
 
@@ -97,6 +98,7 @@ def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edi
     """Write the file at `path` (of a kind of `REWRITTEN`) to `target`, with columns renamed and cells replaced. The two
     may be the same: the new file takes the place of the old one when it is complete. `read` is the state of the file
     when `edits` were found."""
+    require_unchanged(path, read)
     with replacing(target, read) as temporary, creating(temporary) as file:
         with opened(path) as stream:
             head = stream.read(len(codecs.BOM_UTF8))

@@ -679,7 +679,7 @@ def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(r
         first.write(str(path))
         now = path.read_bytes().splitlines()
         assert len(now) == len(rows)
-        assert renames or lines_without_repairs(first, now) == [] or set(untouched) <= set(now)
+        assert renames or set(untouched) <= set(now)
         again = fix_source(open_source(str(path)), outputs="provided")
         assert facts([c for _, cs in again.batches() for c in cs]) == []
         assert again.renames == {}
