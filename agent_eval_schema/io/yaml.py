@@ -20,8 +20,12 @@ from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text.depth import STAND_IN, TooDeep
 from agent_eval_schema.text.visible import visible
 
-_MOST_COPIES = 20
-"""An alias refers to its anchor; the factor by which aliases may enlarge a file."""
+_MOST_COPIES, _MOST_ADDED = 20, 64 << 20
+"""An alias refers to its anchor; the factor by which aliases may enlarge a small file, and the bytes that they may add
+to a large one."""
+
+_MOST_DIGITS = 4_000
+"""Digits of a number: Python converts no text of more than 4,300."""
 
 
 def yaml_rows(data: bytes) -> list[tuple[bytes, str]]:
@@ -30,7 +34,7 @@ def yaml_rows(data: bytes) -> list[tuple[bytes, str]]:
     try:
         documents = _documents(data)
         rows = [row for d in documents for row in (d.value if d.id == "sequence" else [d])]
-        budget = [_MOST_COPIES * len(data) + 1000]
+        budget = [min(_MOST_COPIES * len(data), 2 * len(data) + _MOST_ADDED) + 1000]
         return [(_json(row, budget, 0).encode(), "") for row in rows]
     except TooDeep:
         return [(STAND_IN.encode(), "")]
@@ -81,34 +85,39 @@ def _json(node: Any, budget: list[int], depth: int) -> str:
     """The JSON text of a node."""
     if depth > MAX_DEPTH and node.id != "scalar":  # the row itself is one level more than its cells
         raise TooDeep
+    budget[0] -= 2 if node.id != "scalar" else len(node.value) + 1  # of every copy: an empty list takes time, too
+    if budget[0] < 0:
+        raise _Unreadable("expected a file of ordinary size, got one that its aliases make very large")
     if node.id == "sequence":
         text = "[" + ",".join(_json(item, budget, depth + 1) for item in node.value) + "]"
     elif node.id == "mapping":
-        text = "{" + ",".join(f"{_key(k)}:{_json(v, budget, depth + 1)}" for k, v in node.value) + "}"
+        pairs = []
+        for key, value in node.value:
+            if key.id != "scalar":
+                raise _Unreadable(f"line {key.start_mark.line + 1}: expected a key that is text, got a {key.id}")
+            budget[0] -= len(key.value)
+            pairs.append(f"{json.dumps(key.value)}:{_json(value, budget, depth + 1)}")
+        text = "{" + ",".join(pairs) + "}"
     else:
-        text = json.dumps(node.value) if node.style else _scalar(node.value)
-        budget[0] -= len(text)
-        if budget[0] < 0:
-            raise _Unreadable("expected a file of ordinary size, got one that its aliases make very large")
+        text = json.dumps(node.value) if node.style else _scalar(node)
     return text
 
 
-def _key(node: Any) -> str:
-    if node.id != "scalar":
-        raise _Unreadable(f"line {node.start_mark.line + 1}: expected a key that is text, got a {node.id}")
-    return json.dumps(node.value)
-
-
-def _scalar(text: str) -> str:
+def _scalar(node: Any) -> str:
     """A plain scalar, as the core schema of YAML 1.2 has it."""
+    text: str = node.value
     if text in ("", "~", "null", "Null", "NULL"):
         return "null"
     if text.lower() in ("true", "false") and text in (text.lower(), text.upper(), text.capitalize()):
         return text.lower()
-    if re.fullmatch(r"[-+]?[0-9]+", text):
-        return str(int(text)) if len(text) < 4000 else json.dumps(text)
-    if re.fullmatch(r"0o[0-7]+|0x[0-9a-fA-F]+", text):
-        return str(int(text, 0))
+    is_whole, has_base = re.fullmatch(r"[-+]?[0-9]+", text), re.fullmatch(r"0o[0-7]+|0x[0-9a-fA-F]+", text)
+    if (is_whole or has_base) and len(text) > _MOST_DIGITS * (5 / 6 if has_base else 1):  # as many decimal digits
+        line = node.start_mark.line + 1
+        raise _Unreadable(
+            f"line {line}: expected a number of at most {_MOST_DIGITS:,} digits, got one of {len(text):,}"
+        )
+    if is_whole or has_base:
+        return str(int(text, 0 if has_base else 10))
     if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
         return json.dumps(float(text))
     return json.dumps(text)

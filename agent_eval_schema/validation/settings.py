@@ -134,8 +134,9 @@ def read_toml(name: str | Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise EvalSetError(f"{path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise EvalSetError(f"{path}: malformed TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits, and of nested lists
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        raise EvalSetError(f"{path}: malformed TOML: {why}") from error
 
 
 def _read(path: Path) -> Found | None:
