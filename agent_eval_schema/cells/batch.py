@@ -3,6 +3,7 @@
 Readers (io/) mark a column of JSON texts in its field's metadata; everything else follows from the Arrow type.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -22,8 +23,8 @@ def is_json_column(field: pa.Field) -> bool:
 
 def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A user's batch without field metadata, which only our readers may set, and without repeated columns."""
-    names = batch.schema.names
-    kept = [i for i, n in enumerate(names) if n not in names[:i]]
+    places = {name: i for i, name in reversed(list(enumerate(batch.schema.names)))}
+    kept = sorted(places.values())
     if not kept:  # Arrow forgets the number of rows of a batch without columns
         return make_batch({}, {}, batch.num_rows)
     fields = [batch.schema.field(i).remove_metadata() for i in kept]
@@ -32,7 +33,7 @@ def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def repeated(names: Sequence[str]) -> tuple[str, ...]:
     """The column names that occur more than once."""
-    return tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
+    return tuple(name for name, count in Counter(names).items() if count > 1)
 
 
 def make_batch(

@@ -200,14 +200,16 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
         for name, raw in row.items():
             column = cells.get(name)
             if column is None:
-                column = cells[name] = [None] * at
+                column = cells[name] = []
+            if len(column) < at:
+                column.extend([None] * (at - len(column)))
             cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
             column.append(None if cell == b"null" else cell)
-        if len(row) < len(cells):
-            for column in cells.values():
-                if len(column) == at:
-                    column.append(None)
-    arrays = {n: (pa.array(column, pa.binary()).cast(pa.string()), True) for n, column in cells.items()}
+    arrays = {}
+    for name, column in cells.items():
+        column.extend([None] * (len(objects) - len(column)))
+        arrays[name] = pa.array(column, pa.binary()).cast(pa.string()), True
+        column.clear()  # rows that all have keys of their own would take eight bytes for each cell of each
     return make_batch(arrays, problems, len(objects), lines)
 
 

@@ -96,15 +96,17 @@ class Batches:
 
     def _filled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches with all columns of the head, in their order."""
-        fields = self._fields or []
-        first = [field.name for field in fields]
+        missing = {field.name: field for field in self._fields or ()}
+        first = list(missing)
         for batch in batches:
             names = batch.schema.names
             if names[: len(first)] != first:
-                for field in fields:
-                    if field.name not in names:
-                        batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
-                batch = batch.select([*first, *(name for name in names if name not in first)])
+                fields = missing | {field.name: field for field in batch.schema}
+                columns = dict(zip(names, batch.columns, strict=True))
+                nulls = {kind: pa.nulls(batch.num_rows, kind) for kind in {field.type for field in missing.values()}}
+                arrays = [columns[n] if n in columns else nulls[field.type] for n, field in fields.items()]
+                schema = pa.schema(fields.values(), metadata=batch.schema.metadata)
+                batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
             yield batch
 
     def __call__(self) -> Iterator[pa.RecordBatch]:

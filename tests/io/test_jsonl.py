@@ -41,6 +41,18 @@ def test_a_row_with_a_key_twice_is_refused_and_handed_back_whole(case: str, endi
     assert json.loads((tmp_path / "invalid.jsonl").read_text())["__line__"] == TWICE[case]
 
 
+def test_a_row_may_have_many_keys_and_each_row_others(tmp_path: Path) -> None:
+    """Columns are made of the keys that there are: no step goes through all columns for each row."""
+    rows = [{"request": f"q{i}", "response": "a", f"k{i}": i} for i in range(1_000)]
+    (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (batch,) = cell_batches((line, "", "") for line in path.read_bytes().splitlines())
+    assert batch.schema.names == ["request", "response", *(f"k{i}" for i in range(1_000))]
+    assert all(batch.column(f"k{i}").null_count == 999 for i in range(1_000))
+    assert [batch.column(f"k{i}")[i].as_py() for i in range(1_000)] == [str(i) for i in range(1_000)]
+    path.write_text(json.dumps({"request": "Hi", "response": "a", **dict.fromkeys(map(str, range(10_000)), 1)}))
+    assert validate_eval_set(path).counts == {"AE103": 10_000}
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),

@@ -254,17 +254,18 @@ def test_a_compressed_file_that_was_cut_off_is_told(packing: str, tmp_path: Path
             validate_eval_set(tmp_path / f"a.jsonl{packing}")
 
 
+@pytest.mark.parametrize("packing", [name for name in PACKED if name])
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv"])
 def test_a_row_that_unpacks_to_more_than_memory_should_hold_is_refused(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, packing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MOST_UNPACKED", 2 << 20)
     text = b"x" * (8 << 20)
     data = {"jsonl": b'{"request": "%s"}\n', "json": b'[{"request": "%s"}]', "csv": b'request\n"%s"\n'}[kind] % text
-    (tmp_path / f"bomb.{kind}.gz").write_bytes(gzip.compress(data, 1))
+    (tmp_path / f"bomb.{kind}{packing}").write_bytes(PACKED[packing](data))
     tracemalloc.start()
-    with pytest.raises(EvalSetError, match=rf"bomb\.{kind}\.gz: expected rows of up to 2 MB, got a larger one"):
-        validate_eval_set(tmp_path / f"bomb.{kind}.gz")
+    with pytest.raises(EvalSetError, match=rf"bomb\.{kind}\{packing}: expected rows of up to 2 MB, got a larger one"):
+        validate_eval_set(tmp_path / f"bomb.{kind}{packing}")
     assert tracemalloc.get_traced_memory()[1] < 24 << 20
     tracemalloc.stop()
     (tmp_path / f"large.{kind}").write_bytes(data)
