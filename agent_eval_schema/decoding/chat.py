@@ -10,7 +10,7 @@ the input schema of Databricks Agent Evaluation (docs.databricks.com), OpenAI's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from agent_eval_schema.decoding.diagnose import is_type
@@ -290,6 +290,13 @@ def read_tool_calls(value: Any) -> list[tuple[str, dict[str, Any] | None]]:
         entries = [message] if message.get("type") == "function_call" else message.get("tool_calls")
         calls += map(_call, entries) if isinstance(entries, list) else ()
     return [c for c in calls if c is not None]
+
+
+def tools_of_calls(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The tool of each call in a chat, by the id of the call."""
+    calls = [call for m in messages for call in m.get("tool_calls") or () if isinstance(call, dict)]
+    named = [(call.get("id"), _call(call)) for call in calls]
+    return {own: call[0] for own, call in named if isinstance(own, str) and call}
 
 
 def _spoken(value: Any) -> Iterable[dict[str, Any]]:

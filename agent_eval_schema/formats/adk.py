@@ -444,13 +444,14 @@ def _are_variables(content: Any) -> bool:
     return kinds == {"variables"}
 
 
-def _responses(messages: Iterable[Any]) -> list[dict[str, Any]]:
+def _responses(messages: Sequence[Any]) -> list[dict[str, Any]]:
     """The responses of tools among the messages."""
-    found = []
+    found, tools = [], chat.tools_of_calls(messages)
     for message in messages:
         if message["role"] == "tool":
             value = jsontext.parse_leniently(text) if isinstance(text := message.get("content"), str) else text
-            own = {"id": message.get("tool_call_id"), "name": message.get("name")}
+            call = message.get("tool_call_id")
+            own = {"id": call, "name": message.get("name") or tools.get(str(call))}
             response = {k: v for k, v in own.items() if isinstance(v, str)}
             found.append({**response, "response": value if isinstance(value, dict) else {"output": value}})
     return found

@@ -99,10 +99,13 @@ def test_what_cannot_run_exits_2_with_one_line(
     assert words in err
 
 
-def test_an_evaluation_that_is_not_stored(capsys: pytest.CaptureFixture[str], files: tuple[str, str]) -> None:
-    code, _, err = run(capsys, "ces", "update", files[1], "--against", files[0])
+def test_an_evaluation_that_is_not_stored(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, str], tmp_path: Path
+) -> None:
+    new = [{"name": f"{NAME}-{i}", "displayName": "A"} for i in range(2)]
+    code, _, err = run(capsys, "ces", "update", saved(tmp_path, new), "--against", files[1])
     assert code == 2
-    assert "no evaluation has the name" in err
+    assert f"`name` of evaluation 1 is missing there: the text '{NAME}-0'" in err
 
 
 def test_a_golden_csv_is_to_be_converted_first(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -260,3 +263,11 @@ def test_the_public_names_are_loaded_on_use() -> None:
     with pytest.raises(EvalSetError, match="without a mask"):
         ces.update_request({"name": NAME})
     assert ces.import_request("gs://a/b.csv") == {"gcsUri": "gs://a/b.csv"}
+
+
+def test_a_missing_name_is_named(capsys: pytest.CaptureFixture[str], files: tuple[str, str], tmp_path: Path) -> None:
+    new = [{"name": NAME, "displayName": "A"}, {"displayName": "Refund"}]
+    code, _, err = run(capsys, "ces", "update", saved(tmp_path, new), "--against", files[1])
+    assert code == 2
+    assert f"evaluation 2 (the text 'Refund'): `name` is missing, by which the one in {files[1]} is found" in err
+    assert "null" not in err

@@ -393,6 +393,63 @@ def test_the_last_turns_alone_hold_their_history() -> None:
     assert len(evaluation["golden"]["turns"]) == 2
 
 
+def evalset(cases: int, turns: int) -> dict[str, Any]:
+    """An evalset of the ADK, whose chat does not repeat the calls of a turn; every case asks something else."""
+
+    def invocation(case: int, turn: int) -> dict[str, Any]:
+        return {
+            "user_content": {"role": "user", "parts": [{"text": f"Question {case}.{turn}"}]},
+            "final_response": {"role": "model", "parts": [{"text": f"Answer {turn}"}]},
+            "intermediate_data": {"tool_uses": [{"name": "look_up", "args": {"turn": turn}}]},
+        }
+
+    made = [{"eval_id": f"case {c}", "conversation": [invocation(c, t) for t in range(turns)]} for c in range(cases)]
+    return {"eval_set_id": "s", "eval_cases": made}
+
+
+def test_the_turns_of_a_case_of_the_adk_come_together_with_their_calls() -> None:
+    made = convert_eval_set(evalset(20, 30), "ces-evaluation")
+    assert [e["displayName"] for e in made.data] == [f"case {i}" for i in range(20)]
+    assert {len(e["golden"]["turns"]) for e in made.data} == {30}
+    for turn, steps in enumerate(turn["steps"] for turn in made.data[7]["golden"]["turns"]):
+        call, answer = steps[1]["expectation"], steps[2]["expectation"]
+        assert call == {"toolCall": {"tool": "look_up", "args": {"turn": turn}}}
+        assert answer["agentResponse"]["chunks"] == [{"text": f"Answer {turn}"}]
+    assert [e for e in made.data if ces.validate_evaluation(e)] == []
+    assert made.losses["column"].unique().tolist() == ["request"]  # the calls are in the chat of later turns now
+
+
+def test_a_diff_with_an_evalset_compares_its_cases() -> None:
+    data = evalset(2, 3)
+    diff = diff_eval_sets(data, convert_eval_set(data, "ces-evaluation").data)
+    assert (diff.counts["added"], diff.counts["removed"]) == (0, 0)
+    assert diff.fields == {"request": 4, "eval_set_id": 6}  # of later turns, whose chat has the calls now
+
+
+def test_other_calls_in_the_chat_are_another_conversation() -> None:
+    changed = golden_rows()
+    call = next(m for m in changed[1]["request"]["messages"] if m.get("tool_calls"))["tool_calls"][0]
+    call["function"]["name"] = "other"
+    made = convert_eval_set(changed, format="databricks", to="ces-evaluation")
+    assert len(made.data) == 3
+
+
+@pytest.mark.parametrize("name", [None, "look_up"])
+def test_the_response_of_a_tool_has_the_name_of_its_call(name: str | None) -> None:
+    function = {"name": "look_up", "arguments": "{}"}
+    chat = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "12", **({"name": name} if name else {})},
+        {"role": "assistant", "content": "Twelve."},
+        {"role": "user", "content": "And now?"},
+    ]
+    row = {"request": {"messages": chat}, "expected_response": "None."}
+    (evaluation,) = convert_eval_set([row], "ces-evaluation").data
+    response = evaluation["golden"]["turns"][0]["steps"][2]["expectation"]["toolResponse"]
+    assert response == {"tool": "look_up", "response": {"output": 12}}
+
+
 def test_groups_have_no_place_in_json_and_that_is_told() -> None:
     made = convert_eval_set(golden_rows(), format="databricks", to="ces-evaluation")
     assert losses(made) == [("AE812", "tags.evaluation_groups")] * 2

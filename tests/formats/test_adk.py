@@ -443,12 +443,13 @@ def test_earlier_turns_of_a_row_keep_their_calls_and_are_asked_once(tmp_path: Pa
             "content": None,
             "tool_calls": [{"id": "c1", "type": "function", "function": function}],
         },
-        {"role": "tool", "tool_call_id": "c1", "name": "get_balance", "content": "12"},
+        {"role": "tool", "tool_call_id": "c1", "content": "12"},
         {"role": "assistant", "content": "12 days."},
         {"role": "user", "content": "Book one."},
     ]
     ((first, second),) = turns_written([{"request": {"messages": messages}, "expected_response": "Done."}], tmp_path)
     assert (asked(first), asked(second)) == (["I am E1042.", "How many days have I left?"], ["Book one."])
     assert [(use.name, use.args) for use in first.intermediate_data.tool_uses] == [("get_balance", CALL["args"])]
-    assert [response.response for response in first.intermediate_data.tool_responses] == [{"output": 12}]
+    (response,) = first.intermediate_data.tool_responses
+    assert (response.name, response.response) == ("get_balance", {"output": 12})
     assert first.final_response.parts[0].text == "12 days."

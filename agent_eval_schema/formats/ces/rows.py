@@ -110,7 +110,7 @@ def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
         tags = {**head_tags(evaluation, groups), **columns.get("tags", {})}
         request_id = f"{identity(evaluation)}#{number + row_turn(span) + 1}"
         row = without_null_keys({"request_id": request_id, **columns, "tags": tags or None})
-        if turns_by(row, before) != span:
+        if turns_by(row, len(before)) != span:
             row = _with_part(row, {"golden": {"turns": span}})
         rows.append(row)
         before = before + history_of(span)
@@ -270,9 +270,9 @@ def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
     return next(_assembled(rows, range(len(rows)))).evaluation
 
 
-def turns_by(row: Object, before: chat.Messages) -> list[Turn]:
-    """The turns of the columns of a row, after the messages of the rows before it."""
-    return turns_of(row["request"]["messages"][len(before) :], row)
+def turns_by(row: Object, start: int) -> list[Turn]:
+    """The turns of the columns of a row, whose first messages are those of the rows before it."""
+    return turns_of(row["request"]["messages"][start:], row)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -316,15 +316,25 @@ class _Chain(Struct):
     numbers: dict[int, int] = {}
     messages: chat.Messages = []
 
-    def add(self, place: int, row: Object) -> None:
+    def goes_on(self, row: Object) -> int | None:
+        """The number of messages at the beginning of the row's chat that are this chat; None if it is another one.
+        Other formats do not repeat in the chat what the agent did in it (an evalset of the ADK)."""
+        messages = row["request"]["messages"]
+        spoken = [m for m in self.messages if m["role"] != "tool" and not m.get("tool_calls")]
+        for chat_ in (self.messages, spoken):
+            if messages[: len(chat_)] == chat_:
+                return len(chat_)
+        return None
+
+    def add(self, place: int, row: Object, start: int) -> None:
         original = objects((_part(row, "golden") or {}).get("turns"))
         if original and _view(span_columns(self.messages, original)) == _view(row):
             span, expected = original, expectations_of(original[row_turn(original)])
         else:
-            span, expected = turns_by(row, self.messages), list(expected_by(row))
+            span, expected = turns_by(row, start), list(expected_by(row))
         self.numbers[place] = len(self.turns) + row_turn(span) + 1
         self.turns += span
-        self.messages = [*row["request"]["messages"], *expected_messages(expected)]
+        self.messages = [*self.messages, *row["request"]["messages"][start:], *expected_messages(expected)]
 
 
 def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assembled]:
@@ -336,10 +346,10 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
         return
     chains: list[_Chain] = []
     for place in places:
-        before = chains[-1].messages if chains else []
-        if not chains or rows[place]["request"]["messages"][: len(before)] != before:
+        start = chains[-1].goes_on(rows[place]) if chains else None
+        if start is None:
             chains.append(_Chain())
-        chains[-1].add(place, rows[place])
+        chains[-1].add(place, rows[place], start or 0)
     whole = len(chains) == 1 and all(numbered(rows[p])[1] in (None, n) for p, n in chains[0].numbers.items())
     for chain in chains:
         members = [rows[place] for place in chain.numbers]

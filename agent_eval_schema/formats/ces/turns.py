@@ -228,11 +228,15 @@ def turns_of(messages: Iterable[Object], row: Object) -> list[Turn]:
     """The turns of the messages and the ground truth of a row: the messages before the last question are turns before
     the row's own."""
     turns: list[Turn] = []
+    messages = list(messages)
+    tools = chat.tools_of_calls(messages)
     for message in messages:
         role = message["role"]
         asks = role in ("user", "system", "developer") or (role == "tool" and "tool_call_id" not in message)
         if not turns or (asks and any("expectation" in step for step in turns[-1]["steps"])):
             turns.append({"steps": []})
+        if role == "tool" and not message.get("name"):
+            message = {**message, "name": tools.get(str(message.get("tool_call_id")))}
         turns[-1]["steps"].extend(_inputs_of(message) if asks else _steps_of(message))
     if not turns:
         turns.append({"steps": []})

@@ -341,15 +341,19 @@ def plan_updates(
         return [(plan_update(evaluation, None, mask), None) for evaluation in wanted]
     stored = read_evaluations(Path(old))
     # One against one needs no name to be found by; plan_update rejects two that differ.
-    matches = stored if len(wanted) == len(stored) == 1 else [_same(e, stored, os.fspath(old)) for e in wanted]
+    pairs = enumerate(wanted, start=1)
+    matches = stored if len(wanted) == len(stored) == 1 else [_same(e, n, stored, os.fspath(old)) for n, e in pairs]
     return [(plan_update(e, match, mask), match) for e, match in zip(wanted, matches, strict=True)]
 
 
-def _same(wanted: Evaluation, stored: list[Evaluation], where: str) -> Evaluation:
+def _same(wanted: Evaluation, number: int, stored: list[Evaluation], where: str) -> Evaluation:
     name = wanted.get("name")
-    match = next((e for e in stored if name and e.get("name") == name), None)
+    if not name:
+        shown = f" ({describe(wanted['displayName'])})" if wanted.get("displayName") else ""
+        raise EvalSetError(f"evaluation {number}{shown}: `name` is missing, by which the one in {where} is found")
+    match = next((e for e in stored if e.get("name") == name), None)
     if match is None:
-        raise EvalSetError(f"{where}: no evaluation has the name {describe(name)}")
+        raise EvalSetError(f"{where}: `name` of evaluation {number} is missing there: {describe(name, 120)}")
     return match
 
 
@@ -387,6 +391,8 @@ def checked_name(name: object, form: str) -> str:
     """The resource name, which is a part of an address too: nothing that has a meaning there may be in it. Raises
     EvalSetError if it has another form."""
     pattern = re.sub(r"\{\w+\}", lambda _: r"(?!\.+(?:/|$))[\w.~:-]+", form)
+    if name is None or name == "":
+        raise EvalSetError(f"`name` is missing: expected {form}")
     if not isinstance(name, str) or not re.fullmatch(pattern, name, re.ASCII):
         raise EvalSetError(
             f"expected the name as {form}, got {visible(name) if isinstance(name, str) else describe(name)}"
@@ -397,11 +403,9 @@ def checked_name(name: object, form: str) -> str:
 def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
     """The resource name that both sides agree on."""
     names = [side["name"] for side in (new, old) if side and side.get("name")]
-    if not names:
-        raise EvalSetError(f"the evaluation has no name to identify it: {EVALUATION_NAME}")
-    if names[0] != names[-1]:
+    if names and names[0] != names[-1]:
         raise EvalSetError(f"{visible(names[0])} is not the stored evaluation, {visible(names[-1])}")
-    return checked_name(names[0], EVALUATION_NAME)
+    return checked_name(names[0] if names else None, EVALUATION_NAME)
 
 
 def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:

@@ -311,7 +311,7 @@ def mask_of_star(new: Any) -> str:
     ("new", "options", "words"),
     [
         (STORED, {"old": STORED}, "no changes"),
-        (with_(name=None), {"mask": "displayName"}, "has no name"),
+        (with_(name=None), {"mask": "displayName"}, "`name` is missing: expected projects/{project}"),
         (with_(name="refund"), {"mask": "displayName"}, "expected the name as projects/{project}"),
         (with_(name=NAME.replace("refund", "..")), {"mask": "displayName"}, "expected the name as"),
         (with_(name=NAME + "?a=b"), {"mask": "displayName"}, "expected the name as"),

@@ -543,7 +543,7 @@ def test_only_the_name_of_a_resource_is_asked_for(name: Any) -> None:
         client.list_evaluations,
         lambda n: client.import_evaluations(n, {"gcsUri": "g"}),
     ):
-        with pytest.raises(EvalSetError, match="expected the name as projects"):
+        with pytest.raises(EvalSetError, match=r"(expected the name as|`name` is missing: expected) projects"):
             call(name)
 
 
