@@ -52,22 +52,16 @@ def add(commands: Commands) -> None:
     command.group("request").add_argument("--conflict", choices=conflicts, help=help)
     _add_service(command, timeout=300.0)
 
-    help = "write a stored evaluation as JSON"
-    command = add_command(verbs, "get", _get, help, [f"ces get {_EXAMPLE}/evaluations/e stored.json"])
-    command.add_argument("name", metavar="NAME", help="resource name of the evaluation")
-    _add_stored(command)
-    help = "write all stored evaluations of an app as JSON"
-    command = add_command(verbs, "list", _list, help, [f"ces list {_EXAMPLE} stored.json"])
-    command.add_argument("name", metavar="APP", help="resource name of the app")
-    _add_stored(command)
-
-
-_EXAMPLE = "projects/p/locations/us/apps/a"
-
-
-def _add_stored(command: Parser) -> None:
-    command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
-    _add_service(command)
+    for verb, name, what, of in (
+        ("get", "NAME", "a stored evaluation", "/evaluations/e"),
+        ("list", "APP", "all stored evaluations of an app", ""),
+    ):
+        example = f"ces {verb} projects/p/locations/us/apps/a{of} stored.json"
+        command = add_command(verbs, verb, _stored, f"write {what} as JSON", [example])
+        command.add_argument("name", metavar=name, help=f"resource name of the {'evaluation' if of else 'app'}")
+        command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
+        command.set_defaults(every=not of)
+        _add_service(command)
 
 
 def _add_service(command: Parser, endpoint: str = "https://ces.googleapis.com", timeout: float = 60.0) -> None:
@@ -160,34 +154,22 @@ def _import(arguments: argparse.Namespace) -> int:
     return ExitCode.FOUND if failed else ExitCode.CLEAN
 
 
-def _get(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.ces.evaluation import write_evaluation
-    from agent_eval_schema.integrations.ces.client import get_evaluation
-
-    _check_place(arguments)
-    found = get_evaluation(arguments.name, endpoint=arguments.endpoint, timeout=arguments.timeout)
-    return _write(write_evaluation(found, arguments.output), 1, arguments)
-
-
-def _list(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.ces.evaluation import write_evaluations
-    from agent_eval_schema.integrations.ces.client import list_evaluations
-
-    _check_place(arguments)
-    found = list_evaluations(arguments.name, endpoint=arguments.endpoint, timeout=arguments.timeout)
-    return _write(write_evaluations(found, arguments.output), len(found), arguments)
-
-
-def _check_place(arguments: argparse.Namespace) -> None:
+def _stored(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.ces.evaluation import write_evaluation, write_evaluations
+    from agent_eval_schema.integrations.ces import client
     from agent_eval_schema.io.atomic import require_place
 
     if arguments.output is not None:
         require_place(arguments.output)
-
-
-def _write(text: str, count: int, arguments: argparse.Namespace) -> int:
+    service = {"endpoint": arguments.endpoint, "timeout": arguments.timeout}
+    if arguments.every:
+        found = client.list_evaluations(arguments.name, **service)
+        text = write_evaluations(found, arguments.output)
+    else:
+        found = [client.get_evaluation(arguments.name, **service)]
+        text = write_evaluation(found[0], arguments.output)
     if arguments.output is None:
         print_text(text, "json")
     else:
-        print_note(f"{count} written to {arguments.output}", arguments)
+        print_note(f"{len(found)} written to {arguments.output}", arguments)
     return ExitCode.CLEAN

@@ -26,8 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.formats.ces.rows import by_json_names
-from agent_eval_schema.formats.ces.turns import objects
+from agent_eval_schema.formats.ces.rows import by_json_names, objects
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, Written
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format

@@ -8,7 +8,6 @@ modified one is rewritten; its keys keep their order, and unknown fields are pre
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,10 @@ from agent_eval_schema.text.visible import visible
 Names = Mapping[str, str]
 """Display name (or kind/display name) → resource name."""
 
-_KIND = re.compile(r"/(\w+)/[^/]+$")
-
 
 def kind_of(name: str) -> str:
     """The kind of a resource, from its name: `…/tools/7f3e` → `tools`."""
-    found = _KIND.search(name)
-    return found[1] if found else ""
+    return name.rsplit("/", 2)[-2] if name.count("/") > 1 else ""
 
 
 def in_full(name: str, kind: str, names: Names) -> str | None:

@@ -145,7 +145,12 @@ class GoldenReader:
             self.groups[name] = groups
         self._names.setdefault(name, row)
         if "evaluation_id" in cells:
-            evaluation["name"] = self._id(row, cells["evaluation_id"].strip())
+            own = cells["evaluation_id"].strip()
+            if own in self._ids:
+                message = f"{quoted(own)} is the id of row {self._ids[own]} already"
+                self._report(row, "evaluation_id", golden.EVALUATION_ID, message)
+            self._ids.setdefault(own, row)
+            evaluation["name"] = f"{self._parent}/evaluations/{own}" if self._parent else own
         if "description" in cells:
             evaluation["description"] = cells["description"]
         if tags := _split(cells.get("tags", "")):
@@ -161,13 +166,6 @@ class GoldenReader:
                 self._report(
                     row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
                 )
-
-    def _id(self, row: int, text: str) -> str:
-        if text in self._ids:
-            message = f"{quoted(text)} is the id of row {self._ids[text]} already"
-            self._report(row, "evaluation_id", golden.EVALUATION_ID, message)
-        self._ids.setdefault(text, row)
-        return f"{self._parent}/evaluations/{text}" if self._parent else text
 
     def _close(self) -> None:
         conversation = self._current
@@ -259,9 +257,12 @@ class GoldenReader:
     def _read_cell(self, row: int, column: str, cells: GoldenCells) -> Any:
         if column == "image_content":
             return self._image(row, cells)
-        if column == "image_mime_type":
-            return self._image_type(row, cells[column])
-        return self._object(row, column, cells[column])
+        if column != "image_mime_type":
+            return self._object(row, column, cells[column])
+        kind = cells[column].strip().lower()
+        if kind not in IMAGE_TYPES:
+            self._report(row, column, golden.IMAGE, *(image_problem(kind, b"") or ("",)))
+        return kind if kind in IMAGE_TYPES else _UNREADABLE
 
     def _object(self, row: int, column: str, text: str) -> Any:
         try:
@@ -282,13 +283,6 @@ class GoldenReader:
             rule = golden.JSON_CELL if finding.rule in (ces.REPEATED_KEY, ces.FIELD_TYPE) else finding.rule
             self.note(row, replace(finding, rule=rule))
         return _UNREADABLE if any(f.rule.severity == "error" for f in findings) else value
-
-    def _image_type(self, row: int, text: str) -> Any:
-        kind = text.strip().lower()
-        if kind in IMAGE_TYPES:
-            return kind
-        self._report(row, "image_mime_type", golden.IMAGE, *(image_problem(kind, b"") or ("",)))
-        return _UNREADABLE
 
     def _image(self, row: int, cells: GoldenCells) -> Any:
         text = cells["image_content"].strip()
@@ -337,11 +331,7 @@ class _Conversation:
         """Whether the last row may as well be one of the next turn: it could not be read, or its turn_index not."""
 
 
-class _Unreadable:
-    pass
-
-
-_UNREADABLE = _Unreadable()
+_UNREADABLE: Any = object()
 """The value for a cell that could not be read (and was reported)."""
 
 _READ = frozenset((*JSON_COLUMNS, "image_content", "image_mime_type"))

@@ -108,12 +108,16 @@ def golden_csv_text(
     (True, [])
     """
     writer = _Writer(groups or {}, names or {})
+    text = _csv_text(row for number, one in enumerate(evaluations) for row in writer.rows(number, one))
+    return text, writer.losses
+
+
+def _csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
     buffer = io.StringIO()
     out = csv.DictWriter(buffer, GOLDEN_COLUMNS, restval="", lineterminator="\r\n")
     out.writeheader()
-    for number, evaluation in enumerate(evaluations):
-        out.writerows(writer.rows(number, evaluation))
-    return buffer.getvalue(), writer.losses
+    out.writerows(rows)
+    return buffer.getvalue()
 
 
 class _Unwritten(NamedTuple):
@@ -446,47 +450,27 @@ def golden_template() -> str:
     >>> ces.read_golden_csv(ces.golden_template()).evaluations[0]["displayName"]
     'Refund happy path'
     """
-    return golden_csv_text(_TEMPLATE, groups={"Refund happy path": ["Regression"]})[0]
+    turns = [{"turn_index": turn, "action_type": action, **cells} for turn, action, cells in _TEMPLATE]
+    return _csv_text([_TEMPLATE_HEAD, *turns])
 
 
-def _expects(**condition: Any) -> dict[str, Any]:
-    return {"expectation": condition}
-
-
-_TEMPLATE: list[dict[str, Any]] = [
-    {
-        "displayName": "Refund happy path",
-        "name": "refund-happy-path",
-        "description": "A customer asks for a refund and sends a photo",
-        "tags": ["refund", "p0"],
-        "golden": {
-            "turns": [
-                {
-                    "steps": [
-                        {"userInput": {"variables": {"customer_id": "C-1"}}},
-                        {"userInput": {"text": "I want a refund, please"}},
-                        _expects(toolCall={"tool": "get_order", "args": {"order_id": "42"}}, note="looks up the order"),
-                        _expects(toolResponse={"tool": "get_order", "response": {}}),
-                        _expects(agentTransfer={"targetAgent": "refunds_agent"}),
-                        _expects(agentResponse={"role": "refunds_agent", "chunks": [{"text": "Please send a photo."}]}),
-                    ]
-                },
-                {
-                    "steps": [
-                        {"userInput": {"image": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}},
-                        {
-                            "userInput": {
-                                "toolResponses": {
-                                    "toolResponses": [{"tool": "scan_receipt", "response": {"output": {"total": 12.5}}}]
-                                }
-                            }
-                        },
-                        _expects(
-                            agentResponse={"role": "refunds_agent", "chunks": [{"text": "Your refund is on its way."}]}
-                        ),
-                    ]
-                },
-            ]
-        },
-    }
+_TEMPLATE_HEAD = {
+    "display_name": "Refund happy path",
+    "evaluation_id": "refund-happy-path",
+    "description": "A customer asks for a refund and sends a photo",
+    "tags": "refund;p0",
+    "evaluation_groups": "Regression",
+}
+_AGENT, _ORDER = {"response_agent": "refunds_agent"}, {"tool_name": "get_order"}
+_NOTE = {"expectation_note": "looks up the order"}
+_TEMPLATE: list[tuple[int, str, GoldenCells]] = [
+    (1, "INPUT_UPDATED_VARIABLES", {"updated_variables_json": '{"customer_id":"C-1"}'}),
+    (1, "INPUT_TEXT", {"text_content": "I want a refund, please"}),
+    (1, "EXPECTATION_TOOL_CALL", {**_ORDER, "tool_call_args_json": '{"order_id":"42"}', **_NOTE}),
+    (1, "EXPECTATION_TOOL_RESPONSE", _ORDER),
+    (1, "EXPECTATION_AGENT_TRANSFER", {"agent_transfer_target": "refunds_agent"}),
+    (1, "EXPECTATION_TEXT", {**_AGENT, "text_content": "Please send a photo."}),
+    (2, "INPUT_IMAGE", {"image_mime_type": "image/png", "image_content": "iVBORw0KGgo="}),
+    (2, "INPUT_TOOL_RESPONSE", {"tool_name": "scan_receipt", "tool_response_json": '{"output":{"total":12.5}}'}),
+    (2, "EXPECTATION_TEXT", {**_AGENT, "text_content": "Your refund is on its way."}),
 ]

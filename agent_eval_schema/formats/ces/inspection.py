@@ -255,7 +255,9 @@ def _unpaired(evaluation: Any) -> Iterator[Finding]:
     """The tool responses of an evaluation that do not belong to the call that they should: by their id an expected call
     of the conversation, as a mock the call beside it."""
     calls: dict[Any, Any] = {}
-    for path, step in _steps(evaluation):
+    turns = enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns")))
+    steps = ((i, enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps")))) for i, turn in turns)
+    for path, step in ((f"golden.turns[{i}].steps[{j}]", step) for i, of_turn in steps for j, step in of_turn):
         call = _get(step, "Evaluation.Step", "expectation", "toolCall")
         if isinstance(own := _get(call, "ToolCall", "id"), str):
             calls[own] = call
@@ -289,12 +291,6 @@ def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
         if ours != others and (is_same_convention or (isinstance(ours, dict) and isinstance(others, dict))):
             message = f"expected the tool of the call, {describe(ours, 120)}, got {describe(others, 120)}"
             yield finding_at(ces.TOOL_PAIR, f"{path}.{name}", message)
-
-
-def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
-    for i, turn in enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns"))):
-        for j, step in enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps"))):
-            yield f"golden.turns[{i}].steps[{j}]", step
 
 
 def _listed(value: Any) -> list[Any]:

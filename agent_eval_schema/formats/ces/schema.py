@@ -10,7 +10,7 @@ table, so a newer API is a newer file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -127,6 +127,30 @@ def field_names(*types: str, nested: bool = False) -> frozenset[str]:
 def enum_values(name: str) -> Mapping[str, int]:
     """The names of an enum with their numbers, in the order of their declaration; KeyError if there is none."""
     return _table().enums[name]
+
+
+def each(value: Any, field: FieldType, rewrite: Callable[[Any, FieldType], Any]) -> Any:
+    """The value of a field, or the values in its list, rewritten."""
+    if field.repeated and isinstance(value, list):
+        return [rewrite(v, field) for v in value]
+    return rewrite(value, field)
+
+
+def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None] | None = None) -> Any:
+    """A copy of a message with the JSON names of its fields. `on_repeat` gets both names of a field that occurs under
+    both; without it the copy is for reading: it has no nulls, and the last one of a field."""
+    if not isinstance(value, Mapping) or kind not in messages():
+        return value
+    table, found = message(kind), dict[str, Any]()
+    for key, part in value.items():
+        name = table.json_name(key) or key
+        if part is None and on_repeat is None:
+            continue
+        if name in found and on_repeat is not None:
+            on_repeat(name, key)
+        field = table.fields.get(name)
+        found[name] = each(part, field, lambda v, f: with_json_names(v, f.message, on_repeat)) if field else part
+    return found
 
 
 def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:

@@ -11,7 +11,7 @@ import base64
 import csv as csv_module
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -52,23 +52,11 @@ EVERYTHING = "*"
 def with_json_names(value: Any, kind: str = schema.EVALUATION) -> Any:
     """The message with the JSON names of its fields (`display_name` becomes `displayName`); unknown keys are kept.
     Raises EvalSetError if both names of a field occur."""
-    if not isinstance(value, Mapping) or kind not in schema.messages():
-        return value
-    table, found = schema.message(kind), dict[str, Any]()
-    for key, part in value.items():
-        name = table.json_name(key) or key
-        if name in found:
-            raise EvalSetError(f"the field {visible(name)} is given twice, as {visible(name)} and as {visible(key)}")
-        field = table.fields.get(name)
-        found[name] = _each(part, field, lambda v, f: with_json_names(v, f.message)) if field else part
-    return found
 
+    def refuse(name: str, key: str) -> None:
+        raise EvalSetError(f"the field {visible(name)} is given twice, as {visible(name)} and as {visible(key)}")
 
-def _each(value: Any, field: schema.FieldType, rewrite: Callable[[Any, schema.FieldType], Any]) -> Any:
-    """The value of a field, or the values in its list, rewritten."""
-    if field.repeated and isinstance(value, list):
-        return [rewrite(v, field) for v in value]
-    return rewrite(value, field)
+    return schema.with_json_names(value, kind, refuse)
 
 
 def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
@@ -77,7 +65,7 @@ def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
     if not isinstance(value, Mapping) or kind not in schema.messages():
         return value
     fields = schema.message(kind).fields
-    found = {k: _each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
+    found = {k: schema.each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
     return {k: v for k, v in found.items() if k not in fields or not fields[k].is_default(v)}
 
 
@@ -489,7 +477,17 @@ def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | 
 
 def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
     """The bytes of a golden CSV as they are, which the import takes in UTF-8."""
-    content = _content(csv)
+    if isinstance(csv, str) and "\n" in csv:
+        content = csv.encode()
+    elif isinstance(csv, bytes):
+        content = csv
+    else:
+        expected = "a path (str or os.PathLike), or the text of a file (str or bytes)"
+        require_kind("csv", csv, (str, os.PathLike), expected)
+        try:
+            content = Path(csv).read_bytes()
+        except OSError as error:
+            raise cannot_read(csv, error) from None
     try:
         lines = content.decode("utf-8-sig").splitlines(keepends=True)
     except UnicodeDecodeError as error:
@@ -498,19 +496,6 @@ def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
     if tuple(name.strip() for name in header[: len(REQUIRED)]) != REQUIRED:
         raise EvalSetError(f"expected a golden CSV, whose header begins with {','.join(REQUIRED)}")
     return content
-
-
-def _content(csv: str | os.PathLike[str] | bytes) -> bytes:
-    if isinstance(csv, bytes):
-        return csv
-    if isinstance(csv, str) and "\n" in csv:
-        return csv.encode()
-    expected = "a path (str or os.PathLike), or the text of a file (str or bytes)"
-    require_kind("csv", csv, (str, os.PathLike), expected)
-    try:
-        return Path(csv).read_bytes()
-    except OSError as error:
-        raise cannot_read(csv, error) from None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -289,11 +289,9 @@ class _Events:
             return False
         *events, rest = re.split(r"(?:\r?\n|\r){2}", b"".join(self._parts).decode("utf-8", "replace"))
         self._parts = [rest.encode()]
-        return any(_is_reply(_data_of(event), self._reply_to) for event in events)
-
-
-def _data_of(event: str) -> str:
-    return "\n".join(line[5:] for line in re.split(r"\r?\n|\r", event) if line.startswith("data:"))
+        lines = (re.split(r"\r?\n|\r", event) for event in events)
+        data = ("\n".join(line[5:] for line in event if line.startswith("data:")) for event in lines)
+        return any(_is_reply(text, self._reply_to) for text in data)
 
 
 def words_of(body: str) -> str:
