@@ -32,7 +32,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(module: ModuleType) -> N
         _ = module.bogus
 
 
-def test_both_paths_to_the_scorers_lead_to_the_same() -> None:
+def test_all_scorers_have_public_names() -> None:
     pytest.importorskip("mlflow", minversion="3.3")
     from agent_eval_schema.integrations.mlflow import scorers as defined
 
