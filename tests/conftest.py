@@ -211,6 +211,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))  # one session, in one process
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how far coverage agrees with each platform, as its tests recorded: the property `oracle` has the platform
+    and the numbers of cells, of those that agree, and of those in which this package is stricter on purpose."""
+    totals: dict[str, list[int]] = {}
+    for report in (r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, ())):
+        for platform, *counts in (value for name, value in report.user_properties if name == "oracle"):
+            old = totals.get(platform, [0, 0, 0, 0])
+            totals[platform] = [a + b for a, b in zip(old, (1, *counts), strict=True)]
+    if totals:
+        terminalreporter.section("agreement with the platforms")
+        line = "{:<28} {:>8} {:>8} {:>8} {:>20}"
+        terminalreporter.write_line(line.format("platform", "cases", "cells", "agree", "stricter on purpose"))
+        for platform, numbers in totals.items():
+            terminalreporter.write_line(line.format(platform, *numbers))
+
+
 CONTAINERS = ("list", "parquet")
 """Python values, and columns of texts: the two kinds of input that always run."""
 

@@ -297,6 +297,9 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
                 message, path = f"got {describe(given)}; its JSON text is taken", f"expectations.{name}"
                 _note(notes, row, "expectations", expectations.EXPECTED_AS_JSON, message, path)
                 value = encode_text(value if isinstance(given, jsontext.Malformed) else encode_text(given))
+            if name == "guidelines" and value.startswith("{"):
+                message, path = f"expected a list, got {describe(jsontext.parse(value))}", "expectations.guidelines"
+                _note(notes, row, "expectations", expectations.NAMED_GUIDELINES, message, path)
             if name == "guidelines" and value.startswith('"'):
                 value = f"[{value}]"  # mlflow takes a single one as text
             value = encode_text(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value
@@ -472,6 +475,8 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
         value = row.get(column)
         if value is not None and column not in said:
             given[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
+    if isinstance(given.get("guidelines"), dict) and row.get("guidelines"):  # a judge would read the names only
+        given["guidelines"] = write_statements(row["guidelines"])
     return given
 
 

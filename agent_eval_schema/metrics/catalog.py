@@ -27,9 +27,13 @@ SUPPORT_FIELDS = (
     "guidelines",
     "trace",
     "retriever_span",
+    "tool_span",
     *_TOKENS,
     "latency",
     "session",
+    "recorded_session",
+    "judged_text",
+    "one_truth",
     "failure",
     "predicted_trajectory",
     "reference_trajectory",
@@ -47,7 +51,11 @@ FIELD_WORDS = {
     "retrieved_content": "content in retrieved_context",
     "retrieved_uri": "doc_uri in retrieved_context",
     "expected_uri": "expected_retrieved_context",
-    "retriever_span": "a trace with a RETRIEVER span",
+    "retriever_span": "a trace with a RETRIEVER span that returned content, or retrieved_context",
+    "tool_span": "a trace with a TOOL span, or predicted_trajectory",
+    "recorded_session": "a recorded session: session_id, or a trace with a session",
+    "one_truth": "expected_response or expected_facts",
+    "judged_text": "a response that is no number or boolean",
     **dict.fromkeys(_TOKENS, "a trace that reports token usage"),
     "latency": "a trace or latency_seconds",
     "session": "a trace with a session, or session_id",
@@ -58,9 +66,9 @@ FIELD_WORDS = {
 """How a report names a field that a user should add; the others go by their column's name."""
 
 MADE_BY_THE_APP = {
-    **dict.fromkeys(("response", "trace", "latency", "failure"), ""),
+    **dict.fromkeys(("response", "judged_text", "trace", "latency", "failure"), ""),
     **dict.fromkeys(("retrieved_content", "retrieved_uri", "retriever_span"), "if the agent retrieves documents"),
-    **dict.fromkeys(("predicted_trajectory", "tool_results"), "if the agent calls tools"),
+    **dict.fromkeys(("predicted_trajectory", "tool_results", "tool_span"), "if the agent calls tools"),
     **dict.fromkeys(_TOKENS, "if the agent's trace reports token usage"),
 }
 """The fields that will exist after the agent has run, and the condition that a report adds."""
@@ -105,21 +113,24 @@ def _databricks() -> tuple[Metric, ...]:
 
 
 def _mlflow() -> tuple[Metric, ...]:
+    """Without documents, calls or a session in a trace MLflow reads those of the trace that prepare_for_evaluate makes
+    of the columns. Some scorers make text of an answer, and others raise an exception at a number."""
     judged, computed = partial(_alike, "mlflow", True), partial(_alike, "mlflow", False)
-    conversation = ("trace", "session")
     return (
-        *judged("RelevanceToQuery Completeness Summarization Guidelines", "request", "response"),
-        *judged("Safety Fluency", "response"),
-        *judged("Correctness", "request", "response", TRUTH),
+        *judged("RelevanceToQuery Completeness Summarization", "request", "response"),
+        *judged("Guidelines", "request", "response", "judged_text"),
+        *judged("Safety", "response", "judged_text"),
+        *judged("Fluency", "response"),
+        *judged("Correctness", "request", "response", "judged_text", "one_truth"),
         *judged("Equivalence", "response", "expected_response"),
         *judged("ExpectationsGuidelines", "request", "response", "guidelines"),
         *judged("RetrievalGroundedness RetrievalRelevance", "request", "retriever_span"),
         *judged("RetrievalSufficiency", "request", "retriever_span", TRUTH),
-        *judged("ToolCallEfficiency ToolCallCorrectness", "trace"),
-        *computed("RegexMatch PIIDetection ResponseLength", "response"),
-        *judged("UserFrustration KnowledgeRetention ConversationCompleteness ConversationalSafety", *conversation),
-        *judged("ConversationalToolCallEfficiency ConversationalRoleAdherence", *conversation),
-        *judged("ConversationalGuidelines", *conversation),
+        *judged("ToolCallEfficiency ToolCallCorrectness", "request", "tool_span"),
+        *computed("RegexMatch PIIDetection ResponseLength", "response", "judged_text"),
+        *judged("UserFrustration KnowledgeRetention ConversationCompleteness", "recorded_session"),
+        *judged("ConversationalSafety ConversationalToolCallEfficiency", "recorded_session"),
+        *judged("ConversationalRoleAdherence ConversationalGuidelines", "recorded_session"),
     )
 
 

@@ -40,7 +40,7 @@ Metrics = dict[str, tuple[Need, ...]]
 _Q, _A, _TRUTH, _DOCS = "request", "response", "expected_response", "retrieved_content"
 _CALLS: Need = ("predicted_trajectory", "trace")
 _BOTH = (_CALLS, "reference_trajectory")
-_CONVERSATION = ("trace", "session")
+_CONVERSATION = ("recorded_session",)
 _ANY_TRUTH: Need = ("expected_response", "expected_facts")
 _RETRIEVER, _OUTPUT = "retriever_span", "expected_output"
 
@@ -318,8 +318,8 @@ PLATFORMS: dict[str, tuple[Metrics, Metrics]] = {
             **_of("deepeval", "ContextualRelevancy", _Q, _RETRIEVER),
             **_of("deepeval", "ContextualRecall ContextualPrecision", _Q, _RETRIEVER, _OUTPUT),
             **_of("deepeval", "Hallucination", _Q, _A, _ANY_TRUTH),
-            **_of("deepeval", "ToolCorrectness", _Q, "trace", "reference_trajectory"),
-            **_of("deepeval", "ArgumentCorrectness", _Q, "trace"),
+            **_of("deepeval", "ToolCorrectness", _Q, "tool_span", "reference_trajectory"),
+            **_of("deepeval", "ArgumentCorrectness", _Q, "tool_span"),
             **_of("deepeval", "TurnRelevancy RoleAdherence KnowledgeRetention TopicAdherence", *_CONVERSATION),
             **_of("deepeval", "ConversationCompleteness GoalAccuracy ToolUse", *_CONVERSATION),
             **_of("ragas", "ContextPrecision ContextRecall", _Q, _RETRIEVER, _ANY_TRUTH),

@@ -4,6 +4,8 @@ from agent_eval_schema.rules.pages import CORRECTNESS, EVALUATION_SCHEMA, MLFLOW
 
 _ROW = {"request": "How long is parental leave?", "response": "16 weeks."}
 
+_MLFLOW_ROW = {"inputs": {"question": "How long is parental leave?"}, "outputs": "16 weeks."}
+
 _schema_page = Page(EVALUATION_SCHEMA)
 _mlflow_page = Page(MLFLOW_EVALUATE)
 
@@ -106,6 +108,27 @@ EXPECTED_AS_JSON = _mlflow_page.info(
     hint="No action needed if the agent returns values of this type; list several facts in `expected_facts`.",
     bad=({"inputs": {"question": "6 * 7?"}, "outputs": 42, "expectations": {"expected_response": 42}},),
     good=({"inputs": {"question": "6 * 7?"}, "outputs": "42", "expectations": {"expected_response": "42"}},),
+)
+
+BOTH_IN_EXPECTATIONS = _mlflow_page.warning(
+    "AE313 response-and-facts-in-expectations",
+    "An MLflow row has both expected_response and expected_facts.",
+    why="MLflow's Correctness scorer raises an exception at such a row; its other scorers score it.",
+    hint="Keep `expected_facts` (preferred) or `expected_response`, and drop the other.",
+    bad=({**_MLFLOW_ROW, "expectations": {"expected_response": "16 weeks.", "expected_facts": ["16 weeks"]}},),
+    good=({**_MLFLOW_ROW, "expectations": {"expected_facts": ["16 weeks"]}},),
+)
+
+NAMED_GUIDELINES = _mlflow_page.warning(
+    "AE312 named-guidelines",
+    "The guidelines among the expectations of an MLflow row are an object.",
+    why=(
+        "The prompt of MLflow's ExpectationsGuidelines scorer contains only the names, not the guidelines. "
+        "`prepare_for_evaluate`, `evaluate_eval_set` and a conversion to MLflow write one list."
+    ),
+    hint='Set a list: `{"guidelines": ["Name the number of weeks"]}`.',
+    bad=({**_MLFLOW_ROW, "expectations": {"guidelines": {"tone": ["Name the number of weeks"]}}},),
+    good=({**_MLFLOW_ROW, "expectations": {"guidelines": ["Name the number of weeks"]}},),
 )
 
 BESIDE_INPUTS = _mlflow_page.warning(

@@ -13,7 +13,7 @@ def _rows(context: object) -> tuple[dict[str, Any], ...]:
     return ({**_ROW, "retrieved_context": context},)
 
 
-def _traced(document: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+def _traced(document: Any) -> tuple[dict[str, Any], ...]:
     """A row whose trace has a retriever that returned one document."""
     attributes = {"mlflow.spanType": '"RETRIEVER"', "mlflow.spanOutputs": json.dumps([document])}
     root = {"name": "agent", "span_id": "1"}
@@ -101,6 +101,17 @@ DERIVED_URI_GUESSED = _retriever_page.info(
     ),
     hint=("No action needed if this is the document's URI; otherwise return `metadata.doc_uri` from the retriever."),
     bad=_traced({"page_content": "16 weeks", "metadata": {"source": "hr/leave.pdf"}}),
+)
+
+DERIVED_DOCUMENTS_REWRITTEN = _retriever_page.warning(
+    "AE413 derived-documents-rewritten",
+    "The output of a trace's retriever is not a list of objects.",
+    why=(
+        "MLflow reads no document in it, and its judges score an empty context (mlflow/mlflow#23817). "
+        "`prepare_for_evaluate` and `evaluate_eval_set` rewrite the output as such a list."
+    ),
+    hint="Return a list of documents with `page_content` and `metadata.doc_uri` from the retriever.",
+    bad=_traced("16 weeks"),
 )
 
 DERIVED_DOCUMENT_EMPTY = _retriever_page.warning(

@@ -17,7 +17,7 @@ from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import may_quote
-from agent_eval_schema.traces.documents import retrieved_context
+from agent_eval_schema.traces.documents import documents_of_span, retrieved_context
 from agent_eval_schema.traces.reading import Reading, Tokens, attributes, start_of, token_counts
 from agent_eval_schema.traces.spans import NOTHING, Span, Status, Trace, content_text, text_of, value_of
 
@@ -40,7 +40,8 @@ class Derived(Struct, gc=False):
     expectations: dict[str, Any] | None = None
     session_id: str | None = None
     request_id: str | None = None
-    has_retriever: bool = False
+    has_retriever_span: bool = False
+    has_tool_span: bool = False
     notes: list[Finding] = []
     input_token_count: int | None = None
     output_token_count: int | None = None
@@ -69,7 +70,12 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
         for name in ("latency_seconds", "failure"):
             if name not in origin:
                 setattr(derived, name, None)
-    derived.has_retriever = bool(reading.retrievers)
+    if reading.retrievers:  # the documents are those of the last one; a judge reads all
+        found = derived.retrieved_context or []
+        if len(reading.retrievers) > 1 and not any(document.content for document in found):
+            found = [document for span in reading.retrievers for document in documents_of_span(span)]
+        derived.has_retriever_span = any(document.content for document in found)
+    derived.has_tool_span = bool(reading.tools)
     derived.notes = reading.notes
     derived.inputs, derived.outputs = reading.inputs, reading.outputs
     if derived.token_counts is not None:

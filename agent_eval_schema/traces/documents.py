@@ -9,7 +9,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema.rules.retrieval import DERIVED_DOCUMENT_EMPTY, DERIVED_URI_GUESSED, DERIVED_WITHOUT_URI
+from agent_eval_schema.rules.retrieval import (
+    DERIVED_DOCUMENT_EMPTY,
+    DERIVED_DOCUMENTS_REWRITTEN,
+    DERIVED_URI_GUESSED,
+    DERIVED_WITHOUT_URI,
+)
 from agent_eval_schema.schema import Document
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
@@ -106,6 +111,7 @@ def documents_of_span(span: Span) -> list[Document]:
 
 def _documents(reading: Reading, output: Any) -> list[Document]:
     output = jsontext.structured(output)
+    given = output
     if isinstance(output, dict):
         key = next((k for k in DOCUMENT_LIST_KEYS if isinstance(output.get(k), list)), None)
         output = output[key] if key else [output]
@@ -114,7 +120,11 @@ def _documents(reading: Reading, output: Any) -> list[Document]:
     if not isinstance(output, list):
         reading.note(DERIVED_DOCUMENT_EMPTY, "retrieved_context", f"expected documents, got {describe(output)}")
         return []
-    return [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
+    found = [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
+    if any(d.content for d in found) and (given is not output or any(isinstance(item, str) for item in output)):
+        what = "a list with texts" if given is output else describe(given)
+        reading.note(DERIVED_DOCUMENTS_REWRITTEN, "retrieved_context", f"expected a list of objects, got {what}")
+    return found
 
 
 def _document(reading: Reading, item: Any, path: str) -> Document:

@@ -22,8 +22,8 @@ from msgspec import Raw, Struct
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, derive, status_message
-from agent_eval_schema.traces.documents import output_of
-from agent_eval_schema.traces.mlflow_readable import are_events, readable_assessments
+from agent_eval_schema.traces.documents import documents_of_span, output_of
+from agent_eval_schema.traces.mlflow_readable import are_documents, are_events, readable_assessments
 from agent_eval_schema.traces.spans import (
     ATTRIBUTE_KEYS,
     FAILED_CODES,
@@ -106,10 +106,7 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     root = _Drawn("row", "0", None, start, own, failed=failed, message=row.get("error") or "" if failed else "")
     spans = [root]
     if row.get("retrieved_context") is not None:
-        documents = [  # as mlflow's retriever spans have them
-            {"page_content": d.get("content") or "", "metadata": {"doc_uri": d.get("doc_uri")}}
-            for d in row["retrieved_context"]
-        ]
+        documents = [_as_retrieved(d.get("doc_uri"), d.get("content")) for d in row["retrieved_context"]]
         own = _texts(inputs=inputs, outputs=documents, type="RETRIEVER")
         spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
     for i, call in enumerate(row.get("predicted_trajectory") or ()):
@@ -141,6 +138,16 @@ def place_of(text: str) -> tuple[str, str | None]:
     """The ID of a plain trace, and the experiment that it names."""
     info = jsontext.decode(text)["info"]
     return info["trace_id"], (info["trace_location"].get("mlflow_experiment") or {}).get("experiment_id")
+
+
+def with_session(text: str, session: str) -> str:
+    """A plain trace in a session, which MLflow reads in its metadata only; its own session stays if it is the same."""
+    value = jsontext.decode(text)
+    metadata = value["info"].get("trace_metadata") or {}
+    if metadata.get(_SESSION) == session:
+        return text
+    value["info"]["trace_metadata"] = {**metadata, _SESSION: session}
+    return _text(value)
 
 
 def placed_nowhere(text: str, tags: dict[str, str]) -> str:
@@ -180,7 +187,16 @@ def _merged(span: Span, original: dict[str, str]) -> dict[str, str]:
         text = text_of(raw) if bytes(raw)[:1] == b'"' else bytes(raw).decode()
         if text and name not in original:
             derived[name] = text
+    if (own.type or "").strip('"') == "RETRIEVER" and not are_documents(own.outputs):
+        documents = [_as_retrieved(d.doc_uri, d.content) for d in documents_of_span(span)]
+        if documents:  # else there is nothing that could be read
+            original |= _texts(outputs=documents)
     return {**derived, **original}
+
+
+def _as_retrieved(uri: str | None, content: str | None) -> dict[str, Any]:
+    """A document as MLflow's retriever spans have it."""
+    return {"page_content": content or "", "metadata": {"doc_uri": uri}}
 
 
 _SESSION, _TOKENS = METADATA_KEYS["session"], METADATA_KEYS["token_usage"]

@@ -20,7 +20,8 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import read_iso
 from agent_eval_schema.traces.decode import Data, TraceDocument, decode_shallow
-from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Status, Trace, is_kind
+from agent_eval_schema.traces.documents import TEXT_KEYS
+from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Status, Trace, content_text, is_kind
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -214,6 +215,8 @@ def _are_plain(spans: list[_PlainSpan]) -> bool:
             return False
         if not is_kind(span.attributes.type):
             return False
+        if span.attributes.type == '"RETRIEVER"' and not are_documents(span.attributes.outputs):
+            return False
         if span.events != _EMPTY and not are_events(span.events):
             return False
         if span.parent_span_id is None:
@@ -234,6 +237,20 @@ def _are_plain(spans: list[_PlainSpan]) -> bool:
 _TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
 _REQUEST_ID = re.compile('".+"').fullmatch
 _DIGITS = f"{string.ascii_letters}{string.digits}+/".encode()
+
+
+_TEXT_KEYS = frozenset(TEXT_KEYS)
+_documents = msgspec.json.Decoder(list[dict[str, Raw]]).decode
+
+
+def are_documents(outputs: Raw) -> bool:
+    """Whether MLflow reads the outputs of a RETRIEVER span: it skips an entry that is no object, and reads nothing of
+    an object or a text (mlflow/mlflow#23817)."""
+    text = content_text(outputs)
+    try:
+        return not text or all(not _TEXT_KEYS.isdisjoint(document) for document in _documents(text))
+    except msgspec.MsgspecError:
+        return False
 
 
 def are_events(value: Raw) -> bool:

@@ -26,7 +26,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.doc_uris import nearness
 from agent_eval_schema.validation.fill_from_traces import leave_to_traces
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
-from agent_eval_schema.validation.originals import ORIGINALS, original, request_keys
+from agent_eval_schema.validation.originals import ORIGINALS, original, outputs_of, request_keys
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 
@@ -47,14 +47,25 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         if name in rows.names:
             texts = rows.batch.column(name).cast(pa.string())
             presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint32(BIT[field])
-    if rows.derived is not None:
-        retrieves = [d is not None and d.has_retriever for d in rows.derived]
-        presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
+    answers = values["response"].texts()
+    # what MLflow reads: a trace, or the one that is made of the columns of a row without
+    untraced = ~values["trace"].given()
+    read = {
+        "retriever_span": untraced & values["retrieved_context"].with_content(),
+        "tool_span": untraced & values["predicted_trajectory"].filled(),
+        "one_truth": values["expected_response"].given() ^ values["expected_facts"].filled(),
+        "recorded_session": values["session_id"].filled() & (plan.outputs == "provided"),
+        "judged_text": _are_texts(rows, answers),
+    }
+    for row, derived in enumerate(rows.derived or ()):
+        for field in ("retriever_span", "tool_span"):
+            read[field][row] |= derived is not None and getattr(derived, f"has_{field}")
+    for field, present in read.items():
+        presence |= present * np.uint32(BIT[field])
     truths = _truths(values["expected_response"], values["expected_facts"])
     questions = values["request"].array
     if questions is None:
         questions = pa.array(map(last_user_text, values["request"]), pa.large_string())
-    answers = values["response"].texts()
     nearness_of, pairs = nearness(values["expected_retrieved_context"], values["retrieved_context"])
     of_traces = pa.repeat(False, rows.size)
     if rows.derived is not None:  # an ID may be that of the trace, from which it was derived now or in an earlier run
@@ -136,6 +147,19 @@ _FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {
     "tool_calls": ("predicted_trajectory", len),
 }
 """More numbers of which a report shows the distribution: the column, and the number taken from its cells."""
+
+
+def _are_texts(rows: Rows, answers: pa.Array) -> Mask:
+    """Whether the answer of a row, which may be an original, is none of the numbers and booleans of which some of
+    MLflow's scorers make no text: of a list they read the first entry."""
+    found = np.ones(rows.size, bool)
+    if pc.any(pc.match_substring_regex(answers, r"^\s*(?:[-\d\[]|true|false)")).as_py():
+        for row, text in enumerate(outputs_of(rows)):
+            value = jsontext.parse(text) if text else None
+            while isinstance(value, list) and value:
+                value = value[0]
+            found[row] = not isinstance(value, int | float)
+    return found
 
 
 def _truths(responses: Column, facts: Column) -> pa.Array:

@@ -97,9 +97,14 @@ LEFT_TO_TRACES = frozenset(["trace", *_FROM_TRACE]) - {"request", "request_id", 
 
 
 def leave_to_traces(rows: Rows) -> None:
-    """Keep of the columns that are left to traces the values of rows without a trace."""
+    """Keep of the columns that are left to traces the values of rows without a trace, and a session that the trace of a
+    row lacks."""
     for name in LEFT_TO_TRACES & rows.values.keys():
-        if name == "trace" or None not in rows.trace_states:
+        if name == "session_id":
+            of_trace = (rows.filled & np.uint32(BIT_OF[name])).astype(bool).tolist()
+            pairs = zip(rows.values[name], of_trace, strict=True)
+            rows.values[name] = ListColumn(None if taken else value for value, taken in pairs)
+        elif name == "trace" or None not in rows.trace_states:
             del rows.values[name]
         else:
             pairs = zip(rows.values[name], rows.trace_states, strict=True)

@@ -205,6 +205,11 @@ def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
     return found
 
 
+def outputs_of(rows: Rows) -> list[bytes | None]:
+    """outputs; else a response that is not text, else the outputs of the trace's root."""
+    return _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # the values of the other columns
 def _of_view(name: str, write: Callable[[Any], bytes]) -> Callable[[Rows], list[bytes | None]]:
@@ -225,11 +230,7 @@ _ANSWER = b'{"expected_response":'
 
 _READERS: dict[str, tuple[Callable[[Rows], list[bytes | None]], Callable[[Rows], list[bytes | None]]]] = {
     "inputs": (_inputs, _of_view("request", canonical_request)),
-    # else a response that is not text, else the outputs of the trace's root
-    "outputs": (
-        lambda rows: _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs"),
-        _of_view("response", jsontext.encode),
-    ),
+    "outputs": (outputs_of, _of_view("response", jsontext.encode)),
     "expectations": (_expected, _expectations),
 }
 """Per column the value of the source, and the value of the other columns."""

@@ -114,7 +114,7 @@ def trace(*kinds: str, session: str | None = None) -> dict[str, Any]:
         (R | RESPONSE | FACTS, "Correctness", True),
         (R | RESPONSE | FACTS, "Equivalence", False),
         (R | RESPONSE | E, "Equivalence", True),
-        (R | RESPONSE | DOCUMENTS, "RetrievalGroundedness", False),
+        (R | RESPONSE | DOCUMENTS, "RetrievalGroundedness", True),  # in the trace that is made of the row
         (trace("RETRIEVER"), "RetrievalGroundedness", True),
         (trace("TOOL"), "RetrievalRelevance", False),
         (trace("RETRIEVER"), "RetrievalSufficiency", False),

@@ -55,7 +55,7 @@ DOCUMENTS: dict[str, tuple[Any, Row, list[str]]] = {
     "no uri": ({"page_content": "x", "metadata": {"page": 3}}, document(None, "x"), ["AE410"]),
     "a blank uri": ({"page_content": "x", "metadata": {"doc_uri": " "}}, document(None, "x"), ["AE410"]),
     "null metadata": ({"page_content": "x", "metadata": None}, document(None, "x"), ["AE410"]),
-    "a bare text": ("x", document(None, "x"), ["AE410"]),
+    "a bare text": ("x", document(None, "x"), ["AE410", "AE413"]),
     "no text": ({"metadata": {"doc_uri": "a"}}, document("a", None), []),
     "neither": ({"score": 0.5}, document(None, None), ["AE412"]),
     "a number": (7, document(None, None), ["AE412"]),
@@ -99,10 +99,13 @@ def test_wrapped_documents(key: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("output", [[doc("a")], {"docs": [doc("a")]}], ids=["list", "wrapped"])
-def test_documents_as_json_text(output: Any) -> None:
+@pytest.mark.parametrize(
+    ("output", "remarks"), [([doc("a")], []), ({"docs": [doc("a")]}, ["AE413"])], ids=["list", "wrapped"]
+)
+def test_documents_as_json_text(output: Any, remarks: list[str]) -> None:
+    """MLflow reads a list in JSON text, and nothing of an object (mlflow/mlflow#23817)."""
     assert row(retrieved(json.dumps(output)))["retrieved_context"] == [document("a", "on a")]
-    assert codes(retrieved(json.dumps(output))) == []
+    assert codes(retrieved(json.dumps(output))) == remarks
 
 
 def test_a_text_is_a_document_and_a_number_is_none() -> None:

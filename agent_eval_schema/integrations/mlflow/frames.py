@@ -21,7 +21,7 @@ import pandas as pd
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.databricks import write_databricks
 from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
-from agent_eval_schema.traces.encode import TRACED_COLUMNS, made_of, rewritten
+from agent_eval_schema.traces.encode import TRACED_COLUMNS, made_of, rewritten, with_session
 
 Evaluator = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
 Inputs = Literal["auto", "messages", "query", "question"]
@@ -51,7 +51,8 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     if any(expectations):
         frame["expectations"] = expectations
     if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
-        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns))
+        are_as_given = all(columns[TRACE_STATE]) and "session_id" not in columns
+        frame["trace"] = columns["trace"] if are_as_given else list(_traces(columns))
     if "tags" in columns:
         frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
     if "request_id" in columns and None not in columns["request_id"]:
@@ -94,8 +95,11 @@ _NEED_TRACE = ("trace", "session_id", *TRACED_COLUMNS)
 def _traces(columns: Columns) -> Iterator[str]:
     """A trace for every row, as MLflow reads it: all have one, or evaluate raises an exception."""
     start = time.time_ns()
-    for row, (text, plain) in enumerate(zip(cells_of(columns, "trace"), columns[TRACE_STATE], strict=True)):
+    cells = zip(cells_of(columns, "trace"), columns[TRACE_STATE], cells_of(columns, "session_id"), strict=True)
+    for row, (text, plain, session) in enumerate(cells):
         found = text if text is None or plain else rewritten(text)
+        if found is not None and session:
+            found = with_session(found, session)
         yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
 
 

@@ -144,11 +144,21 @@ HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
     "response": lambda row: _has_content(row.outputs) or bool(row.derived and row.derived.response),
     "expected_response": lambda row: row.expects("expected_response"),
     "expected_facts": lambda row: row.expects("expected_facts"),
+    "one_truth": lambda row: row.expects("expected_response") != row.expects("expected_facts"),
     "guidelines": lambda row: row.expects("guidelines"),
     "trace": lambda row: row.derived is not None,
-    "retriever_span": lambda row: row.derived is not None and row.derived.has_retriever,
+    "retriever_span": lambda row: row.derived is not None and row.derived.has_retriever_span,
+    "tool_span": lambda row: row.derived is not None and row.derived.has_tool_span,
+    "judged_text": lambda row: not isinstance(_first(row.outputs), int | float),
 }
 """The fields of the catalog that mlflow's own scorers need, and when a row holds one."""
+
+
+def _first(outputs: Any) -> Any:
+    """What MLflow's scorers make text of: the first entry of a list."""
+    while isinstance(outputs, list) and outputs:
+        outputs = outputs[0]
+    return outputs
 
 
 def _value_in(home: Any, column: str) -> Any:
