@@ -51,7 +51,7 @@ FIELD_WORDS = {
     "retrieved_content": "content in retrieved_context",
     "retrieved_uri": "doc_uri in retrieved_context",
     "expected_uri": "expected_retrieved_context",
-    "retriever_span": "a trace with a RETRIEVER span that returned content, or retrieved_context",
+    "retriever_span": "a trace with a RETRIEVER span, or content in retrieved_context",
     "tool_span": "a trace with a TOOL span, or predicted_trajectory",
     "recorded_session": "a recorded session: session_id, or a trace with a session",
     "one_truth": "expected_response or expected_facts",

@@ -146,7 +146,6 @@ HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
     "expected_facts": lambda row: row.expects("expected_facts"),
     "one_truth": lambda row: row.expects("expected_response") != row.expects("expected_facts"),
     "guidelines": lambda row: row.expects("guidelines"),
-    "trace": lambda row: row.derived is not None,
     "retriever_span": lambda row: row.derived is not None and row.derived.has_retriever_span,
     "tool_span": lambda row: row.derived is not None and row.derived.has_tool_span,
     "judged_text": lambda row: not isinstance(_first(row.outputs), int | float),

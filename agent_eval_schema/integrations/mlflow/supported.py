@@ -179,7 +179,7 @@ def supported_scorers(
     scorers, lines = [], []
     for metric, kind in [*of_mlflow, *own]:
         support = run_of(report).coverage_of(metric)
-        found = _scorer_or_reason(metric, kind, support, report, model)
+        found = _scorer_or_reason(metric, kind, support, model)
         is_scorer = not isinstance(found, str)
         scorers += [found] if is_scorer else []
         why = "" if is_scorer else found
@@ -187,7 +187,7 @@ def supported_scorers(
     return SupportedScorers(scorers, lines)
 
 
-def _scorer_or_reason(metric: Metric, kind: Any, support: Support, report: Report, model: str | None) -> Any:
+def _scorer_or_reason(metric: Metric, kind: Any, support: Support, model: str | None) -> Any:
     """A scorer, or the reason why it is excluded."""
     from agent_eval_schema.integrations.mlflow.scorers import Guarded, RowScorer
 
@@ -203,9 +203,6 @@ def _scorer_or_reason(metric: Metric, kind: Any, support: Support, report: Repor
         scorer = kind(model=model) if metric.judged else kind()
     except Exception as error:  # mlflow's own conditions: a platform, a package, the form of the model's name
         return f"mlflow cannot make it: {visible(str(error).splitlines()[0])}"
-    if isinstance(scorer, RowScorer):
-        return scorer
-    if not getattr(scorer, "is_session_level_scorer", False):
-        return Guarded(scorer, metric)
-    # It is called with sessions, not rows, and MLflow groups only the rows that have one.
-    return scorer if report.outputs == "provided" else "scores sessions that were recorded, and these are yet to be run"
+    # a scorer of sessions is called with the rows of one, and MLflow groups only the rows that have one
+    is_called_by_row = not getattr(scorer, "is_session_level_scorer", False)
+    return Guarded(scorer, metric) if is_called_by_row and not isinstance(scorer, RowScorer) else scorer

@@ -196,7 +196,7 @@ def test_every_row_has_a_trace_or_none_has() -> None:
     assert frame["trace"][1] == traced["trace"]
     assert found[0].response == "Retrieval first."
     assert found[2].retrieved_context == [Document("u", "c")]
-    assert found[2].has_retriever
+    assert found[2].has_retriever_span
 
 
 @pytest.mark.parametrize("dtype", ["object", "string"])

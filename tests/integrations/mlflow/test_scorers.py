@@ -141,23 +141,33 @@ def test_expectations_of_the_trace_are_read() -> None:
         ({}, set()),
         ({"inputs": {"q": "?"}, "outputs": "!"}, {"request", "response"}),
         ({"inputs": {}, "outputs": " ", "expectations": {"expected_response": "", "expected_facts": []}}, set()),
-        ({"expectations": {"expected_response": "yes"}}, {"expected_response"}),
-        ({"expectations": {"expected_facts": np.array(["yes"])}}, {"expected_facts"}),
+        ({"expectations": {"expected_response": "yes"}}, {"expected_response", "one_truth"}),
+        ({"expectations": {"expected_facts": np.array(["yes"])}}, {"expected_facts", "one_truth"}),
+        (
+            {"expectations": {"expected_response": "yes", "expected_facts": ["yes"]}},
+            {"expected_response", "expected_facts"},
+        ),
         ({"expectations": {"guidelines": ["be kind"], "expected_facts": np.nan}}, {"guidelines"}),
-        ({"outputs": False}, {"response"}),
-        ({"trace": TRACED}, {"request", "response", "trace", "retriever_span"}),
-        ({"trace": trace(span("1", "AGENT", outputs=None))}, {"trace"}),
+        ({"outputs": "False"}, {"response"}),
+        ({"trace": TRACED}, {"request", "response", "retriever_span"}),
+        ({"trace": trace(span("1", "AGENT", outputs=None))}, set()),
     ],
 )
 def test_fields_that_a_row_holds(handed: Row, held: set[str]) -> None:
     row = ScoredRow(**{"inputs": None, "outputs": None, "expectations": None, "trace": None} | handed)
-    assert {field for field, holds in HOLDS.items() if holds(row)} == held
+    assert {field for field, holds in HOLDS.items() if holds(row)} == held | {"judged_text"}
+
+
+@pytest.mark.parametrize("outputs", [42, 4.5, True, [42], [[False]]])
+def test_some_scorers_of_mlflow_make_no_text_of_a_number(outputs: Any) -> None:
+    row = ScoredRow({"q": "?"}, outputs, None, None)
+    assert row.lacks(("response", "judged_text")) == ["a response that is no number or boolean"]
 
 
 def test_every_need_of_a_guarded_scorer_is_known() -> None:
     needs = [n for m in METRICS if m.system == "mlflow" for n in m.needs]
     fields = {f for need in needs for f in ((need,) if isinstance(need, str) else need)}
-    assert fields - {"session"} == set(HOLDS)  # scorers of sessions are not guarded
+    assert fields - {"recorded_session"} == set(HOLDS)  # scorers of sessions are not guarded
 
 
 def test_a_guard_agrees_with_the_report() -> None:
@@ -165,7 +175,7 @@ def test_a_guard_agrees_with_the_report() -> None:
     report = validate_eval_set(rows)
     assert report.ok
     for metric in metrics_of("mlflow"):
-        if "session" not in metric.needs:
+        if "recorded_session" not in metric.needs:
             lacking = [ScoredRow(None, None, None, row["trace"]).lacks(metric.needs) for row in rows]
             assert [not found for found in lacking] == report.metric_support[metric.name].tolist(), metric.name
 
@@ -173,7 +183,10 @@ def test_a_guard_agrees_with_the_report() -> None:
 def test_needs_are_said_in_words() -> None:
     needs = ("retriever_span", ("expected_response", "expected_facts"))
     lacking = ScoredRow(None, None, None, None).lacks(needs)
-    assert lacking == ["a trace with a RETRIEVER span", "expected_response or expected_facts"]
+    assert lacking == [
+        "a trace with a RETRIEVER span, or content in retrieved_context",
+        "expected_response or expected_facts",
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -735,7 +748,7 @@ def test_scorers_of_sessions(mlflow: Any) -> None:
     [scorer] = [s for s in found if s.name == "user_frustration"]
     assert scorer.is_session_level_scorer
     again = listed(validate_eval_set([{"trace": recorded}], outputs="generated"), model=MODEL)
-    assert why(again)["UserFrustration"] == "scores sessions that were recorded, and these are yet to be run"
+    assert "a recorded session: session_id, or a trace with a session" in why(again)["UserFrustration"]
 
 
 @pytest.mark.usefixtures("mlflow")

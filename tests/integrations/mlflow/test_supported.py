@@ -217,7 +217,10 @@ def test_judges_of_retrieved_documents(judge: Judge) -> None:
     found = judged([row, ROWS[1]], "retrieval_relevance", "retrieval_groundedness")
     assert found.scores["retrieval_relevance"].tolist() == [["yes", "no", "yes"], None]
     assert found.scores["retrieval_relevance/precision"].tolist() == [pytest.approx(2 / 3), None]
-    assert found.reasons.at[1, "retrieval_relevance"] == "the row lacks a trace with a RETRIEVER span"
+    assert (
+        found.reasons.at[1, "retrieval_relevance"]
+        == "the row lacks a trace with a RETRIEVER span, or content in retrieved_context"
+    )
     assert "yes, no, yes" in found.to_text(width=100)
 
 
