@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 
 def main() -> int:
@@ -18,6 +19,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.path[:1] == [os.getcwd()]:  # where `python -m` looks first, and where data may lie beside a file `json.py`
-        del sys.path[0]
+    with suppress(FileNotFoundError):  # a working directory that was deleted
+        if sys.path[:1] == [os.getcwd()]:  # where `python -m` looks first: data may lie there beside a file `json.py`
+            del sys.path[0]
     sys.exit(main())

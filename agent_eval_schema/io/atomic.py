@@ -26,6 +26,14 @@ from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
 
 
+def real_path(path: str) -> str:
+    """The absolute path without links. Raises EvalSetError for a relative one if the working directory is gone."""
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError as error:
+        raise EvalSetError(f"{path}: no such file: the working directory does not exist any more") from error
+
+
 class FileState(Struct, frozen=True):
     """A file as it was when it was opened: which one it is, how large, and when it was changed last. The system itself
     sets `changed_ns` (except on Windows), so it shows a new content of the same size whose time was set back."""
@@ -40,7 +48,7 @@ class FileState(Struct, frozen=True):
     @staticmethod
     def of(path: str) -> FileState | None:
         """The state that the file has now; None if there is no such file."""
-        place = os.path.realpath(path)
+        place = real_path(path)
         try:
             found = os.stat(place)
         except OSError:
@@ -61,7 +69,7 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         with _sent(path) as temporary:
             yield temporary
         return
-    place = os.path.realpath(path)
+    place = real_path(path)
     temporary = _name_beside(place, compression_of(path))
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -250,7 +258,7 @@ def require_place(path: str, *, stdout: bool = False) -> None:
     if is_url(path):
         require_store(path)
         return
-    folder = os.path.dirname(os.path.realpath(path))
+    folder = os.path.dirname(real_path(path))
     if not os.path.isdir(folder):
         raise EvalSetError(f"{path}: cannot be written: no such folder: {folder}")
     if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device such as /dev/null
@@ -284,7 +292,7 @@ def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | No
 
 def _real(path: str) -> str:
     # of a path with a NUL, which names no file, the place that it would have
-    return os.path.normcase(path if "\0" in path else os.path.realpath(path))
+    return os.path.normcase(path if "\0" in path else real_path(path))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -304,7 +312,7 @@ def sole_writer(paths: Iterable[str | None]) -> Iterator[None]:
 
 @contextmanager
 def _lock_beside(path: str) -> Iterator[None]:
-    folder, name = os.path.split(os.path.realpath(path))
+    folder, name = os.path.split(real_path(path))
     lock = os.path.join(folder, f".{name}.lock")
     try:
         while (handle := _locked(lock)) is None:

@@ -93,9 +93,8 @@ class Worker:
         more: Iterable[bytes | pa.Buffer] | None = None,
     ) -> None:
         module, _, function = run.partition(":")
-        code = _START.format(
-            home=_HOME, more=[os.path.abspath(folder) for folder in modules], module=module, function=function
-        )
+        folders = [os.path.abspath(folder) for folder in modules]
+        code = _START.format(home=_HOME, more=folders, module=module, function=function)
         options = [option for flag, option in _OPTIONS.items() if getattr(sys.flags, flag)]
         self._process = subprocess.Popen(
             [sys.executable, *options, "-c", code],

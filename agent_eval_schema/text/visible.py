@@ -41,10 +41,15 @@ def escape_ci_commands(lines: str, escape: str = TEXT_ESCAPE) -> str:
 
 
 _USER = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
-_QUERY = re.compile(r"(?<=://)([^\s'\"<>?]*)\?[^\s'\"<>]*=[^\s'\"<>]*")
+_REST = re.compile(r"(?<=://)[^\s'\"<>]+")
 
 
 def without_secrets(text: object) -> str:
     """The text without what may give access in the URLs in it: a user with a password, and a query, which may hold a
     signature. A message of a library may quote a URL in full."""
-    return _QUERY.sub(r"\1?***", _USER.sub("***", str(text)))
+    return _REST.sub(_without_query, _USER.sub("***", str(text)))
+
+
+def _without_query(rest: re.Match[str]) -> str:
+    place, _, query = rest.group().partition("?")
+    return f"{place}?***" if "=" in query else rest.group()

@@ -115,7 +115,10 @@ def find_settings(config: str | None, start: Path | None = None) -> Found:
         if found is None:
             raise EvalSetError(f"{config}: expected a table [tool.{TABLE}], got none")
         return found
-    here = start or Path.cwd()
+    try:
+        here = start or Path.cwd()
+    except FileNotFoundError:  # the working directory was deleted: nothing is near to it
+        return Found()
     for folder in (here, *here.parents):
         for name in (OWN_FILE, "pyproject.toml"):
             if (folder / name).is_file() and (found := _read(folder / name)) is not None:
