@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from functools import lru_cache
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "doc_uri": ("uri", "url", "source", "doc_id", "document_id", "id", "path"),
@@ -23,12 +24,17 @@ OUR_WORDS = frozenset(ALIASES).union(*ALIASES.values())
 
 def match_names(wrong: Iterable[str], right: Iterable[str], cutoff: float = 0.75) -> dict[str, str]:
     """The names of `right` that those of `wrong` most likely mean, each used once: by alias, else by spelling."""
-    free, found = list(right), dict[str, str]()
+    free, found = tuple(right), dict[str, str]()
     for name in wrong:
-        plain = name.strip().lower().replace("-", "_").replace(" ", "_")
-        alias = [r for r in free if plain == r or plain in ALIASES.get(r, ())]
-        close = alias or difflib.get_close_matches(plain, free, n=1, cutoff=cutoff)
-        if close:
-            found[name] = close[0]
-            free.remove(close[0])
+        match = _match(name, free, cutoff)
+        if match is not None:
+            found[name] = match
+            free = tuple(other for other in free if other != match)
     return found
+
+
+@lru_cache(1024)  # the keys and roles of thousands of messages are misspelled alike
+def _match(name: str, right: tuple[str, ...], cutoff: float) -> str | None:
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    alias = next((r for r in right if plain == r or plain in ALIASES.get(r, ())), None)
+    return alias or next(iter(difflib.get_close_matches(plain, right, n=1, cutoff=cutoff)), None)

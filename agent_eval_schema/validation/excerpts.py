@@ -41,10 +41,13 @@ def excerpts(
             of_rows.setdefault(issue.row, set()).add((issue.row, issue.column, issue.path))
     found: dict[Location, Excerpt] = {}
     for row, place, batch, ours in rows_in(batches, of_rows, read):
+        cells: dict[str | None, _Cell | None] = {}  # a cell may have thousands of issues, and is parsed once
         for location in of_rows[row]:
-            excerpt = _excerpt(ours, place, *location[1:]) or _excerpt(batch, place, *location[1:])
-            if excerpt is not None:
-                found[location] = excerpt
+            _, column, path = location
+            if column not in cells:
+                cells[column] = _cell(ours, place, column) or _cell(batch, place, column)
+            if (cell := cells[column]) is not None:
+                found[location] = cell.excerpt(path)
     return found
 
 
@@ -64,43 +67,58 @@ def rows_in(
             break
 
 
-def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | None) -> Excerpt | None:
-    if column is not None:
-        cell = _cell(batch, row, column)
-    else:  # of a line that is not a row
-        texts = line_texts(batch)
-        line = None if texts is None else texts[row].as_py()
-        cell = None if line is None else (line, True)
-    if cell is None:
-        return None
-    text, is_json = cell
-    # JSON that is a text which is JSON, as traces are kept: the inner one is what an issue is about
-    inner = jsontext.parse_leniently(text) if is_json and text.startswith('"') else None
-    text = inner if isinstance(inner, str) and jsontext.is_structured(inner) else text
-    place = None
-    if is_json:  # `request.messages[0].role` below the column `request` leads to ["messages", 0, "role"]
-        steps = [int(m[1]) if m[1] else m[2] for m in _STEP.finditer((path or "").removeprefix(column or ""))]
-        try:
-            jsontext.decode(text)
-            place = _follow(text, steps)
-        except ValueError as error:
-            place = _stopped(text, str(error))
-    start, end = place or (0, len(text))
-    return _cut(text, start, end, is_json)
+class _Cell:
+    """The text of a cell of a column, and the places of the values in it."""
+
+    def __init__(self, text: str, is_json: bool, column: str | None) -> None:
+        # JSON that is a text which is JSON, as traces are kept: the inner one is what an issue is about
+        inner = jsontext.parse_leniently(text) if is_json and text.startswith('"') else None
+        self._text = inner if isinstance(inner, str) and jsontext.is_structured(inner) else text
+        self._is_json, self._column = is_json, column
+        self._place = _skip(self._text, 0) if is_json else 0, len(self._text.rstrip() if is_json else self._text)
+        self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
+        self._is_read = is_json
+        if is_json:
+            try:
+                jsontext.decode(self._text)
+            except ValueError as error:
+                self._is_read = False
+                self._place = _stopped(self._text, str(error)) or (0, len(self._text))
+
+    def excerpt(self, path: str | None) -> Excerpt:
+        """The part that the path leads to, or the last one on the way that is there, with its surroundings."""
+        # `request.messages[0].role` below the column `request` leads to ["messages", 0, "role"]
+        steps = _STEP.finditer((path or "").removeprefix(self._column or ""))
+        return _cut(self._text, *self.place_of(int(m[1]) if m[1] else m[2] for m in steps), self._is_json)
+
+    def place_of(self, steps: Iterable[str | int]) -> tuple[int, int]:
+        """The start and the end of the value that the steps lead to, or of the last one on the way that is there."""
+        start, end = self._place
+        for step in steps if self._is_read else ():
+            if start not in self._members:
+                self._members[start] = _members(self._text, start)
+            place = self._members[start].get(step)
+            if place is None:
+                break
+            start, end = place
+        return start, end
 
 
 _STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
 
 
-def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | None:
-    """The text of a cell, and whether it is JSON."""
+def _cell(batch: pa.RecordBatch, row: int, column: str | None) -> _Cell | None:
+    if column is None:  # of a line that is not a row
+        texts = line_texts(batch)
+        line = None if texts is None else texts[row].as_py()
+        return None if line is None else _Cell(line, True, column)
     at = next((i for i in own_columns(batch.schema) if batch.schema.names[i] == column), None)
     if at is None:
         return None
     value = cell_at(batch, at, row)
     if isinstance(value, str):
-        return value, is_json_column(batch.schema.field(at)) or jsontext.is_structured(value)
-    return None if value is None else (value.decode("utf-8", "replace"), True)
+        return _Cell(value, is_json_column(batch.schema.field(at)) or jsontext.is_structured(value), column)
+    return None if value is None else _Cell(value.decode("utf-8", "replace"), True, column)
 
 
 def cell_at(batch: pa.RecordBatch, column: int, row: int) -> str | bytes | None:
@@ -129,22 +147,11 @@ _decoder = JSONDecoder(strict=False)
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 
-def _follow(text: str, steps: list[str | int]) -> tuple[int, int] | None:
-    """The place of the value that the steps lead to; of the last one on the way that is there."""
-    start = _skip(text, 0)
-    end = len(text.rstrip())
-    for step in steps:
-        here = next((m for m in _members(text, start) if m[0] == step), None)
-        if here is None:
-            break
-        _, start, end = here
-    return start, end
-
-
-def _members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
-    """The entries of the object or list at a place of well-formed JSON: name or number, start, end."""
+def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
+    """The start and end of each entry of the object or list at a place of well-formed JSON, by name or number."""
     kind = text[at : at + 1]
     at = _skip(text, at + 1)
+    found: dict[str | int, tuple[int, int]] = {}
     number = 0
     while kind in ("{", "[") and text[at] not in "}]":
         name: str | int = number
@@ -152,10 +159,11 @@ def _members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
             name, at = scanstring(text, at + 1, False)
             at = _skip(text, _skip(text, at) + 1)
         _, end = _decoder.raw_decode(text, at)
-        yield name, at, end
+        found.setdefault(name, (at, end))
         number += 1
         at = _skip(text, end)
         at = _skip(text, at + 1) if text[at] == "," else at
+    return found
 
 
 def _skip(text: str, at: int) -> int:

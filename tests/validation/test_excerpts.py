@@ -1,6 +1,8 @@
 """An excerpt shows the very part of the cell that an issue is about."""
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.render.report.summary import Excerpt
-from agent_eval_schema.validation.excerpts import AFTER, BEFORE, MARKED, _follow
+from agent_eval_schema.validation.excerpts import AFTER, BEFORE, MARKED, _Cell
 from agent_eval_schema.validation.report import run_of
 from tests.conftest import Row
 
@@ -94,6 +96,22 @@ def test_a_path_leads_to_its_value(tree: Any, data: st.DataObject, indent: int |
         steps.append(step)
         value = value[step]
     text = json.dumps(tree, indent=indent, ensure_ascii=data.draw(st.booleans()))
-    found = _follow(text, steps)
-    assert found is not None
-    assert json.loads(text[slice(*found)]) == value
+    assert json.loads(text[slice(*_Cell(text, True, None).place_of(steps))]) == value
+
+
+def calls_of_a_page(messages: int) -> int:
+    """The calls that the page of one cell with this many bad messages takes."""
+    report = validate_eval_set([{"request": {"messages": [{"role": "usr"}] * messages}, "response": "x"}])
+    counts = Counter[str]()
+    sys.setprofile(lambda _frame, event, _argument: counts.update([event]))
+    try:
+        report.to_html()
+    finally:
+        sys.setprofile(None)
+    return counts["call"] + counts["c_call"]
+
+
+def test_a_cell_with_many_issues_is_parsed_once() -> None:
+    calls_of_a_page(1)  # imports, caches
+    few, many = calls_of_a_page(200), calls_of_a_page(800)
+    assert many - few < 600 * 1_500
