@@ -40,14 +40,6 @@ def kind_of(name: str) -> str:
     return name.rsplit("/", 2)[-2] if name.count("/") > 1 else ""
 
 
-def in_full(name: str, kind: str, names: Names) -> str | None:
-    """The resource name of a display name; None if the map does not have it."""
-    if "/" in name:
-        return name
-    full = names.get(f"{kind}/{name}") or names.get(name)
-    return full if full and kind_of(full) in ("", kind) else None
-
-
 def display(name: str, kind: str, names: Names) -> str | None:
     """The display name of a resource name; None if the map does not have it."""
     if "/" not in name:
@@ -73,7 +65,9 @@ def _renamed(message: schema.MessageType, key: str, value: Any, names: Names) ->
     if isinstance(value, list):
         return [_renamed(message, key, item, names) for item in value]
     if field.resource_format and isinstance(value, str):
-        return in_full(value, kind_of(field.resource_format[0]), names) or value
+        kind = kind_of(field.resource_format[0])
+        full = None if "/" in value else names.get(f"{kind}/{value}") or names.get(value)
+        return full if full and kind_of(full) in ("", kind) else value
     return with_names(value, names, field.message) if field.message else value
 
 
@@ -383,7 +377,11 @@ def _issues(row: int, source: Any) -> list[Issue]:
     if isinstance(source, str | bytes):
         findings = findings_of(source)
     else:
-        findings = [] if shapes.value_conforms(source) else _inspect(source)
+        try:
+            conforms = shapes.conforms(jsontext.write_exactly(source).encode())
+        except (TypeError, ValueError):  # values that JSON does not have: NaN, a set
+            conforms = False
+        findings = [] if conforms else _inspect(source)
     if not findings:
         return []
     name = name_of(source)

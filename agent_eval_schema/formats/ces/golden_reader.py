@@ -30,7 +30,6 @@ from agent_eval_schema.formats.ces.golden import (
     METADATA,
     REQUIRED,
     SEPARATOR,
-    Action,
     GoldenCells,
     GoldenStep,
     image_problem,
@@ -230,8 +229,12 @@ class GoldenReader:
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
-        if not cells.keys() <= _ALLOWED[name]:
-            self._report_unused(row, cells, action, name)
+        for column in () if cells.keys() <= _ALLOWED[name] else cells:
+            if column in METADATA:
+                message = f"`{column}` belongs on the evaluation row, it is ignored here"
+                self._report(row, column, golden.METADATA_ON_CONVERSATION, message)
+            elif column in CONVERSATION and column not in action.columns:
+                self._report(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
         values: dict[str, Any] = cells
         for column in action.required:
             if column not in cells:
@@ -243,14 +246,6 @@ class GoldenReader:
         if not values or (values is not cells and any(v is _UNREADABLE for v in values.values())):
             return None
         return action.step(values)
-
-    def _report_unused(self, row: int, cells: GoldenCells, action: Action, name: str) -> None:
-        for column in cells:
-            if column in METADATA:
-                message = f"`{column}` belongs on the evaluation row, it is ignored here"
-                self._report(row, column, golden.METADATA_ON_CONVERSATION, message)
-            elif column in CONVERSATION and column not in action.columns:
-                self._report(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
     # cells that are more than text
 
@@ -453,28 +448,25 @@ def read_golden_csv(
     """
     require_bool("strict", strict)
     with gc_paused():
-        found = _read(_records_of(source), parent, names)
+        records = _records_of(source)
+        header = [name.strip() for name in next(records, Record(1, [], "", "")).fields]
+        reader = GoldenReader(header, parent=parent)
+        lines: list[int] = []
+        for row, record in enumerate(records):
+            lines.append(record.line)
+            problem = record_problem(header, record)
+            if problem is not None:
+                reader.note(row, problem)
+                reader.skip(row)
+            elif reader.is_readable:
+                reader.read(row, record.fields)
+        reader.finish()
+        evaluations = [Evaluation(e if names is None else with_names(e, names)) for e in reader.evaluations]
+        found = GoldenFile(evaluations, reader.groups, _issues(reader, header, lines), reader.starts)
     if strict and not found.ok:
         first = next(issue for issue in found.issues if issue.severity is Severity.ERROR)
         raise EvalSetError(f"the golden CSV has errors, the first one: {first.code} {first.message}")
     return found
-
-
-def _read(records: Iterator[Record], parent: str, names: Names | None) -> GoldenFile:
-    header = [name.strip() for name in next(records, Record(1, [], "", "")).fields]
-    reader = GoldenReader(header, parent=parent)
-    lines: list[int] = []
-    for row, record in enumerate(records):
-        lines.append(record.line)
-        problem = record_problem(header, record)
-        if problem is not None:
-            reader.note(row, problem)
-            reader.skip(row)
-        elif reader.is_readable:
-            reader.read(row, record.fields)
-    reader.finish()
-    evaluations = [Evaluation(e if names is None else with_names(e, names)) for e in reader.evaluations]
-    return GoldenFile(evaluations, reader.groups, _issues(reader, header, lines), reader.starts)
 
 
 def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:

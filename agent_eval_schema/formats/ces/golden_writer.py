@@ -364,7 +364,11 @@ class _Writer:
     # expectations
 
     def _expected_text(self, fields: _Unwritten) -> list[GoldenCells]:
-        role = self._agent(fields)
+        role = fields.take("role")
+        if role is None:  # which the CSV requires and a row of an evaluation dataset does not have
+            message = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
+            self._lose(conversion.FIELD, fields.at("role"), message)
+        role = UNNAMED if role is None else self._text(role, "`role`")
         chunks = [
             _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
         ]
@@ -376,15 +380,6 @@ class _Writer:
         texts = [chunk.take("text") for chunk in chunks]
         text = self._text("".join(t for t in texts if isinstance(t, str)), "the text")
         return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
-
-    def _agent(self, fields: _Unwritten) -> str:
-        """The agent of an expected text, which the CSV requires and a row of an evaluation dataset does not have."""
-        role = fields.take("role")
-        if role is not None:
-            return self._text(role, "`role`")
-        message = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
-        self._lose(conversion.FIELD, fields.at("role"), message)
-        return UNNAMED
 
     def _expected_call(self, fields: _Unwritten) -> list[GoldenCells]:
         row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._tool(fields)}

@@ -21,7 +21,7 @@ the way back is tried: everything else is kept with the rows, as the API writes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -353,14 +353,6 @@ def scenario_by(row: Object, original: Object) -> dict[str, Any]:
     return {**original, **{key: value for name in changed for key, value in _PARTS[name](row, original).items()}}
 
 
-def _task(row: Object, _: Object) -> dict[str, Any]:
-    return {"task": "\n".join(str(chat.join_text(m.get("content")) or "") for m in row["request"]["messages"])}
-
-
-def _rubrics(row: Object, _: Object) -> dict[str, Any]:
-    return {"rubrics": [line for lines in (row.get("guidelines") or {}).values() for line in lines]}
-
-
 def _expectations(row: Object, original: Object) -> dict[str, Any]:
     """The values of the columns; of the original scenario, those that agree with the columns."""
     facts, calls = list(row.get("expected_facts") or ()), list(row.get("reference_trajectory") or ())
@@ -379,9 +371,11 @@ def _expectations(row: Object, original: Object) -> dict[str, Any]:
     return {"scenarioExpectations": [*kept, *new]}
 
 
-_PARTS = {
-    "request": _task,
-    "guidelines": _rubrics,
+_PARTS: dict[str, Callable[[Object, Object], dict[str, Any]]] = {
+    "request": lambda row, _: {
+        "task": "\n".join(str(chat.join_text(m.get("content")) or "") for m in row["request"]["messages"])
+    },
+    "guidelines": lambda row, _: {"rubrics": [t for texts in (row.get("guidelines") or {}).values() for t in texts]},
     "expected_facts": _expectations,
     "reference_trajectory": _expectations,
 }

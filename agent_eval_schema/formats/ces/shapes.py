@@ -71,14 +71,6 @@ _COLON = np.array(ord(":"), np.uint8)
 _escaped_colon = re.compile(rb"\\u003[aA]").search
 
 
-def value_conforms(value: Any) -> bool:
-    """The same of an evaluation as Python data: of the text that it is written as."""
-    try:
-        return conforms(jsontext.write_exactly(value).encode())
-    except (TypeError, ValueError):  # values that JSON does not have: NaN, a set
-        return False
-
-
 _encoder = msgspec.json.Encoder()
 _encode = _encoder.encode
 

@@ -21,7 +21,7 @@ from agent_eval_schema.formats.ces.golden_reader import GoldenReader
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.ces.rows import Assembled, evaluations_by, rows_of
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Writer, Written
+from agent_eval_schema.formats.format import CanonicalRow, Format, Nested, Row, Unfolded, Writer, Written
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.io.source import Source, schema_of
@@ -232,19 +232,11 @@ def _page(row: Row) -> Iterator[Unfolded]:
             yield (item if isinstance(item, dict) else {"golden": item}), ()
 
 
-def _more_pages(page: Row) -> Sequence[Finding]:
-    return (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else ()
-
-
 _LIST_FIELDS = ("evaluations", "evaluationResults", "evaluation_results")
 """The fields of ListEvaluationsResponse and ListEvaluationResultsResponse that hold the list."""
 
 _TOKENS = ("nextPageToken", "next_page_token")
 _PAGE = frozenset({*_LIST_FIELDS, *_TOKENS})
-
-
-def _is_page(names: Sequence[str], _: Head) -> bool:
-    return any(key in names for key in _LIST_FIELDS) and set(names) <= _PAGE
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -273,6 +265,14 @@ CES_EVALUATION = Format(
     is_rows=False,
     knows_columns=True,
     inspect=inspect_evaluations,
-    nested=(Nested(_is_page, _page, parts=_LIST_FIELDS, columns=("displayName", "golden"), ends=_more_pages),),
+    nested=(
+        Nested(
+            lambda names, _: any(key in names for key in _LIST_FIELDS) and set(names) <= _PAGE,
+            _page,
+            parts=_LIST_FIELDS,
+            columns=("displayName", "golden"),
+            ends=lambda page: (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else (),
+        ),
+    ),
     writer=EVALUATION_WRITER,
 )

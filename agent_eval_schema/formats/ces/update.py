@@ -176,15 +176,6 @@ def _quoted(path: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # a mask against the evaluation that it is for
-def _check_cleared(path: str, content: Object) -> None:
-    """A field that the mask names and that is absent is cleared: a required field must not be."""
-    at: Any = content
-    for name, field in zip(path.split("."), schema.field_at(path), strict=True):
-        at = at.get(name) if isinstance(at, Mapping) else None
-        if at is None and field.required:
-            raise EvalSetError(f"the mask would clear {name} ({path}), which the service requires: give it a value")
-
-
 def _check_inputs(paths: tuple[str, ...], inputs: set[str], old: Object | None) -> None:
     """Setting one input clears the other, by the rules of a oneof; so the new one must be written whole."""
     kinds = schema.message(schema.EVALUATION).oneofs["inputs"]
@@ -288,11 +279,8 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
             "without a mask every field is overwritten: give the stored evaluation (old=, --against) or the fields "
             'to update (mask=, --mask); mask="*" is a full replace'
         )
-    wanted, stored = _object(new, "the new evaluation"), None if old is None else _object(old, "the stored evaluation")
-    return _planned(with_json_names(wanted), None if stored is None else with_json_names(stored), mask)
-
-
-def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | None) -> Update:
+    wanted = with_json_names(_object(new, "the new evaluation"))
+    stored = None if old is None else with_json_names(_object(old, "the stored evaluation"))
     if is_result(wanted) or (stored is not None and is_result(stored)):
         raise EvalSetError("this is the result of an evaluation, which only the server writes: give the evaluation")
     paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
@@ -303,9 +291,22 @@ def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | 
     if len(inputs) > 1:
         raise EvalSetError(f"the evaluation has {' and '.join(sorted(inputs))}: expected only one of them")
     for path in list(schema.message(schema.EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
-        _check_cleared(path, content)
+        at: Any = content  # a field that the mask names and that is absent is cleared
+        for name, field in zip(path.split("."), schema.field_at(path), strict=True):
+            at = at.get(name) if isinstance(at, Mapping) else None
+            if at is None and field.required:
+                raise EvalSetError(f"the mask would clear {name} ({path}), which the service requires: give it a value")
     _check_inputs(tuple(paths), inputs, stored)
-    identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
+    own, etag = wanted.get("etag"), (stored or {}).get("etag")
+    if own and etag and own != etag:
+        raise EvalSetError(
+            "the stored evaluation has changed since the new one was made from it (their etags differ): bring the "
+            "change into the new one, or take its etag out to overwrite it"
+        )
+    names = [side["name"] for side in (wanted, stored) if side and side.get("name")]
+    if names and names[0] != names[-1]:
+        raise EvalSetError(f"{visible(names[0])} is not the stored evaluation, {visible(names[-1])}")
+    identity = {"name": checked_name(names[0] if names else None, EVALUATION_NAME), "etag": own or etag}
     of_server = {name for name, field in schema.message(schema.EVALUATION).fields.items() if field.output_only}
     written = {k: v for k, v in wanted.items() if k not in of_server | identity.keys()}
     return Update({k: v for k, v in identity.items() if v} | written, paths)
@@ -386,25 +387,6 @@ def checked_name(name: object, form: str) -> str:
             f"expected the name as {form}, got {visible(name) if isinstance(name, str) else describe(name)}"
         )
     return name
-
-
-def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
-    """The resource name that both sides agree on."""
-    names = [side["name"] for side in (new, old) if side and side.get("name")]
-    if names and names[0] != names[-1]:
-        raise EvalSetError(f"{visible(names[0])} is not the stored evaluation, {visible(names[-1])}")
-    return checked_name(names[0] if names else None, EVALUATION_NAME)
-
-
-def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
-    """The etag of the state that the update was made from."""
-    own, stored = new.get("etag"), (old or {}).get("etag")
-    if own and stored and own != stored:
-        raise EvalSetError(
-            "the stored evaluation has changed since the new one was made from it (their etags differ): bring the "
-            "change into the new one, or take its etag out to overwrite it"
-        )
-    return own or stored
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -106,16 +106,13 @@ def check_endpoint(endpoint: str) -> str:
         raise EvalSetError("expected an endpoint without user, query and fragment")
     if not host or parts.scheme not in ("https", "http"):
         raise EvalSetError(f"{excerpt(endpoint)} is not an endpoint: expected one such as https://ces.googleapis.com")
-    if parts.scheme == "http" and not _is_this_machine(host):
+    try:
+        is_here = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # the name of another machine
+        is_here = False
+    if parts.scheme == "http" and not is_here:
         raise EvalSetError(f"{visible(endpoint)} is not encrypted, so the token must not go there: use https")
     return endpoint.rstrip("/")
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def find_token(token: str | None) -> str:
@@ -395,10 +392,8 @@ def get_evaluation(
     ----------
     name : str
         The resource name of the evaluation, `projects/.../apps/.../evaluations/...`.
-    endpoint : str or None, default None
-        The address before `/v1beta`; https, except for this machine. None is `https://ces.googleapis.com`.
-    token : str or None, default None
-        An OAuth access token. It is sent to the endpoint only. None reads the environment variable CES_ACCESS_TOKEN.
+    endpoint, token : str or None, default None
+        As in `update_evaluation` with `rest=True`.
     timeout : float, default 60.0
         The maximum duration, in seconds.
 
@@ -446,10 +441,8 @@ def list_evaluations(
     ----------
     app : str
         The resource name of the app, `projects/.../locations/.../apps/...`.
-    endpoint : str or None, default None
-        The address before `/v1beta`; https, except for this machine. None is `https://ces.googleapis.com`.
-    token : str or None, default None
-        An OAuth access token. It is sent to the endpoint only. None reads the environment variable CES_ACCESS_TOKEN.
+    endpoint, token : str or None, default None
+        As in `update_evaluation` with `rest=True`.
     timeout : float, default 60.0
         The maximum duration of all pages, in seconds.
 
@@ -516,10 +509,8 @@ def import_evaluations(
         The resource name of the app, `projects/.../locations/.../apps/...`.
     request : mapping
         The result of `import_request`.
-    endpoint : str or None, default None
-        The address before `/v1beta`; https, except for this machine. None is `https://ces.googleapis.com`.
-    token : str or None, default None
-        An OAuth access token. It is sent to the endpoint only. None reads the environment variable CES_ACCESS_TOKEN.
+    endpoint, token : str or None, default None
+        As in `update_evaluation` with `rest=True`.
     timeout : float, default 300.0
         The maximum duration, in seconds, including the import itself.
 
@@ -686,23 +677,19 @@ async def _call(
             answer = await session.send_request(call, types.CallToolResult)
             result = answer.model_dump(by_alias=True, mode="json")
         except Exception as error:  # the exception of the SDK for an error of JSON-RPC has another name in each release
-            result = _protocol_error(error, courier)
+            data = getattr(error, "error", None)
+            if data is None:  # an answer that the SDK could not take
+                result = f"the answer is not one of {TOOL} ({courier.quoted(error)}): {courier.outcome}"
+            else:
+                words = f"{data.message} {json.dumps(data.data, default=str) if data.data else ''}".strip()
+                what_now = courier.advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else courier.outcome)
+                result = f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
         scope.deadline = math.inf  # the outcome is known: an error on closing must not change it
     return result
 
 
 _NOT_PROCESSED = (-32700, -32600, -32601, -32602)
 """JSON-RPC: not JSON, an invalid request, an unknown method or tool, wrong arguments."""
-
-
-def _protocol_error(error: Exception, courier: Courier) -> str:
-    """One line for a JSON-RPC error, or for an answer that the SDK could not take."""
-    data = getattr(error, "error", None)
-    if data is None:
-        return f"the answer is not one of {TOOL} ({courier.quoted(error)}): {courier.outcome}"
-    words = f"{data.message} {json.dumps(data.data, default=str) if data.data else ''}".strip()
-    what_now = courier.advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else courier.outcome)
-    return f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
 
 
 class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
@@ -725,7 +712,13 @@ class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of ei
         expected = message.get("id") if "method" in message else None  # none to a reply of the SDK's own
         try:
             answer = await self._send(request, body, writes=message.get("method") == "tools/call", reply_to=expected)
-            if expected is not None and not _answers(answer, expected):
+            kind = answer.headers["content-type"]
+            is_answered = (
+                _Events(expected).has_reply(answer.content + b"\n\n")
+                if kind == _EVENTS
+                else kind == "application/json" and _is_reply(answer.text, expected)
+            )
+            if expected is not None and not is_answered:
                 words = f"a response that is not an MCP message ({self._courier.quoted(answer.text)})"
                 raise EvalSetError(f"{request.url} sent {words}: {self._courier.outcome}")
             return answer
@@ -741,14 +734,6 @@ class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of ei
 
 
 _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
-
-
-def _answers(answer: Any, request_id: Any) -> bool:
-    """Whether the answer contains the reply to a request: as JSON, or as an event of a stream."""
-    kind = answer.headers["content-type"]
-    if kind == _EVENTS:
-        return _Events(request_id).has_reply(answer.content + b"\n\n")
-    return kind == "application/json" and _is_reply(answer.text, request_id)
 
 
 def _is_reply(text: str, request_id: Any) -> bool:
