@@ -203,7 +203,7 @@ ORIGINS = {
 def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with our columns in the place of mlflow's. In a DataFrame of search_traces, mlflow too reads inputs,
     outputs and expectations that were added to it, not its copies."""
-    batch = read_search_traces(batch)
+    batch = _without_marks_of_store(read_search_traces(batch))
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
     notes = notes_beside_inputs(batch, EXPECTED)
     made: dict[str, Sequence[str | None]] = {}
@@ -225,6 +225,28 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     outputs = read_cells(batch, "outputs")
     taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
     return with_notes(with_columns(rename_notes(batch, ours), made, taken), notes)
+
+
+def _without_marks_of_store(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A DataFrame of a dataset (`to_df`) without what the store adds to a record: outputs that are an empty object
+    where there are none, and the tag of the user who wrote it."""
+    changed: dict[str, Sequence[str | None]] = {}
+    if "dataset_record_id" not in batch.schema.names:
+        return batch
+    outputs, tags = read_cells(batch, "outputs"), read_cells(batch, "tags")
+    if outputs is not None and outputs.json and "{}" in outputs.texts:
+        changed["outputs"] = [None if text == "{}" else text for text in outputs.texts]
+    if tags is not None and tags.json:
+        objects = [None if text is None else jsontext.parse(text) for text in tags.texts]
+        changed["tags"] = [
+            encode_text({k: v for k, v in value.items() if k != MLFLOW_USER}) if isinstance(value, dict) else text
+            for value, text in zip(objects, tags.texts, strict=True)
+        ]
+    return with_columns(batch, changed, changed) if changed else batch
+
+
+MLFLOW_USER = "mlflow.user"
+"""The tag that MLflow gives to every record that it stores."""
 
 
 def _with_others(made: Sequence[str | None], batch: pa.RecordBatch, name: str) -> Sequence[str | None]:

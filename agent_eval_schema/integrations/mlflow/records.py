@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of, whole
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, MLFLOW_USER, expectations_of, whole
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.schema import COLUMNS
@@ -45,9 +45,6 @@ ROW_TAG = f"{TAG_PREFIX}row"
 
 ID_TAG = f"{TAG_PREFIX}request_id"
 """The tag of an evaluated trace that holds the request_id of its row."""
-
-MLFLOW_USER = "mlflow.user"
-"""The tag that mlflow gives to every record that it stores."""
 
 SOURCE = "source"
 """The column, in addition to the canonical ones, with the source of a row."""

@@ -199,7 +199,10 @@ _SYSTEM_NAMES = {
 
 _SOURCES = {
     "databricks": "Databricks, evaluation input schema and built-in AI judges",
-    "mlflow": "mlflow 3.17.2: `mlflow.genai.scorers`, run on rows of each kind",
+    "mlflow": (
+        "mlflow 3.17.2: what `mlflow.genai.evaluate` scores on rows of each kind, with a stub as the judge "
+        "(`tests/integrations/mlflow/test_oracle.py`)"
+    ),
     "vertex": 'Vertex AI, "Evaluate an agent": metrics of trajectories',
     "ces": "google-cloud-ces 0.7.2: `TurnReplayResult`",
 }

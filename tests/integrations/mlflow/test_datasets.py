@@ -624,3 +624,21 @@ def test_outputs_of_every_type_are_in_one_dataset() -> None:
     with pytest.raises(EvalSetError, match=r"^MLflow cannot add outputs that are objects .*: use a new dataset$"):
         to_mlflow_dataset(rows, "strings")
     assert [row["response"] for row in stored("strings")] == ["text"]
+
+
+def test_a_frame_of_a_dataset_has_no_answer_where_its_records_have_none(tracking_store: str) -> None:
+    """`to_df` has an empty object where a record has no outputs, and a tag of MLflow's own on every record."""
+    from mlflow.genai.datasets import create_dataset
+
+    dataset = create_dataset(name="asked", experiment_id="0")
+    question = {"question": "How many days?"}
+    dataset.merge_records([{"inputs": question, "expectations": {"expected_response": "12"}, "tags": {"team": "hr"}}])
+    frame = dataset.to_df()
+    assert (frame["outputs"][0], "mlflow.user" in frame["tags"][0]) == ({}, True)
+    for data in (frame, dataset, frame.to_dict("records")):
+        report = validate_eval_set(data)
+        assert (report.format, report.outputs, report.counts) == ("mlflow", "generated", {})
+        (row,) = report.iter_rows()
+        assert (row["response"], row["outputs"], row["tags"]) == (None, None, {"team": "hr"})
+    dataset.merge_records([{"inputs": {"question": "Who?"}, "outputs": "Ann."}])
+    assert validate_eval_set(dataset.to_df()).outputs == "provided"
