@@ -55,9 +55,9 @@ def add(commands: Commands) -> None:
     )
     scores.add_argument(
         "--empty",
-        choices=["nan", "define"],
-        default="nan",
-        help="score of an empty trajectory: NaN (default) or the mathematical definition",
+        choices=["define", "nan"],
+        default="define",
+        help="score of an empty trajectory: that of the definition (default), or none, as the Vertex AI service",
     )
     scores.add_argument(
         "--match",

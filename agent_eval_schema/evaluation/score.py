@@ -216,7 +216,7 @@ def score_trajectories(
     *,
     tool_name: str | None = None,
     duplicates: Duplicates = "membership",
-    empty: Empty = "nan",
+    empty: Empty = "define",
     match: Match = "call",
     format: InputFormat = "auto",
     columns: Mapping[str, str] | None = None,
@@ -238,9 +238,9 @@ def score_trajectories(
     duplicates : {"membership", "one_to_one"}, default "membership"
         How precision and recall count repeated calls. `"membership"`: each call that occurs in the other trajectory.
         `"one_to_one"`: each call at most as often as it occurs there.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none, as the Vertex AI service rejects such rows. `"define"`: the
-        mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition; an agent that calls no tool against a
+        reference with calls scores 0. `"nan"`: none, as the Vertex AI service rejects such rows.
     match : {"call", "tool_name"}, default "call"
         When two calls are the same. `"call"`: if their names and inputs are equal. `"tool_name"`: if their names are
         equal, for references that contain only names (AgentCore, Azure AI Foundry, promptfoo).

@@ -80,7 +80,7 @@ class EvalTask:
         Names of metrics (`"trajectory_exact_match"`, `"rouge_l_sum"`, `"document_recall"`) and metrics with options.
     duplicates : {"membership", "one_to_one"}, default "membership"
         How precision and recall count repeated calls, as in `score_trajectories`.
-    empty : {"nan", "define"}, default "nan"
+    empty : {"define", "nan"}, default "define"
         The score of an empty trajectory, as in `score_trajectories`.
     match : {"call", "tool_name"}, default "call"
         When two tool calls are the same, as in `score_trajectories`.
@@ -118,7 +118,7 @@ class EvalTask:
         metrics: Iterable[GivenMetric],
         *,
         duplicates: Duplicates = "membership",
-        empty: Empty = "nan",
+        empty: Empty = "define",
         match: Match = "call",
         format: InputFormat = "auto",
         columns: Mapping[str, str] | None = None,

@@ -59,7 +59,7 @@ class ToolUseMetric(Struct, frozen=True):
     >>> data = [{"predicted_trajectory": [{"tool_name": "search", "tool_input": {}}]}, {"predicted_trajectory": []}]
     >>> result = score_trajectories(data, [ToolUseMetric("search")])
     >>> result.metrics_table["trajectory_single_tool_use/score"].tolist()
-    [1.0, nan]
+    [1.0, 0.0]
     """
 
     tool_name: str
@@ -78,7 +78,7 @@ class TrajectoryOptions(Struct, frozen=True):
 
     metrics: tuple[TrajectoryMetric, ...]
     duplicates: Duplicates = "membership"
-    empty: Empty = "nan"
+    empty: Empty = "define"
     match: Match = "call"
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
     exact_match    1 if the texts are the same, else 0
     bleu           sacrebleu's sentence BLEU (its 0 to 100 as 0 to 1)
     rouge_1        rouge-score's F measure, without stemming: of words,
+    rouge_2                                                  of pairs of words,
     rouge_l                                                  of the longest common subsequence of words,
     rouge_l_sum                                              of that of each line, for texts of several lines
 
@@ -62,6 +63,7 @@ def _rouge_scorer(kind: str) -> Any:
 
 
 rouge_1 = partial(_rouge, "rouge1")
+rouge_2 = partial(_rouge, "rouge2")
 rouge_l = partial(_rouge, "rougeL")
 rouge_l_sum = partial(_rouge, "rougeLsum")
 

@@ -46,13 +46,15 @@ _BOTH = ("predicted_trajectory", "reference_trajectory")
 
 _NO_RECALL = "expected_retrieved_context is empty, or no retrieved document has a doc_uri"
 _NO_PRECISION = "expected_retrieved_context is empty, or no document with a doc_uri was retrieved"
-_NO_TRAJECTORY = 'a trajectory is empty, which has no score unless empty="define"'
+_NO_TRAJECTORY = 'a trajectory is empty, which has no score with empty="nan"'
+_NO_CALL_IN_TEXT = "the reference is no JSON text with tool_calls"
 _NO_CALL = "reference_trajectory is empty: no call is expected"
 
 DEFINITIONS: dict[str, Definition] = {
     "exact_match": Definition(*_TEXTS, answers.exact_match),
     "bleu": Definition(*_TEXTS, answers.bleu),
     "rouge_1": Definition(*_TEXTS, answers.rouge_1),
+    "rouge_2": Definition(*_TEXTS, answers.rouge_2),
     "rouge_l": Definition(*_TEXTS, answers.rouge_l),
     "rouge_l_sum": Definition(*_TEXTS, answers.rouge_l_sum),
     "document_recall": Definition(*_DOCUMENTS, _by_uri(answers.document_recall), _NO_RECALL),
@@ -63,6 +65,10 @@ DEFINITIONS: dict[str, Definition] = {
     "tool_ordered_invocation": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_ordered_invocation, _NO_CALL),
     "parameter_correctness": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.parameter_correctness, _NO_CALL),
     "tool_calls_pass": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_calls_pass, _NO_CALL),
+    "tool_call_valid": Definition(("response",), ("response",), tool_calls.tool_call_valid),
+    "tool_name_match": Definition(*_TEXTS, tool_calls.tool_name_match, _NO_CALL_IN_TEXT),
+    "tool_parameter_key_match": Definition(*_TEXTS, tool_calls.tool_parameter_key_match, _NO_CALL_IN_TEXT),
+    "tool_parameter_kv_match": Definition(*_TEXTS, tool_calls.tool_parameter_kv_match, _NO_CALL_IN_TEXT),
     "input_token_count": Definition(("input_token_count",), ("input_tokens",), float),
     "output_token_count": Definition(("output_token_count",), ("output_tokens",), float),
     "total_token_count": Definition(("total_token_count",), ("total_tokens",), float),

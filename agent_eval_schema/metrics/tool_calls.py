@@ -10,18 +10,25 @@ nothing: a tool that is expected twice must be called twice; parameters are corr
 expected call is compared with a call of the same tool, one to one, so that calls that are equal meet; one that no call
 is left for scores 0, and one that expects no parameters 1. No expected calls: no score (NaN). Calls beyond the expected
 ones fail the turn, not an expectation, and a tool that is called more often than expected is one.
+
+The metrics of Vertex AI compare a response with a reference by the first call of each. Both are JSON texts:
+`{"content": "", "tool_calls": [{"name": "find", "arguments": {"city": "Oslo"}}]}`
+(https://docs.cloud.google.com/vertex-ai/generative-ai/docs/models/determine-eval: "Metrics for tool use"). A reference
+without a call gives no score (NaN); another tool, and a response without a call, give 0; parameters that the reference
+does not have are not counted, and a reference call without parameters is matched by any call of the tool.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
+from agent_eval_schema.decoding.chat import read_tool_calls
 from agent_eval_schema.schema import ToolCall
-from agent_eval_schema.text.jsontext import value_key
+from agent_eval_schema.text.jsontext import structured, value_key
 
 Calls = Sequence[ToolCall]
 
@@ -100,3 +107,45 @@ def tool_calls_pass(
 
 def _tools(calls: Calls) -> Counter[str]:
     return Counter(call.tool_name for call in calls)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the first call of texts, as Vertex AI compares them
+def tool_call_valid(response: str) -> float:
+    """1 if the text is a tool call with a name and arguments, else 0."""
+    called = _first_call(response)
+    return float(called is not None and called[1] is not None)
+
+
+def tool_name_match(response: str, reference: str) -> float:
+    """1 if the first call of both has the same name, else 0."""
+    called, wanted = _first_call(response), _first_call(reference)
+    return math.nan if wanted is None else float(called is not None and called[0] == wanted[0])
+
+
+def tool_parameter_key_match(response: str, reference: str) -> float:
+    """The share of the parameters of the expected call that the first call has."""
+    return _parameters_matched(response, reference, lambda given, key, _: key in given)
+
+
+def tool_parameter_kv_match(response: str, reference: str) -> float:
+    """The share of the parameters of the expected call that the first call has with equal values."""
+    return _parameters_matched(
+        response, reference, lambda given, key, value: key in given and value_key(given[key]) == value_key(value)
+    )
+
+
+def _parameters_matched(response: str, reference: str, same: Callable[[dict[str, Any], str, Any], bool]) -> float:
+    called, wanted = _first_call(response), _first_call(reference)
+    if wanted is None:
+        return math.nan
+    if called is None or called[0] != wanted[0]:
+        return 0.0
+    given, expected = called[1] or {}, wanted[1] or {}
+    return sum(same(given, key, value) for key, value in expected.items()) / len(expected) if expected else 1.0
+
+
+def _first_call(text: str) -> tuple[str, dict[str, Any] | None] | None:
+    value = structured(text)
+    calls = read_tool_calls(value) if isinstance(value, dict) and "tool_calls" in value else []
+    return calls[0] if calls else None

@@ -27,8 +27,8 @@ Duplicates = Literal["membership", "one_to_one"]
 """How precision and recall count a call that is repeated: each time that it occurs at all in the other trajectory, or
 once for each time that it occurs there. (in_order and any_order always match one to one.)"""
 
-Empty = Literal["nan", "define"]
-"""The score of an empty trajectory: none (NaN), as the service rejects such a row, or the mathematical definition."""
+Empty = Literal["define", "nan"]
+"""The score of an empty trajectory: that of the definition, or none (NaN), as the service rejects such a row."""
 
 Match = Literal["call", "tool_name"]
 """When two calls are the same: if names and inputs are equal, or if names are, for a reference that has only names."""
@@ -95,13 +95,12 @@ def score_trajectory(
     reference: Sequence[ToolCall],
     *,
     duplicates: Duplicates = "membership",
-    empty: Empty = "nan",
+    empty: Empty = "define",
     match: Match = "call",
 ) -> float:
     """A metric of TRAJECTORY_METRICS on one pair of trajectories: 0 to 1, or NaN where there is none.
 
-    With `empty="define"`: both empty score 1; an empty reference scores 1 in order, in any order and in recall, else 0;
-    an empty prediction scores 0.
+    Both empty score 1; an empty prediction scores 0; an empty reference scores 1 in order, in any order and in recall.
     """
     require_options(duplicates, empty, match)
     if metric not in TRAJECTORY_METRICS:
@@ -112,7 +111,7 @@ def score_trajectory(
     return TRAJECTORY_METRICS[metric](made, wanted, duplicates == "one_to_one")
 
 
-def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Empty = "nan") -> float:
+def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Empty = "define") -> float:
     """1 if the tool was called at all, else 0; needs no reference."""
     require_choice("empty", empty, get_args(Empty))
     if empty == "nan" and not predicted:

@@ -51,10 +51,7 @@ TOOL_CALL_KEY = _tool_page.warning(
 EMPTY_TRAJECTORY = _tool_page.warning(
     "AE505 empty-trajectory",
     "A trajectory is an empty list.",
-    why="The Vertex AI service rejects such a row, and the scores are undefined.",
-    hint=(
-        "Fill the trajectory, or set it to null if it is unknown; the local scorers can define the score of an "
-        "empty one."
-    ),
+    why="The Vertex AI service rejects such a row; the local metrics score it.",
+    hint="Set the trajectory to null if it is unknown; keep the empty list if no tool was called.",
     bad=_rows([]),
 )

@@ -60,6 +60,9 @@ ARGUMENTS: dict[str, list[str]] = {
         "ces update evaluation.json --mask displayName --dry-run",
         "ces update SIGN.json --mask displayName",
     ],
+    "ces import": ["ces import SIGN.csv projects/p/locations/us/apps/a", "ces import evaluation.json SIGN"],
+    "ces get": ["ces get SIGN", "ces get projects/p/locations/us/apps/a/evaluations/e SIGN.json"],
+    "ces list": ["ces list SIGN", "ces list projects/p/locations/us/apps/a SIGN.json"],
 }
 """Command lines that print what the files hold, by command. SIGN stands for a command of a runner."""
 

@@ -70,12 +70,16 @@ def test_every_kind_of_data_gives_the_same(kind: str, tmp_path: Path) -> None:
     found = score_trajectories(KINDS[kind](rows, tmp_path), tool_name="set_temperature")
     table = found.metrics_table
     assert len(table) == found.row_count == 4
-    assert table["trajectory_recall/score"].tolist() == pytest.approx([0, 0.5, NAN, NAN], nan_ok=True)
-    assert table["trajectory_single_tool_use/score"].tolist() == pytest.approx([0, 1, NAN, NAN], nan_ok=True)
+    assert table["trajectory_recall/score"].tolist() == pytest.approx([0, 0.5, 0, NAN], nan_ok=True)
+    assert table["trajectory_single_tool_use/score"].tolist() == pytest.approx([0, 1, 0, NAN], nan_ok=True)
     assert found.issue_counts == {"AE505": 1}
-    assert reasons_of(found)["trajectory_recall", "predicted_trajectory is empty"] == 1
     assert reasons_of(found)["trajectory_recall", "the row lacks predicted_trajectory"] == 1
-    assert found.unscored["rows"].sum() == 12
+    assert found.unscored["rows"].sum() == 6
+    like_the_service = score_trajectories(KINDS[kind](rows, tmp_path), tool_name="set_temperature", empty="nan")
+    scores = like_the_service.metrics_table["trajectory_single_tool_use/score"].tolist()
+    assert scores == pytest.approx([0, 1, NAN, NAN], nan_ok=True)
+    assert reasons_of(like_the_service)["trajectory_recall", "predicted_trajectory is empty"] == 1
+    assert like_the_service.unscored["rows"].sum() == 12
 
 
 def test_a_file_is_scored_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +169,7 @@ def test_json() -> None:
     assert found["summary_metrics"]["failure/mean"] == pytest.approx(1 / 3)
     assert found["rows"][2]["trajectory_recall/score"] is None
     assert found["rows"][0]["predicted_trajectory"][0]["tool_name"] == "set_device_info"
-    assert found["options"] == {"duplicates": "membership", "empty": "nan"}
+    assert found["options"] == {"duplicates": "membership", "empty": "define"}
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -230,7 +234,7 @@ def test_an_mlflow_run(tracking_store: str) -> None:  # noqa: ARG001
     assert run.data.metrics["row_count"] == 3
     assert run.data.metrics["trajectory_recall/mean"] == 0.75
     assert run.data.metrics["trajectory_recall/scored"] == 2
-    assert run.data.params["trajectory_empty"] == "nan"
+    assert run.data.params["trajectory_empty"] == "define"
     names = {f.path for f in mlflow.MlflowClient().list_artifacts(run_id, "eval_result")}
     assert names == {f"eval_result/{n}" for n in ("result.html", "result.json", "metrics_table.parquet")}
     assert mlflow.active_run() is None

@@ -127,8 +127,9 @@ def test_rouge_and_bleu_by_hand() -> None:
     pytest.importorskip("sacrebleu")
     pytest.importorskip("rouge_score")
     rows = [{"response": "the cat sat", "reference": "the cat slept"}]
-    found = EvalTask(rows, ["rouge_1", "rouge_l", "bleu"]).evaluate().summary_metrics
+    found = EvalTask(rows, ["rouge_1", "rouge_2", "rouge_l", "bleu"]).evaluate().summary_metrics
     assert found["rouge_1/mean"] == found["rouge_l/mean"] == pytest.approx(2 / 3)
+    assert found["rouge_2/mean"] == pytest.approx(1 / 2)  # "the cat" of two pairs
     # sacrebleu: 2 of 3 words, 1 of 2 pairs, no triple (smoothed: half of one in one)
     assert found["bleu/mean"] == pytest.approx((2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3))
 
@@ -218,7 +219,8 @@ def test_trajectories_of_traces() -> None:
 
 def test_a_reference_that_cannot_be_read_is_told() -> None:
     rows = [{"prompt": "a", "reference_trajectory": [{"tool_name": ""}]}, {"prompt": "b", "reference_trajectory": []}]
-    found = EvalTask(rows, ["trajectory_recall"]).evaluate(lambda _: {"response": "x", "predicted_trajectory": [WARM]})
+    task = EvalTask(rows, ["trajectory_recall"], empty="nan")
+    found = task.evaluate(lambda _: {"response": "x", "predicted_trajectory": [WARM]})
     assert found.issue_counts == {"AE502": 1, "AE505": 1}
     assert found.issues["row"].tolist() == [0, 1]
     assert reasons_of(found) == {
@@ -334,12 +336,26 @@ def test_options_are_said() -> None:
     ]
     metrics = ["trajectory_precision", ToolUseMetric("set_temperature")]
     by_default = EvalTask(rows, metrics).evaluate()
-    assert same(by_default.metrics_table["trajectory_precision/score"].tolist(), [2 / 3, NAN])
-    assert by_default.options == {"duplicates": "membership", "empty": "nan"}
-    defined = EvalTask(rows, metrics, duplicates="one_to_one", empty="define").evaluate()
-    assert same(defined.metrics_table["trajectory_precision/score"].tolist(), [1 / 3, 1])
-    assert defined.metrics_table["trajectory_single_tool_use/score"].tolist() == [1, 0]
-    assert defined.options == {"duplicates": "one_to_one", "empty": "define"}
+    assert by_default.metrics_table["trajectory_precision/score"].tolist() == [2 / 3, 1]
+    assert by_default.metrics_table["trajectory_single_tool_use/score"].tolist() == [1, 0]
+    assert by_default.options == {"duplicates": "membership", "empty": "define"}
+    like_the_service = EvalTask(rows, metrics, duplicates="one_to_one", empty="nan").evaluate()
+    assert same(like_the_service.metrics_table["trajectory_precision/score"].tolist(), [1 / 3, NAN])
+    assert same(like_the_service.metrics_table["trajectory_single_tool_use/score"].tolist(), [1, NAN])
+    assert like_the_service.options == {"duplicates": "one_to_one", "empty": "nan"}
+
+
+def test_an_agent_that_calls_no_tool_fails_every_metric() -> None:
+    """In the data, and as the answer of an agent: 0, and no row without a score."""
+    row = {"prompt": "Warm the hall", "predicted_trajectory": [], "reference_trajectory": [WARM]}
+    metrics = [*TRAJECTORY_METRICS, ToolUseMetric("set_temperature")]
+
+    def silent(_: str) -> Row:
+        return {"response": "Done.", "predicted_trajectory": []}
+
+    for task in (EvalTask([row], metrics).evaluate(), EvalTask([row], metrics).evaluate(silent)):
+        assert [task.summary_metrics[f"{name}/mean"] for name in task.metrics] == [0] * 6
+        assert task.unscored.empty
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The tool-call correctness of Customer Engagement Suite, by hand and by what always holds."""
 
+import json
 import math
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_eval_schema import EvalTask
 from agent_eval_schema.metrics.tool_calls import (
     parameter_correctness,
     parameter_scores,
@@ -137,3 +139,36 @@ def test_the_expected_calls_in_any_order_are_right(reference: list[ToolCall], ra
 def test_order_is_the_stricter_question(predicted: list[ToolCall], reference: list[ToolCall]) -> None:
     assert 0 <= tool_ordered_invocation(predicted, reference) <= tool_invocation(predicted, reference) <= 1
     assert parameter_correctness(predicted, reference) <= tool_invocation(predicted, reference)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the first call of texts, as Vertex AI compares them
+
+
+def text_of(name: Any, arguments: Any = None) -> str:
+    return json.dumps({"content": "", "tool_calls": [{"name": name, "arguments": arguments}]})
+
+
+FIND = text_of("find", {"city": "Oslo", "days": 2})
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "scores"),
+    [
+        (FIND, FIND, (1, 1, 1, 1)),
+        (text_of("find", {"city": "Oslo", "days": 3, "more": 1}), FIND, (1, 1, 1, 0.5)),
+        (text_of("find", {"city": "Oslo"}), FIND, (1, 1, 0.5, 0.5)),
+        (text_of("find", {}), text_of("find", {}), (1, 1, 1, 1)),
+        (text_of("find"), FIND, (0, 1, 0, 0)),
+        (text_of("book", {"city": "Oslo", "days": 2}), FIND, (1, 0, 0, 0)),
+        ("Oslo", FIND, (0, 0, 0, 0)),
+        ('{"content": "", "tool_calls": []}', FIND, (0, 0, 0, 0)),
+        (FIND, "Oslo", (1, math.nan, math.nan, math.nan)),
+        (text_of("find", {"n": True}), text_of("find", {"n": 1}), (1, 1, 1, 0)),
+    ],
+)
+def test_the_first_calls_of_two_texts(response: str, reference: str, scores: tuple[float, ...]) -> None:
+    names = ["tool_call_valid", "tool_name_match", "tool_parameter_key_match", "tool_parameter_kv_match"]
+    table = EvalTask([{"response": response, "reference": reference}], names).evaluate().metrics_table
+    found = [table[f"{name}/score"].iloc[0] for name in names]
+    assert found == pytest.approx(list(scores), nan_ok=True)

@@ -85,8 +85,8 @@ def test_duplicates_one_to_one(predicted: str, reference: str, precision: float,
 
 
 @pytest.mark.parametrize(("predicted", "reference"), [("", ""), ("", "a"), ("a", "")])
-def test_an_empty_trajectory_has_no_score(predicted: str, reference: str) -> None:
-    assert all(math.isnan(s) for s in scores(calls(predicted), calls(reference)))
+def test_an_empty_trajectory_has_no_score_as_the_service_gives_none(predicted: str, reference: str) -> None:
+    assert all(math.isnan(s) for s in scores(calls(predicted), calls(reference), empty="nan"))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_an_empty_trajectory_has_no_score(predicted: str, reference: str) -> Non
     [("", "", (1, 1, 1, 1, 1)), ("a", "", (0, 1, 1, 0, 1)), ("", "a", (0, 0, 0, 0, 0))],
 )
 def test_an_empty_trajectory_by_definition(predicted: str, reference: str, expected: tuple[float, ...]) -> None:
-    assert scores(calls(predicted), calls(reference), empty="define") == expected
+    assert scores(calls(predicted), calls(reference)) == expected
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_the_metrics_that_there_are() -> None:
 
 
 def test_single_tool_use_of_no_calls() -> None:
-    assert math.isnan(single_tool_use([], "a"))
-    assert single_tool_use([], "a", empty="define") == 0
+    assert single_tool_use([], "a") == 0
+    assert math.isnan(single_tool_use([], "a", empty="nan"))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_single_tool_use_of_no_calls() -> None:
     [
         ("trajectory_f1", {}, "no metric 'trajectory_f1': use one of trajectory_exact_match, "),
         (EXACT, {"duplicates": "once"}, "duplicates: expected one of membership, one_to_one; got 'once'"),
-        (EXACT, {"empty": "zero"}, "empty: expected one of nan, define; got 'zero'"),
+        (EXACT, {"empty": "zero"}, "empty: expected one of define, nan; got 'zero'"),
     ],
 )
 def test_options_that_there_are_not(metric: str, options: dict[str, Any], message: str) -> None:

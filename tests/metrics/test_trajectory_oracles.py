@@ -3,8 +3,8 @@
 What they do otherwise, by design or not, is listed here and kept out of the comparison:
 
 * google-adk compares arguments as Python does: `True == 1`. For us JSON's true is not 1.
-* google-adk and agentevals score empty trajectories; ours are NaN unless `empty="define"`, which agrees with google-adk
-  but for an empty prediction of an empty reference in precision and recall, which they do not have.
+* google-adk and agentevals score empty trajectories; ours agree with google-adk, but for an empty
+  prediction of an empty reference in precision and recall, which they do not have. With `empty="nan"` they have none.
 * agentevals' "strict" compares the messages between the calls too, and the calls of one message in any order; so each
   call stands in a message of its own here, and no message says anything.
 * agentevals' "unordered" asks for the same calls, without extras: this is any_order in both directions.
@@ -37,7 +37,7 @@ some = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def ours(metric: str, predicted: Calls, reference: Calls) -> float:
-    return score_trajectory(metric, predicted, reference, empty="define")
+    return score_trajectory(metric, predicted, reference)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

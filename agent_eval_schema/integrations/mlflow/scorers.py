@@ -230,8 +230,9 @@ class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
     ----------
     name : str, default "trajectory_exact_match"
         The name of the scorer.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
+        calls. `"nan"`: none.
     match : {"call", "tool_name"}, default "call"
         When two calls are the same: if names and inputs are equal, or if names are.
 
@@ -249,7 +250,7 @@ class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_exact_match"
-    empty: Empty = "nan"
+    empty: Empty = "define"
     match: Match = "call"
 
 
@@ -262,8 +263,9 @@ class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
     ----------
     name : str, default "trajectory_in_order_match"
         The name of the scorer.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
+        calls. `"nan"`: none.
     match : {"call", "tool_name"}, default "call"
         When two calls are the same: if names and inputs are equal, or if names are.
 
@@ -281,7 +283,7 @@ class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_in_order_match"
-    empty: Empty = "nan"
+    empty: Empty = "define"
     match: Match = "call"
 
 
@@ -294,8 +296,9 @@ class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
     ----------
     name : str, default "trajectory_any_order_match"
         The name of the scorer.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
+        calls. `"nan"`: none.
     match : {"call", "tool_name"}, default "call"
         When two calls are the same: if names and inputs are equal, or if names are.
 
@@ -314,7 +317,7 @@ class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_any_order_match"
-    empty: Empty = "nan"
+    empty: Empty = "define"
     match: Match = "call"
 
 
@@ -325,8 +328,9 @@ class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
     ----------
     name : str, default "trajectory_precision"
         The name of the scorer.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
+        calls. `"nan"`: none.
     duplicates : {"membership", "one_to_one"}, default "membership"
         How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
         each call at most as often as it occurs there.
@@ -347,7 +351,7 @@ class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_precision"
-    empty: Empty = "nan"
+    empty: Empty = "define"
     duplicates: Duplicates = "membership"
     match: Match = "call"
 
@@ -359,8 +363,9 @@ class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     ----------
     name : str, default "trajectory_recall"
         The name of the scorer.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
+        calls. `"nan"`: none.
     duplicates : {"membership", "one_to_one"}, default "membership"
         How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
         each call at most as often as it occurs there.
@@ -381,7 +386,7 @@ class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_recall"
-    empty: Empty = "nan"
+    empty: Empty = "define"
     duplicates: Duplicates = "membership"
     match: Match = "call"
 
@@ -395,8 +400,9 @@ class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
         The name of the scorer.
     tool_name : str
         The name of the tool.
-    empty : {"nan", "define"}, default "nan"
-        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    empty : {"define", "nan"}, default "define"
+        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
+        calls. `"nan"`: none.
 
     See Also
     --------
@@ -413,7 +419,7 @@ class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
 
     name: str = "trajectory_single_tool_use"
     tool_name: str
-    empty: Empty = "nan"
+    empty: Empty = "define"
 
 
 class ToolInvocation(_Defined):  # numpydoc ignore=PR01

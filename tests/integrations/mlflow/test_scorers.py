@@ -359,8 +359,9 @@ def test_scores_of_a_row_whose_calls_are_right(in_columns: Evaluated) -> None:
     }
 
 
-def test_an_agent_that_called_nothing_fails_where_that_is_defined(in_columns: Evaluated) -> None:
+def test_an_agent_that_called_nothing_fails(in_columns: Evaluated) -> None:
     assert in_columns.values("empty") == {
+        **{f"trajectory_{name}": 0 for name in (*COMPARED, "single_tool_use")},
         "tool_invocation": 0,
         "tool_ordered_invocation": 0,
         "parameter_correctness": 0,
@@ -383,7 +384,6 @@ def test_a_skipped_row_says_why(mlflow: Any, in_columns: Evaluated) -> None:
         "the row lacks retrieved_context; the row lacks expected_retrieved_context",
     )
     assert lacking["latency_seconds"] == (None, "the row lacks latency_seconds")
-    assert "empty" in str(in_columns.scores("empty")["trajectory_recall"][1])
     assert "expected_retrieved_context is empty" in str(in_columns.scores("empty")["document_recall"][1])
     assert "no document with a doc_uri was retrieved" in str(in_columns.scores("right")["document_precision"][1])
     unreadable = str(in_columns.scores("unreadable")["trajectory_recall"][1])
@@ -398,14 +398,14 @@ def test_aggregates_are_of_the_scored_rows(in_columns: Evaluated) -> None:
         "latency_seconds/max": 1.5,
         "latency_seconds/p90": pytest.approx(1.4),
     }
-    assert in_columns.metrics["trajectory_recall/mean"] == 0.75
+    assert in_columns.metrics["trajectory_recall/mean"] == 0.5
     assert in_columns.metrics["tool_calls_pass/mean"] == pytest.approx(1 / 3)
     assert "input_token_count/mean" not in in_columns.metrics
 
 
 def test_options_are_in_the_metadata(in_columns: Evaluated) -> None:
     [used] = [a.metadata for a in in_columns.by_question["all"] if a.name == "trajectory_precision"]
-    assert (used["duplicates"], used["empty"]) == ("membership", "nan")
+    assert (used["duplicates"], used["empty"]) == ("membership", "define")
 
 
 @pytest.mark.usefixtures("mlflow")
@@ -414,7 +414,7 @@ def test_options() -> None:
 
     row = IN_COLUMNS[0]
     assert TrajectoryPrecision(duplicates="one_to_one")(**row).value == pytest.approx(1 / 3)
-    assert TrajectoryRecall(empty="define")(**IN_COLUMNS[2]).value == 0
+    assert TrajectoryRecall(empty="nan")(**IN_COLUMNS[2]).value is None
     assert ToolCallsPass(extra_calls="ALLOW")(**row).value == 0
     assert ToolCallsPass(extra_calls="ALLOW", parameter_threshold=0)(**row).value == 1
 

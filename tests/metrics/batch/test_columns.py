@@ -81,7 +81,7 @@ def batch_of(rows: list[tuple[Trajectory, Trajectory]], writing: str = "text") -
     )
 
 
-def scored(batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: bool = False) -> dict[str, list[float]]:
+def scored(batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: bool = True) -> dict[str, list[float]]:
     found = score_pair(read_pair(batch, IssueLog(batch.num_rows)), one_to_one=one_to_one, define_empty=define_empty)
     return {name: values.tolist() for name, values in found.items()}
 
@@ -104,7 +104,7 @@ def test_a_batch_has_the_scores_of_its_rows_by_the_names_of_tools(
 ) -> None:
     batch = batch_of(rows, writing)
     pair = read_pair(batch, IssueLog(batch.num_rows), by_name=True)
-    found = score_pair(pair, one_to_one=False, define_empty=False)
+    found = score_pair(pair, one_to_one=False, define_empty=True)
     for metric in TRAJECTORY_METRICS:
         expected = [
             math.nan if p is None or r is None else score_trajectory(metric, p, r, match="tool_name") for p, r in rows
