@@ -131,7 +131,7 @@ def strata_of(expression: str | None, columns: list[str], option: str = "stratif
     feedback, or SQL over the columns of the table."""
     if expression is None:
         return {}
-    if not isinstance(expression, str) or not expression.strip():
+    if not isinstance(expression, str) or not (expression.strip() or expression in columns):
         raise EvalSetError(f"{option}: expected a column or an SQL expression, got {shown(expression)}")
     if expression in columns:
         return {"carried": (expression,), "stratum_column": carried_column(expression)}

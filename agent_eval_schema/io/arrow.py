@@ -110,6 +110,8 @@ def to_arrow(data: Any, option: str) -> pa.Table | None:
         return None
     try:
         return pa.table(data) if kind is None else kind.to_arrow(data)
+    except EvalSetError as error:
+        raise EvalSetError(f"{option}: {error}") from error.__cause__
     except (pa.ArrowException, TypeError, ValueError):  # a column alone, or an array that is not a record batch
         return None
 
@@ -150,7 +152,17 @@ def _is_a(data: Any, library: str, *names: str) -> bool:
 def _from_polars(frame: Any) -> pa.Table:
     import polars
 
-    return frame.to_arrow(compat_level=polars.CompatLevel.oldest())  # views of text cannot be filtered by Arrow
+    oldest = polars.CompatLevel.oldest()  # views of text cannot be filtered by Arrow
+    try:
+        return frame.to_arrow(compat_level=oldest)
+    except pa.ArrowException as error:
+        for name, kind in frame.schema.items():
+            try:
+                frame.select(polars.col(name)).to_arrow(compat_level=oldest)
+            except pa.ArrowException:
+                why = f"has the type {kind}, which Arrow does not support: cast it, for example to String"
+                raise EvalSetError(f"the column {name!r} {why}") from error
+        raise
 
 
 def _to_hugging_face(table: pa.Table) -> Any:

@@ -458,6 +458,14 @@ def test_strata(stratify: str, strata: dict[str, int]) -> None:
     assert build.summary.rows == 9
 
 
+@pytest.mark.parametrize("option", ["stratify", "balance_by"])
+def test_a_column_without_a_name_has_strata(option: str) -> None:
+    """As a spreadsheet writes it."""
+    rows = [chat(f"id{i}", f"{i}?") for i in range(12)]
+    nameless = table(rows).append_column("", pa.array(["n", "m", "m"] * 4))
+    assert {s.stratum for s in BUILD(nameless, sample=6, **{option: ""}).summary.strata} == {"n", "m"}
+
+
 def test_one_row_a_question() -> None:
     rows = [chat("a", "Same?", minute=1), chat("b", "Same?", minute=2), chat("c", "Other?")]
     build = BUILD(table(rows), dedupe="question")

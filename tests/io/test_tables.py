@@ -98,6 +98,16 @@ def test_a_data_set_of_several_splits_is_not_guessed() -> None:
 
 
 @pytest.mark.oracle
+def test_a_type_that_arrow_lacks_is_named_with_its_column() -> None:
+    import polars as pl
+
+    frame = polars(ROWS).with_columns(big=pl.lit(2**100, pl.Int128))
+    for data in (frame, frame.lazy()):
+        with pytest.raises(EvalSetError, match=r"^data: the column 'big' has the type Int128, which Arrow does not"):
+            validate_eval_set(data)
+
+
+@pytest.mark.oracle
 def test_a_column_is_not_a_table() -> None:
     for column in (pa.array(["a"]), pd.Series(["a"]), polars(ROWS)["request"]):
         with pytest.raises(EvalSetError, match=r"^data: expected a DataFrame, an Arrow table"):
