@@ -36,6 +36,10 @@ class Severity(str, Enum):  # numpydoc ignore=PR01
         return self.value
 
 
+class HardLinkWarning(UserWarning):
+    """A file was replaced that has other names, which keep the old content."""
+
+
 class FormulaWarning(UserWarning):
     """A CSV file was written with cells that a spreadsheet reads as formulas.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.issues import EvalSetError, FormulaWarning
+from agent_eval_schema.issues import EvalSetError, FormulaWarning, HardLinkWarning
 
 if TYPE_CHECKING:
     import argparse
@@ -85,15 +85,17 @@ def print_note(text: str, arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def noting_warnings(arguments: argparse.Namespace) -> Iterator[None]:
-    """Print what a spreadsheet would run in a CSV file that is written, unless the command is to be quiet."""
+    """Print what a user has to know of a file that is written, unless the command is to be quiet: what a spreadsheet
+    would run in a CSV file, and other names of a file that is replaced."""
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", FormulaWarning)
+        for noted in (FormulaWarning, HardLinkWarning):
+            warnings.simplefilter("always", noted)
         others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if not issubclass(category, FormulaWarning):
+            if not issubclass(category, FormulaWarning | HardLinkWarning):
                 others(message, category, *where, **more)
             elif not getattr(arguments, "quiet", False):
                 print_line(str(message))

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import stat
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -20,7 +21,7 @@ from msgspec import Struct
 from agent_eval_schema.io.places import compression_of, files_of, is_url
 from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDIN, STDOUT, creating
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, HardLinkWarning
 from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
@@ -80,11 +81,16 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
                 raise EvalSetError(f"{path}: changed while it was read: it stays as it is; try again") from error
             raise
         _flush(temporary)
-        os.chmod(temporary, _permissions(place))
+        links = _take_over(place, temporary)
         if _has_changed(place, read):
             kept = _kept_beside(path, temporary)
             raise EvalSetError(f"{path}: changed since it was read: it stays as it is; the result is in {kept}")
         os.replace(temporary, place)
+        if links > 1:
+            others = "another hard link, which has" if links == 2 else f"{links - 1} other hard links, which have"
+            warnings.warn(
+                f"{path}: is a new file: the old one had {others} the old content", HardLinkWarning, stacklevel=4
+            )
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
     except pa.ArrowException as error:  # a type that the format does not have
@@ -229,12 +235,23 @@ def _flush(path: str) -> None:
         os.fsync(file.fileno())
 
 
-def _permissions(path: str) -> int:
-    """Those of the file that is there, else those of any new one."""
+def _take_over(place: str, temporary: str) -> int:
+    """Give a new file the owner, the mode and the access control list of the one that it replaces, and of none those of
+    any new file. Returns the number of names that the old file has."""
     try:
-        return stat.S_IMODE(os.stat(path).st_mode)
+        old = os.stat(place)
     except FileNotFoundError:
-        return 0o666 & ~_umask()
+        os.chmod(temporary, 0o666 & ~_umask())
+        return 0
+    if hasattr(os, "chown"):
+        for owner in ((old.st_uid, -1), (-1, old.st_gid)):
+            with suppress(PermissionError):  # only root gives files away; a member of its group keeps that
+                os.chown(temporary, *owner)
+    with suppress(OSError):  # some attributes only the system sets
+        shutil.copystat(place, temporary)  # an access control list is an extended attribute
+    os.chmod(temporary, stat.S_IMODE(old.st_mode))
+    os.utime(temporary)
+    return old.st_nlink
 
 
 def _umask() -> int:

@@ -16,6 +16,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.atomic import FileState, replacing
+from agent_eval_schema.issues import HardLinkWarning
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 
 ROWS = [{"request": "Hi", "response": "a", "expected_facts": "one"}, {"request": " ", "response": "b"}]
@@ -146,6 +147,47 @@ def test_a_link_and_another_target_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError, match="changed since it was read"):
         write_eval_set(source, link)
     assert write_eval_set(path, other) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_root_leaves_a_file_to_its_owner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(as_jsonl(ROWS, tmp_path))
+    path.chmod(0o640)
+    os.chown(path, 12_345, 23_456)
+    assert main(["validate", str(path), "--fix", str(path)]) in (0, 1)
+    assert b"expected_facts" in path.read_bytes()
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o7777) == (12_345, 23_456, 0o640)
+    assert "hard link" not in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes")
+def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path) -> None:
+    """An access control list is one: `system.posix_acl_access`."""
+    path = Path(as_jsonl(ROWS, tmp_path))
+    try:
+        os.setxattr(path, "user.origin", b"team")
+    except OSError:
+        pytest.skip("the file system has no extended attributes")
+    before = path.stat().st_mtime_ns
+    write_eval_set(ROWS[:1], path)
+    assert os.getxattr(path, "user.origin") == b"team"
+    assert path.stat().st_mtime_ns > before
+
+
+def test_other_names_of_a_replaced_file_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = Path(as_jsonl(ROWS, tmp_path)), tmp_path / "backup.jsonl"
+    os.link(path, other)
+    old = other.read_bytes()
+    with pytest.warns(
+        HardLinkWarning, match=r"rows.jsonl: is a new file: the old one had another hard link, which has"
+    ):
+        write_eval_set(ROWS[:1], path)
+    assert other.read_bytes() == old != path.read_bytes()
+    os.unlink(path)
+    os.link(other, path)
+    main(["convert", str(other), str(path), "--to", "mlflow"])
+    assert f"{path}: is a new file" in capsys.readouterr().err
 
 
 def test_rows_of_a_file_that_was_cut_are_not_taken_for_all(tmp_path: Path) -> None:
