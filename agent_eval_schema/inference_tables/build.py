@@ -37,6 +37,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
     redacted,
     rows_excluded,
 )
+from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
 from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
@@ -131,7 +132,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             codes=self._counts["codes"] + Counter(self._run.builder.counts),
             traces_joined=decided["joined"],
             existing=existing_counts(self._work.existing_rows(), self._updates) if self._plan.extends else {},
-            hook=self._hook is not None,
+            hook=self._hook,
             **more,
         )
         self._seconds = self.summary.seconds
@@ -162,9 +163,10 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
         for part, decisions in by_part(self._work.folder / "decided.parquet", "reason"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
-            batches = [rows_excluded(filtered(self._work.rows(part), gone), reasons.drop_null())] if gone.any() else []
-            for batch in [*batches, *self._work.invalid(part)]:
-                yield redacted(batch, self._hook or self._plan.redact)
+            if gone.any():
+                excluded = rows_excluded(filtered(self._work.rows(part), gone), reasons.drop_null())
+                yield redacted(excluded, redactor_of(self._plan, self._hook))
+            yield from self._work.invalid(part)
 
     def _write(self, name: Table, path: str) -> int:
         return write_rows(path, self._batches(name), self._schema if name == "rows" else EXCLUDED)
@@ -185,6 +187,7 @@ def eval_set_from_inference_table(
     extend: EvalSetLike | None = None,
     labels: EvalSetLike | None = FEEDBACK,
     redact: str | Hook | None = None,
+    redact_region: str | Iterable[str] = (),
     traces: EvalSetLike | None = None,
     since: str | date | None = None,
     until: str | date | None = None,
@@ -235,8 +238,11 @@ def eval_set_from_inference_table(
         its traces give `expected_response` and `expected_retrieved_context`. An assessment-log table replaces both.
         None adds no labels.
     redact : str, callable or None, default None
-        The redaction. `"default"` replaces email addresses, phone numbers and card numbers. A function from str to str,
-        or its name (`"module:function"`), is applied to every string. None replaces nothing.
+        The redaction. `"default"` replaces email addresses, phone numbers, card numbers and IBANs. A function from str
+        to str, or its name (`"module:function"`), is applied to every string. None replaces nothing.
+    redact_region : str or iterable of str, default ()
+        Countries, such as `"DE"` or `["DE", "US"]`, whose national phone numbers and IDs `redact="default"` replaces,
+        too. It requires the extra `redact`.
     traces : EvalSetLike or None, default None
         A table of traces for rows without one, joined on the row's ID as the trace's `client_request_id` or as its ID.
         Rows that were too large for the log take request and response from it. None joins no traces.

@@ -136,7 +136,7 @@ def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSumma
     tables = BuildOptions(**given).tables
     inputs = [summary.table or table, *tables.values()]
     versions = {"agent-eval-schema": __version__}
-    for package in ("duckdb", "pyarrow", "pandas", "deltalake"):
+    for package in ("duckdb", "pyarrow", "pandas", "deltalake", "phonenumbers", "python-stdnum"):
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     body = {

@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.finish.redact import DEFAULT, redactor_of
+from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -45,13 +47,25 @@ FUNNEL_VERSION = 1
 STRATA_SHOWN = 12
 """Strata in a text; the page has them all."""
 
-REDACTED = {"email": "e-mail", "phone": "phone number", "card": "card number", "hook": "text"}
+REDACTED = {
+    "email": "e-mail",
+    "phone": "phone number",
+    "card": "card number",
+    "iban": "IBAN",
+    "id": "national ID",
+    "hook": "text",
+}
+
+_PACKAGES = {"phonenumbers": "phonenumbers", "stdnum": "python-stdnum"}
 
 FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("calls", ("filtered", "feedback")),
     (
         "readable",
-        ("outside_window", "status", "oversize", "malformed", "partial", "batch_mismatch", "no_request", "defect"),
+        (
+            *("outside_window", "status", "oversize", "malformed", "partial", "batch_mismatch", "no_request"),
+            *("no_response", "defect"),
+        ),
     ),
     ("distinct", ("repeated", "duplicate_question", "near_duplicate")),
     ("new", ("in_existing", "question_in_existing", "near_in_existing")),
@@ -113,7 +127,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         The number of rows per label: `expected_response` (`copied`: of these, the response),
         `expected_retrieved_context`.
     redacted : dict of str to int
-        The number of replacements per kind.
+        The number of values that were replaced per kind: one that is in several places of a row counts once.
     traces_joined : int
         The number of rows with a trace of the table of traces.
     existing : dict of str to int
@@ -132,6 +146,9 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         The seed, as given.
     redaction : str or None
         `"default"`, the name of a function, `"hook"` for a function without a name, or None.
+    redacted_by : tuple of str
+        What the default redaction searched with: `"patterns"`, and `"phonenumbers"` and `"python-stdnum"` if they are
+        installed and used.
     engine : str
         `"embedded"` or `"spark"`.
     seconds : float
@@ -165,6 +182,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
     sample: int | float | None
     seed: int
     redaction: str | None = None
+    redacted_by: tuple[str, ...] = ()
     existing: dict[str, int] = {}
     notes: tuple[str, ...] = ()
     engine: str = "embedded"
@@ -330,7 +348,8 @@ def _facts(summary: BuildSummary) -> Iterator[tuple[str, str]]:
             yield "Updated", f"labels of {plural(existing['updated'], 'row')}: {', '.join(changes)}"
     if summary.redaction:
         counts = [plural(n, REDACTED.get(kind, kind)) for kind, n in summary.redacted.items()]
-        yield "Redacted", ", ".join(counts) or "no matches"
+        by = f" (by {', '.join(summary.redacted_by)})" if summary.redacted_by else ""
+        yield "Redacted", (", ".join(counts) or "no matches") + by
     if summary.sample is not None:
         yield "Sample", f"{summary.sample:,} with seed {summary.seed}"
     for note in summary.notes:
@@ -365,7 +384,7 @@ def summarized(
     labels: Mapping[str, int],
     redacted: Mapping[str, int],
     codes: Mapping[str, int],
-    hook: bool,
+    hook: Hook | None,
     **more: Any,
 ) -> BuildSummary:
     """The summary of a build. `reasons` are the excluded rows by reason, `codes` the issues of the rows (and of those
@@ -374,6 +393,10 @@ def summarized(
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     issues = {**codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
     redaction, notes = "hook" if hook else plan.redact, list[str]()
+    redactor = redactor_of(plan, hook)
+    drawn = [Stratum(*line) for line in islice(strata, STRATA_KEPT)] if plan.stratified else []
+    if redactor is not None:
+        drawn = [replace(stratum, stratum=redactor.cell(stratum.stratum)) for stratum in drawn]
     if plan.extends and redaction and plan.by_question:
         by = "ID only" if plan.near is None else "ID, or as a near duplicate"
         notes.append(
@@ -388,12 +411,13 @@ def summarized(
         feedback={**tallies, "elsewhere": max(elsewhere, 0)},
         labels=dict(sorted(labels.items())),
         redacted=dict(sorted(redacted.items())),
-        strata=tuple(Stratum(*line) for line in islice(strata, STRATA_KEPT)) if plan.stratified else (),
+        strata=tuple(drawn),
         issues={code: count for code, count in sorted(issues.items()) if count},
         sample=plan.sample,
         seed=plan.seed,
         notes=tuple(notes),
         redaction=redaction,
+        redacted_by=("patterns", *(_PACKAGES[name] for name in plan.redact_with)) if redaction == DEFAULT else (),
         **more,
     )
 

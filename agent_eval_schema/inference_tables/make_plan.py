@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of, find_family, locate
-from agent_eval_schema.inference_tables.finish.redact import DEFAULT, find_hook
+from agent_eval_schema.inference_tables.finish.redact import DEFAULT, find_hook, libraries_at_hand, regions_of
 from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, Hook, carried_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
@@ -58,6 +58,8 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
         raise EvalSetError(f"where: expected an SQL expression, got {shown(options.where)}")
     sql = f"{options.where or ''} {strata.get('stratum_sql', '')}".lower()
     require_bool("show_values", options.show_values)
+    redact = redaction_of(options.redact)
+    regions = regions_of(options.redact_region, redact)
     plan = BuildPlan(
         family=family.name,
         fields=fields,
@@ -76,7 +78,9 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
         balanced=options.balance_by is not None,
         labeled=options.labels is not None,
         trace_feedback=options.reads_feedback,
-        redact=redaction_of(options.redact),
+        redact=redact,
+        redact_region=regions,
+        redact_with=libraries_at_hand(regions) if redact == DEFAULT else (),
         **strata,
     )
     return plan, reason

@@ -33,6 +33,7 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
     extend: Any = None
     labels: Any = FEEDBACK
     redact: str | Hook | None = None
+    redact_region: str | Iterable[str] = ()
     traces: Any = None
     since: Any = None
     until: Any = None
@@ -112,7 +113,13 @@ COMMAND_LINE: dict[str, dict[str, dict[str, Any]]] = {
         },
         "redact": {
             "metavar": "HOW",
-            "help": "replace in strings: default (e-mail, phone and card numbers), MODULE:FUNCTION, or none (default)",
+            "help": "replace in strings: default (e-mail, phone and card numbers, IBANs), MODULE:FUNCTION, or none "
+            "(default)",
+        },
+        "redact_region": {
+            "metavar": "COUNTRY",
+            "action": "append",
+            "help": "country whose national phone numbers and IDs --redact default replaces too: DE; repeatable",
         },
         "traces": {"metavar": "TABLE", "help": "table of traces, for rows that were logged without one"},
     },
@@ -151,6 +158,8 @@ class BuildPlan(Struct, frozen=True):
     labeled: bool = True  # feedback becomes labels
     trace_feedback: bool = True  # so do people's judgments in traces, unless an assessment log is given instead
     redact: str | None = None  # "default", the name of a function ("module:function"), or None: nothing is redacted
+    redact_region: tuple[str, ...] = ()  # countries whose national forms the default searches for
+    redact_with: tuple[str, ...] = ()  # the modules that it searches with, in every process alike
 
     @property
     def stratified(self) -> bool:

@@ -59,6 +59,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
     redacted,
     rows_excluded,
 )
+from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
 from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
@@ -336,7 +337,7 @@ def _built(
     traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     complete = rows.set_column(at, rows.schema.field(at), traces)
     found = divided(finish_batch(filtered(complete.append_column("entries", entries), stays), plan, hook), plan, False)
-    others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), hook or plan.redact)
+    others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), redactor_of(plan, hook))
     others = one_batch([others, found.invalid])
     joined = {"": rows.num_rows - decisions.field("trace").null_count}
     counts = {**found.counts, "joined": joined, "reason": Counter(others.column("reason").to_pylist())}
@@ -411,7 +412,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             existing=existing,
             table=None,
             format_reason=self._reason,
-            hook=self._hook is not None,
+            hook=self._hook,
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )

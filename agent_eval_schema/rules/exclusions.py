@@ -1,6 +1,6 @@
 """REASONS: why a logged row is no row of the evaluation set. In the order of the funnel; the first that fits counts.
 
-    logged ─ feedback ─▶ calls ─ outside_window … no_request ─▶ readable ─ repeated …
+    logged ─ feedback ─▶ calls ─ outside_window … no_response ─▶ readable ─ repeated …
            near_duplicate ─▶ distinct ─ in_existing … near_in_existing ─▶ new ─ not_sampled ─▶ sampled ─ invalid ─▶ rows
 
 Whatever is logged ends as a row or with exactly one of these: rows + excluded = logged (+ the records of batch calls).
@@ -68,7 +68,12 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "no_request",
         "no request content",
-        "Join a traces table (traces=...), or map the column (map).",
+        "Join a traces table (traces=...), or map the column (columns=...).",
+    ),
+    Reason(
+        "no_response",
+        "no response content and no trace",
+        "Join a traces table (traces=...), or map the column (columns=...).",
     ),
     Reason(
         "defect",

@@ -817,3 +817,28 @@ def test_arrow_batches_stream() -> None:
     build = BUILD(table([chat(f"id{i}") for i in range(50)]))
     whole = pa.Table.from_batches(list(build.iter_batches()))
     assert whole.column("request_id").to_pylist() == ids(build)
+
+
+@pytest.mark.parametrize("more", [{}, {"stratify": "served_entity"}, {"balance_by": "served_entity"}])
+def test_a_sample_has_as_many_valid_rows_as_were_asked_for(more: dict[str, Any]) -> None:
+    """Calls without a response, which are never valid, are excluded before it is drawn."""
+    empty = (None, "", "{}", "null", '{"choices": []}')
+    asked = {"messages": [{"role": "user", "content": "Hi?"}]}
+    calls = [chat(f"c{i}", f"Question {i}?", served_entity_id=f"agent-{i % 3}") for i in range(53)]
+    calls += [logged(f"s{i}", asked, empty[i % 5], served_entity_id=f"agent-{i % 3}") for i in range(7)]
+    for sample in (20, 53):
+        build = BUILD(table(calls), sample=sample, **more)
+        assert len(build.rows) == sample
+        assert build.report.ok
+        assert build.summary.excluded.get("no_response") == 7
+        assert "invalid" not in build.summary.excluded
+    assert len(BUILD(table(calls), include=["invalid"]).rows) == 60
+
+
+def test_a_record_of_a_batch_without_a_prediction_is_excluded() -> None:
+    call = logged("b", {"dataframe_records": [{"query": "a?"}, {"query": "b?"}]}, {"predictions": ["A", None]})
+    build = BUILD(table([call]), sample=1)
+    assert build.rows["request_id"].tolist() == ["b#0"]
+    [row] = build.excluded.to_dict("records")
+    assert (row["request_id"], row["reason"]) == ("b#1", "no_response")
+    assert row["message"] == "record 1: expected a response, got none"

@@ -20,7 +20,7 @@ from agent_eval_schema.cells.arrow import filtered, list_array
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
-from agent_eval_schema.inference_tables.finish.redact import Redactor
+from agent_eval_schema.inference_tables.finish.redact import STRUCTURAL, Redactor, redactor_of
 from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
@@ -59,15 +59,13 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     """
     with quoting(plan.values):
         columns, notes, label_names = label(batch, plan)
-    redactor, counts = hook or plan.redact, dict[int, Counter[str]]()
-    if redactor:
-        replacing = Redactor(redactor)
-        for name in columns.keys() & set(_TEXTS):
-            columns[name] = replacing.column(columns[name])
-        for name in columns.keys() & set(_CONTEXTS):
-            columns[name] = _redacted_documents(columns[name], replacing)
-        columns["tags"] = _redacted_tags(columns["tags"], replacing)
-        counts = replacing.rows
+    redactor, rows = redactor_of(plan, hook), np.arange(batch.num_rows)
+    columns |= {n: batch.column({"request_time": "time"}.get(n, n)) for n in CARRIED.names}
+    if redactor is not None:
+        # A hook is not asked about IDs, as it is not in the trace: by them calls and traces belong together.
+        own = {n: a for n, a in columns.items() if redactor.hook is None or n not in STRUCTURAL}
+        columns |= {name: redactor.values(array, rows) for name, array in own.items()}
+    carried = [columns.pop(f.name).cast(f.type) for f in CARRIED]
     # inputs are bodies that `convert_batch` encoded; the output of a redaction must be examined again
     json = () if redactor else ("inputs",)
     given = make_batch({n: (a, n in json) for n, a in columns.items()}, {}, batch.num_rows)
@@ -75,10 +73,9 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     if redactor:
         plain = pc.and_(plain, pc.equal(columns["request"], batch.column("request")))
     checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
-    checked = _with_notes(checked, [batch.column("notes"), notes])
-    carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
-    maps = [sorted(counts[i].items()) or None if i in counts else None for i in range(batch.num_rows)]
-    replaced = pa.array(maps, TALLY.field("redacted").type)
+    checked = _with_notes(checked, [batch.column("notes"), notes], redactor_of(plan, hook))
+    maps = None if redactor is None else [redactor.counts(i) for i in range(batch.num_rows)]
+    replaced = pa.array(maps or [None] * batch.num_rows, TALLY.field("redacted").type)
     tallies = [replaced, label_names, pa.nulls(batch.num_rows, CHANGES)]
     return _finished(checked, [*carried, *tallies])
 
@@ -89,12 +86,12 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
     columns = {name: rows.column(i) for i, name in enumerate(ROW_SCHEMA.names)}
     carried = rows.columns[len(ROW_SCHEMA) : len(ROWS)]
     judged = pa.RecordBatch.from_arrays([rows.columns[-1], carried[0]], ["entries", "time"])
-    redactor = hook or plan.redact
+    redactor = redactor_of(plan, hook)
     with quoting(plan.values):
-        columns, notes, changes = updated(columns, judged, plan, Redactor(redactor) if redactor else None)
+        columns, notes, changes = updated(columns, judged, plan, redactor)
     fields = [rows.schema.field(i) for i in range(len(ROW_SCHEMA))]
     given = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
-    checked = _with_notes(check_batch(given, finish_plan(plan)), [notes])
+    checked = _with_notes(check_batch(given, finish_plan(plan)), [notes], redactor)
     tallies = fitted({"changes": changes}, TALLY, rows.num_rows).columns
     finished = _finished(checked, [*carried, *tallies])
     more = range(len(ROWS) + 1, rows.num_columns - 1)
@@ -132,44 +129,14 @@ def _joined(batch: pa.RecordBatch, fields: Iterable[pa.Field], arrays: Iterable[
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# redaction
-_TEXTS = (
-    "request",
-    "inputs",
-    "response",
-    "outputs",
-    "trace",
-    "expected_response",
-    "session_id",
-    "custom_expected",
-    "error",
-)
-_CONTEXTS = ("retrieved_context", "expected_retrieved_context")
-
-
-def _redacted_documents(lists: pa.Array, redactor: Redactor) -> pa.Array:
-    documents, of = lists.flatten(), np.asarray(pc.list_parent_indices(lists))
-    parts = [redactor.column(documents.field(f.name), of) for f in documents.type]
-    if all(new is old for new, old in zip(parts, documents.flatten(), strict=True)):
-        return lists
-    values = pa.StructArray.from_arrays(parts, fields=list(documents.type), mask=documents.is_null())
-    lengths = np.asarray(pc.list_value_length(lists).fill_null(0))
-    return list_array(lengths, values, lists.is_null() if lists.null_count else None)
-
-
-def _redacted_tags(maps: pa.Array, redactor: Redactor) -> pa.Array:
-    pairs = maps.to_pylist()
-    flat = pa.array([v for row in pairs for _, v in row or ()], pa.string())
-    of = np.array([i for i, row in enumerate(pairs) for _ in row or ()], np.int64)
-    values = iter(redactor.column(flat, of).to_pylist())
-    return pa.array([None if row is None else [(k, next(values)) for k, _ in row] for row in pairs], maps.type)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # notes
-def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array]) -> pa.RecordBatch:
-    """The checked batch with further notes of its rows, after those of the check. They are warnings and infos."""
-    lists = [verdict(checked, "issues"), *(m.cast(pa.list_(NOTE)) for m in more if len(m.flatten()))]
+def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array], redactor: Redactor | None) -> pa.RecordBatch:
+    """The checked batch with further notes of its rows, after those of the check. They are warnings and infos, and were
+    made before the rows were redacted."""
+    added = [m.cast(pa.list_(NOTE)) for m in more if len(m.flatten())]
+    if redactor is not None:
+        added = [_redacted_notes(notes, redactor) for notes in added]
+    lists = [verdict(checked, "issues"), *added]
     if len(lists) == 1:
         return checked
     of = np.concatenate([np.asarray(pc.list_parent_indices(each)) for each in lists])
@@ -188,6 +155,12 @@ class FinishedRows(NamedTuple):
     invalid: pa.RecordBatch
     updates: pa.RecordBatch
     counts: dict[str, Counter[str]]
+
+
+def _redacted_notes(lists: pa.Array, redactor: Redactor) -> pa.Array:
+    notes, names = lists.flatten(), ("path", "message")
+    parts = [redactor.column(a) if n in names else a for n, a in zip(NOTE.names, notes.flatten(), strict=True)]
+    return list_array(pc.list_value_length(lists).fill_null(0), pa.StructArray.from_arrays(parts, fields=list(NOTE)))
 
 
 def divided(finished: pa.RecordBatch, plan: BuildPlan, existing: bool) -> FinishedRows:
@@ -295,10 +268,10 @@ def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
     return fitted(columns, EXCLUDED, rows.num_rows)
 
 
-def redacted(batch: pa.RecordBatch, redaction: str | Hook | None) -> pa.RecordBatch:
+def redacted(batch: pa.RecordBatch, redactor: Redactor | None) -> pa.RecordBatch:
     """Excluded rows, with their content replaced as in the rows that are kept."""
-    if not redaction:
+    if redactor is None:
         return batch
-    names, redactor = ("message", "request", "response"), Redactor(redaction)
+    names = ("message", "request", "response", *(() if redactor.hook else ("request_id",)))
     arrays = [redactor.column(a) if n in names else a for n, a in zip(EXCLUDED.names, batch.columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)

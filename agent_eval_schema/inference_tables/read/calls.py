@@ -168,7 +168,16 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
     record = new_record(logged, row, plan)
     _fill(record, asked, answer)
     read_trace(record, logged, row, answer)
-    return [record]
+    return [record if _has_response(record, plan) else record_excluded(logged, row, plan, "no_response", _SILENT)]
+
+
+_SILENT = "expected a response, got none"
+
+
+def _has_response(record: CallRecord, plan: BuildPlan) -> bool:
+    """Whether there is a response, or may be one: a call without one is never valid, so no sample may draw it."""
+    found = any(part is not None for part in (record.response, record.outputs, record.trace))
+    return found or plan.joins_traces or "invalid" in plan.kept
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -290,6 +299,8 @@ def _one_of_batch(
     elif record.reason is None:
         left = f"record {i} of {count:,}" + ("; its call has a trace" if answer.trace is not None else "")
         record.findings.append(Finding(rules.BATCH_CALL, left, "request"))
+    if record.reason is None and not _has_response(record, plan):
+        record.reason, record.detail = "no_response", f"record {i}: {_SILENT}"
     return record
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from tests.helpers.logged_calls import chat, chunk, feedback, logged, retrieval,
 def redacted(text: str) -> tuple[str, dict[str, int]]:
     redactor = Redactor("default")
     [found] = redactor.column(pa.array([text])).to_pylist()
-    return found, dict(sum(redactor.rows.values(), Counter()))
+    return found, dict(redactor.counts(0) or ())
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,8 @@ def redacted(text: str) -> tuple[str, dict[str, int]]:
         ("jürgen@übel.de, x@y.org", "[EMAIL], [EMAIL]", {"email": 2}),
         ("+44 20 7946 0958", "[PHONE]", {"phone": 1}),
         ("call +4915112345678 now", "call [PHONE] now", {"phone": 1}),
-        ("(555) 123-4567 or 555.123.4567", "[PHONE] or [PHONE]", {"phone": 2}),
+        ("(555) 123-4567 or 555.123.9876", "[PHONE] or [PHONE]", {"phone": 2}),
+        ("(555) 123-4567 or 555.123.4567", "[PHONE] or [PHONE]", {"phone": 1}),
         ("1-800-555-0199", "[PHONE]", {"phone": 1}),
         ("0049 30 1234567", "[PHONE]", {"phone": 1}),
         ("4111 1111 1111 1111", "[CARD]", {"card": 1}),
@@ -94,7 +94,8 @@ def test_luhn(digits: str, holds: bool) -> None:
         ("+12 345678", "[PHONE]"),  # of 8 digits
         ("+12 34567", "+12 34567"),
         ("+12 17777 17777 177", "[PHONE]"),  # of 15 digits
-        ("+12 17777 17777 1777", "+12 17777 17777 1777"),
+        ("+12 17777 17777 1777", "[PHONE] 1777"),
+        ("+12177771777717771", "+12177771777717771"),  # of 16 digits
         (f"{'a' * 64}@example.com", "[EMAIL]"),
         (f"{'a' * 65}@example.com", f"{'a' * 65}@example.com"),
         (f"a@{'b' * 63}.com", "[EMAIL]"),
@@ -109,8 +110,8 @@ def test_the_lengths_of_what_is_private(text: str, expected: str) -> None:
 
 
 def test_json_is_searched_to_a_depth() -> None:
-    """Below it the text is searched as one, in which an escape may hide a sign."""
-    for depth, mark in ((MAX_NESTING - 1, "[EMAIL]"), (MAX_NESTING, "ana\\u0040example.com")):
+    """Below it the text is searched as one, in which `\\"` hides a sign."""
+    for depth, mark in ((MAX_NESTING - 1, "[EMAIL]"), (MAX_NESTING, "[EMAIL]")):
         text = '"ana\\u0040example.com"'
         for _ in range(depth):
             text = json.dumps([text])
@@ -137,7 +138,7 @@ def test_json_stays_json_and_nested_json_too() -> None:
     nested = json.loads(value["nested"])
     assert (nested["n"], json.loads(nested["deep"])) == (1762160471000000000, ["[PHONE]", 1.5])
     assert (value["card"], value["span_id"], value["[EMAIL]"]) == ("[CARD]", "4111111111111112", 1)
-    assert counts == {"email": 3, "phone": 1, "card": 1}
+    assert counts == {"email": 2, "phone": 1, "card": 1}  # ana's address is there twice
 
 
 def test_an_escape_hides_nothing() -> None:
@@ -194,7 +195,8 @@ values = st.recursive(
 def shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: shape(v) for k, v in value.items()}
-    return [shape(v) for v in value] if isinstance(value, list) else type(value) if isinstance(value, float) else None
+    is_number = isinstance(value, float) and not is_card_number(f"{value:.0f}")  # a card becomes a text
+    return [shape(v) for v in value] if isinstance(value, list) else type(value) if is_number else None
 
 
 @given(values, st.booleans())
@@ -234,9 +236,7 @@ def test_every_text_of_a_set_is_redacted_and_counted() -> None:
     assert row["expected_retrieved_context"] == row["retrieved_context"]
     assert row["retrieved_context"][0]["doc_uri"] == "mailto:[EMAIL]"
     assert build.report.ok
-    # request, response, expected_response, expected chunk (uri and text); in the trace: question and answer of the
-    # root, uri and text of the document
-    assert build.summary.redacted == {"email": 1 + 1 + 1 + 2 + 4, "phone": 1 + 1 + 1 + 1 + 3}
+    assert build.summary.redacted == {"email": 1, "phone": 1}  # in ten places of one row
 
 
 def test_a_function_of_the_user() -> None:

@@ -85,7 +85,7 @@ def test_feedback_is_feedback_whatever_the_window_and_the_status() -> None:
 
 
 def test_feedback_can_be_kept_as_a_row() -> None:
-    assert convert_one(call(text_assessments=[RATED]), kept=frozenset({"feedback"}))["reason"] is None
+    assert convert_one(call(text_assessments=[RATED]), kept=frozenset({"feedback", "invalid"}))["reason"] is None
 
 
 def test_feedback_among_other_records_is_excluded_alone() -> None:

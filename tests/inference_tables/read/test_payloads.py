@@ -244,7 +244,8 @@ def test_a_response_that_is_no_json_is_taken_and_told() -> None:
 
 @pytest.mark.parametrize("response", [None, "", "null", "{}", {"choices": []}, {"output": []}])
 def test_no_answer_is_none(response: Any) -> None:
-    record = convert_one(logged(ASKED, response))
+    assert convert_one(logged(ASKED, response))["reason"] == "no_response"
+    record = convert_one(logged(ASKED, response), kept=frozenset({"invalid"}))
     assert (record["reason"], record["response"]) == (None, None)
 
 
