@@ -107,7 +107,7 @@ DERIVED_DOCUMENTS_REWRITTEN = _retriever_page.warning(
     "AE413 derived-documents-rewritten",
     "The output of a trace's retriever is not a list of objects.",
     why=(
-        "MLflow reads no document in it, and its judges score an empty context (mlflow/mlflow#23817). "
+        "MLflow reads no document in it, and its judges score an empty context (issue 23817 of MLflow). "
         "`prepare_for_evaluate` and `evaluate_eval_set` rewrite the output as such a list."
     ),
     hint="Return a list of documents with `page_content` and `metadata.doc_uri` from the retriever.",
