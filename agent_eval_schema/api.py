@@ -28,6 +28,7 @@ from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import System, metrics_of
+from agent_eval_schema.render.phrases import HIDDEN
 from agent_eval_schema.rules import words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
@@ -132,7 +133,9 @@ def validate_eval_set(
     require_bool("show_values", show_values)
     if max_cell_bytes is not None:
         require_count("max_cell_bytes", max_cell_bytes)
-    source = open_source(data, columns=columns)
+    options = {"format": format, "outputs": outputs, "select": words(select), "ignore": words(ignore)}
+    hidden = {} if show_values else HIDDEN
+    source = open_source(data, "data", columns, **options, max_cell_bytes=max_cell_bytes, **hidden)
     return check_source(
         source,
         format=format,
@@ -249,7 +252,7 @@ def normalize_eval_set(
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     require_bool("fix", fix)
-    source = open_source(data, columns=columns)
+    source = open_source(data, "data", columns, format=format, outputs=outputs)
     if fix:
         from agent_eval_schema.fix.fix import fix_source
 

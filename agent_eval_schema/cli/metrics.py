@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, codes_in
+from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, codes_in, open_input
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 
 
@@ -27,10 +27,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the metrics of a file."""
-    from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.document import json_text
-    from agent_eval_schema.render.phrases import NextCommand, command_on
+    from agent_eval_schema.render.phrases import NextCommand
     from agent_eval_schema.render.report.text import metrics_text
     from agent_eval_schema.validation.ces_turns import report_on_rows
     from agent_eval_schema.validation.report import run_of
@@ -38,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     metrics_of(arguments.system or "all")  # a wrong name is reported before the file is read
     report = check_source(
-        open_source(arguments.file, "FILE", arguments.columns or None),
+        open_input(arguments.file, arguments),
         format=arguments.format,
         outputs=arguments.outputs,
         select=codes_in(arguments.select),
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         following = []
         if report.invalid_count:
             why = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support no metric"
-            following = [NextCommand(command_on(arguments.file, "validate"), f"{why}; to see their issues")]
+            following = [NextCommand(run_of(report).call.command("validate"), f"{why}; to see their issues")]
         print_text(metrics_text(measured.summary, color=in_color(), system=system, following=following))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.issues import FAILING, EvalSetError
+
+if TYPE_CHECKING:
+    from agent_eval_schema.io.source import Source
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -221,6 +224,22 @@ def _in_file(path: str) -> dict[str, str]:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
     except (msgspec.MsgspecError, EvalSetError) as error:
         raise argparse.ArgumentTypeError(f"{path}: expected {{column of the data: our name}}: {error}") from None
+
+
+def typed_options(arguments: argparse.Namespace) -> dict[str, object]:
+    """The options by which rows are read, as they were typed: advice repeats them."""
+    names = ("format", "outputs", "select", "ignore", "max_cell_bytes", "config")
+    found = {name: getattr(arguments, name, None) for name in names}
+    return {**found, **{name: codes_in(found[name] or []) for name in ("select", "ignore")}}
+
+
+def open_input(path: str, arguments: argparse.Namespace) -> Source:
+    """The rows of a file, under the names of `--columns`."""
+    from agent_eval_schema.formats.opening import open_source
+    from agent_eval_schema.render.phrases import HIDDEN
+
+    hidden = {} if getattr(arguments, "values", True) else HIDDEN
+    return open_source(path, "FILE", arguments.columns or None, **arguments.typed, **hidden)
 
 
 def codes_in(given: list[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command
+from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command, open_input
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
@@ -85,7 +85,6 @@ def _add_number(group: argparse._ArgumentGroup, option: str, default: float, mea
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
-    from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.profile.options import Options
@@ -99,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_apart(read, {"--html": arguments.html, "--write-distinct": arguments.write_distinct})
     options = Options(**{name: getattr(arguments, name) for name in Options.__struct_fields__})
     found = build_profile(
-        open_source(arguments.file, "FILE", arguments.columns or None),
+        open_input(arguments.file, arguments),
         options,
         arguments.against,
         arguments.past or None,

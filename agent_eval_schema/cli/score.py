@@ -13,6 +13,7 @@ from agent_eval_schema.cli.options import (
     Commands,
     add_command,
     codes_in,
+    open_input,
 )
 from agent_eval_schema.cli.output import (
     ExitCode,
@@ -107,7 +108,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low."""
     from agent_eval_schema.evaluation.result_blocks import result_document, result_json
     from agent_eval_schema.evaluation.score import score_dataset
-    from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     for metric in lowest:  # a wrong name is reported before the file is read
         require_choice("--min", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
     result = score_dataset(
-        open_source(arguments.file, "FILE", arguments.columns or None),
+        open_input(arguments.file, arguments),
         metrics,
         arguments.tool_name,
         arguments.duplicates,

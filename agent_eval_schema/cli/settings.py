@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.cli.options import typed_options
 from agent_eval_schema.cli.output import print_text
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.settings import TABLE, Found, find_settings
@@ -17,6 +18,7 @@ from agent_eval_schema.validation.settings import TABLE, Found, find_settings
 def show_or_apply(arguments: argparse.Namespace) -> bool:
     """Complete the arguments of a command by the settings; whether they were printed instead of running it."""
     found = find_settings(arguments.config)
+    arguments.typed = typed_options(arguments)
     _apply(arguments, found)
     if arguments.show_settings:
         print_text(_settings_text(arguments, found), "script")

@@ -10,7 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, Commands, add_command, codes_in
+from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
 from agent_eval_schema.cli.output import (
     ExitCode,
     in_color,
@@ -142,10 +142,9 @@ def _require_places(arguments: argparse.Namespace) -> None:
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
     from agent_eval_schema.fix.preview import preview_fixes
-    from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.validation.validate import check_source
 
-    source = open_source(path, "FILE", arguments.columns or None)
+    source = open_input(path, arguments)
     return check_source(
         source,
         format=arguments.format,
@@ -187,29 +186,30 @@ def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:
 # --fix, --diff
 def _fix(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.fix import fix_source, require_fixable
-    from agent_eval_schema.formats.opening import open_source
+    from agent_eval_schema.io.atomic import require_apart
     from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.validate import check_source
 
     if len(arguments.files) > 1:
         raise EvalSetError("--fix and --diff take one FILE at a time")
-    if not arguments.values:
-        raise EvalSetError("--fix and --diff show what cells hold, so they do not go with --no-values")
-    if arguments.columns:
-        raise EvalSetError("--fix and --diff keep the names of the columns, so they do not go with --columns")
+    if arguments.diff and not arguments.values:
+        raise EvalSetError("--diff shows cell values: it excludes --no-values")
+    if arguments.columns:  # the rows are written under the names of the mapping
+        require_apart({"FILE": arguments.files[0]}, {"--fix": arguments.fix})
     select, ignore = codes_in(arguments.select), _ignored(arguments.files[0], arguments)
-    source = open_source(arguments.files[0])
+    source = open_input(arguments.files[0], arguments)
     if arguments.fix:
         require_fixable(source, arguments.fix)
     fixed = fix_source(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
     if arguments.diff:
         return _show_fixes(fixed, arguments)
     report = check_source(
-        fixed.source,
+        fixed.written_to(arguments.fix),
         format=arguments.format,
         outputs=arguments.outputs,
         select=select,
         ignore=ignore,
+        values=arguments.values,
         max_cell_bytes=arguments.max_cell_bytes,
     )
     whole_run = _WHOLE_RUN.get(arguments.output)
@@ -233,6 +233,7 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.fix import FixCounts
     from agent_eval_schema.fix.preview import fix_command
     from agent_eval_schema.render.fixes import cell_lines, file_lines, unfixed_lines, unrenamed_lines
+    from agent_eval_schema.render.phrases import Call
 
     counts, color, start = FixCounts(len(fixed.renames)), in_color(), 0
     head = "".join(file_lines(fixed.original.name, fixed.renames, color=color))
@@ -249,7 +250,7 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
         start += batch.num_rows
     if counts:
         print_note(f"{counts} can be fixed; no file was written. To write it:", arguments)
-        print_note(f"  {fix_command(fixed.original.name)}", arguments)
+        print_note(f"  {fix_command(Call(fixed.original.name, fixed.original.options))}", arguments)
     else:
         print_note(_nothing_fixed(fixed.plan.format), arguments)
     return ExitCode.FOUND if counts else ExitCode.CLEAN

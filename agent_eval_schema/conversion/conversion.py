@@ -32,12 +32,12 @@ from agent_eval_schema.render.blocks import (
     Several,
 )
 from agent_eval_schema.render.document import json_text, versioned
-from agent_eval_schema.render.phrases import NextCommand, command_on, plural
+from agent_eval_schema.render.phrases import Call, NextCommand, plural
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation import ces_turns
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         return json_text(versioned({**numbers, "losses": self._issues}))
 
     def _document(self) -> Document:
-        return losses_document(self._headline, self._issues, self.report.name)
+        return losses_document(self._headline, self._issues, run_of(self.report).call)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `data` to a file.
@@ -244,14 +244,13 @@ KINDS_AT_ONCE = 5
 """Kinds of loss that a notebook does not fold."""
 
 
-def losses_document(headline: str, issues: Sequence[Issue], source: str | None = None) -> Document:
-    """Exact counts: a line or a group for each code and column; then the next command. `source` is the file that was
-    converted."""
+def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Document:
+    """Exact counts: a line or a group for each code and column; then the next command, by the `call` that
+    converted the data."""
     is_error = any(issue.severity is Severity.ERROR for issue in issues)
     following = []
     if is_error:
-        command = command_on(source, "validate", instead="validate_eval_set(data)")
-        following.append(NextCommand(command, "shows why rows were not converted"))
+        following.append(NextCommand(call.validation(), "shows why rows were not converted"))
     losses = "no losses" if not issues else "1 loss" if len(issues) == 1 else f"{len(issues):,} losses"
     kinds = _by_kind(issues)
     section = Section(

@@ -96,7 +96,7 @@ def convert_eval_set(
        row      column
     0    0  guidelines
     """
-    work = _Work(open_source(data, columns=columns), format, to)
+    work = _Work(open_source(data, "data", columns, format=format), format, to)
     return work.conversion(work.target_data())
 
 
@@ -112,7 +112,7 @@ def convert_file(
         require_writable(out)
     else:
         require_place(out, stdout=True)
-    work = _Work(open_source(path, columns=columns), format, to)
+    work = _Work(open_source(path, "IN", columns, format=format), format, to)
     if writer.save is not None:
         writer.save(work.target_data(), out)
     else:

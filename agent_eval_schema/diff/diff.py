@@ -20,7 +20,7 @@ from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, asked, issues_among
 from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_document
 from agent_eval_schema.diff.snapshot import Snapshot
-from agent_eval_schema.formats.column_names import require_in_one, with_names
+from agent_eval_schema.formats.column_names import has_path, require_in_one
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import issues_frame
@@ -31,7 +31,7 @@ from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.printable import Savable, as_text
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,9 +96,10 @@ def diff_eval_sets(
 
 def _sides(old: Any, new: Any, format: str, columns: Mapping[str, str]) -> list[tuple[Source, str]]:
     """Both sides with the formats in which they are compared: rows with rows."""
-    given = [open_source(old, "old"), open_source(new, "new")]
+    given = [open_source(old, "old", format=format), open_source(new, "new", format=format)]
     require_in_one(columns, *given)
-    sources = [with_names(source, columns, all_of_them=False) for source in given]
+    own = [{path: name for path, name in columns.items() if has_path(path, source)} for source in given]
+    sources = [open_source(source, "columns", names or None) for source, names in zip(given, own, strict=True)]
     formats = [make_plan(source, format, "generated").format for source in sources]
     if formats[0] == formats[1]:
         return [(source, format) for source in sources]
@@ -505,7 +506,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         True
         """
         metrics_of(system)  # which raises for an unknown system
-        return as_text(diff_document(self.review, system), color=color, width=width)
+        return as_text(diff_document(self.review, run_of(self.new).call, system), color=color, width=width)
 
     def to_json(self) -> str:
         """Return the diff as JSON.
@@ -526,7 +527,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         return summary_json(self.review)
 
     def _document(self) -> Document:
-        return diff_document(self.review)
+        return diff_document(self.review, run_of(self.new).call)
 
     def __repr__(self) -> str:
         counts = self.counts

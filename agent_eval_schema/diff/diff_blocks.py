@@ -40,7 +40,7 @@ from agent_eval_schema.render.blocks import (
     Words,
     edit_words,
 )
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, command_on, counted, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, counted, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.edits import Edit
 
@@ -212,7 +212,7 @@ MOST_SELECTED = 5
 """Codes that a command selects, at most: with more it would be no line to type."""
 
 
-def diff_document(summary: DiffSummary, system: str = "databricks") -> Document:
+def diff_document(summary: DiffSummary, call: Call, system: str = "databricks") -> Document:
     """The comparison; a text has the metrics of one system, or of "all", and a page those of all common ones."""
     stories = _stories(summary)
     details = [*_rows(summary), *_fields(summary), *_issues(summary)]
@@ -229,7 +229,7 @@ def diff_document(summary: DiffSummary, system: str = "databricks") -> Document:
         ],
         verdict=diff_headline(summary),
         mood="error" if summary.losses else "good" if summary.same else "",
-        following=_next_commands(summary),
+        following=_next_commands(summary, call),
         blocks=[
             *([Only("html", [Section("stories", "Row by row", story_blocks)])] if stories else []),
             *([Fold("Rows, changes and issues", details)] if stories and details else details),
@@ -260,16 +260,14 @@ def diff_headline(summary: DiffSummary) -> str:
     return "; ".join([", ".join([head, *parts]), *counted([*validity, *metrics])]) + "."
 
 
-def _next_commands(summary: DiffSummary) -> list[NextCommand]:
+def _next_commands(summary: DiffSummary, call: Call) -> list[NextCommand]:
     """What shows why the new version is worse: its new issues, else the metrics that it lost."""
-    name = summary.new.source
     severities = (Severity.ERROR, Severity.WARNING)
     codes = [i.code for i in summary.issues if i.severity in severities and (i.gained or i.on_added)]
     if codes:
-        chosen = ("--select", ",".join(codes)) if len(codes) <= MOST_SELECTED else ()
-        command = command_on(name, "validate", *chosen, instead="validate_eval_set(new)")
-        return [NextCommand(command, "shows the new issues")]
-    if summary.rows.lost_a_metric and (command := command_on(name, "metrics")):
+        chosen = codes if len(codes) <= MOST_SELECTED else ()
+        return [NextCommand(call.validation(chosen, data="new"), "shows the new issues")]
+    if summary.rows.lost_a_metric and (command := call.command("metrics")):
         return [NextCommand(command, "shows what would enable more metrics")]
     return []
 

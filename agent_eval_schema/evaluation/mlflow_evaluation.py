@@ -48,10 +48,10 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import heat, percent
-from agent_eval_schema.render.phrases import MISSING, NextCommand, command_on, number, plural
+from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 
 ROWS_IN_TEXT = 50
 """Rows that a text shows; the frames have them all."""
@@ -109,7 +109,7 @@ class MlflowEvaluation(Struct, frozen=True):
         """What a report shows, with at most `most` rows; `scored` is the number of scored rows by scorer."""
         following = []
         if headline and not self.report.ok:  # the issues are the reason
-            command = command_on(self.report.name, "validate", instead="result.report")
+            command = run_of(self.report).call.command("validate") or "result.report"
             following = [NextCommand(command, "shows the issues of the data and how to fix them")]
         rows = self._rows(most) if most else []
         opened = [Section("rows", "Rows", [OpenRows(list(scored), rows, len(self.scores))])] if rows else []

@@ -52,10 +52,11 @@ from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.page import plot
-from agent_eval_schema.render.phrases import seconds
+from agent_eval_schema.render.phrases import Call, seconds
 from agent_eval_schema.render.printable import Savable, as_inline
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
+from agent_eval_schema.validation.report import run_of
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
@@ -116,12 +117,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         unscored: Mapping[tuple[str, str], int],
         options: Mapping[str, str] = MappingProxyType({}),
         findings: Findings | None = None,
-        name: str | None = None,
+        call: Call = Call(),  # noqa: B008
         failed: FailedCalls | None = None,
         left_out: int = 0,
         evaluation: MlflowEvaluation | None = None,
     ) -> None:
-        self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), name
+        self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), call.name
+        self._call = call
         self.tallies = dict(tallies)
         self._unscored = dict(unscored)
         self._parts, self._reasons, self._findings = parts, reasons, findings or Findings()
@@ -709,7 +711,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         stats = self.tallies
         latency = stats.get(LATENCY, ScoreStats())
         summary = ResultSummary(
-            name=self.name,
+            call=self._call,
             row_count=self.row_count,
             metrics=self.metrics,
             options=self.options,
@@ -897,7 +899,7 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
         parts=lambda: iter([evaluation.table()]),
         reasons=dict,
         unscored=unscored,
-        name=evaluation.report.name,
+        call=run_of(evaluation.report).call,
         failed=FailedCalls(len(evaluation.failed), [ids[row] or str(index[row]) for row in evaluation.failed[:NAMED]]),
         evaluation=evaluation,
     )

@@ -68,7 +68,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.figures import CELLS
 from agent_eval_schema.render.page import heat, percent, runs
-from agent_eval_schema.render.phrases import MISSING, NextCommand, aligned, command_on, number, plural, seconds, share
+from agent_eval_schema.render.phrases import MISSING, Call, NextCommand, aligned, number, plural, seconds, share
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
@@ -123,7 +123,7 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column,
     `errors` the most frequent errors of failed calls, with their rows."""
 
-    name: str | None
+    call: Call
     row_count: int
     metrics: tuple[str, ...]
     options: dict[str, str]
@@ -165,7 +165,7 @@ class MetricComparison(Struct, frozen=True):
 # the blocks
 def result_document(result: ResultSummary) -> Document:
     """A line per metric, why rows have no score, then what the means cover and the next command."""
-    where = os.path.basename(result.name) if result.name else ""
+    where = os.path.basename(result.call.name) if result.call.name else ""
     title = f"{where or 'evaluation'}: {plural(result.row_count, 'row')}, {plural(len(result.metrics), 'metric')}"
     latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
@@ -207,11 +207,10 @@ def _verdict(result: ResultSummary) -> str:
 def _next_commands(result: ResultSummary) -> list[NextCommand]:
     """What shows why rows have no score: the issues of their cells, else the fields that they lack."""
     if any(RULES[code].severity is not Severity.INFO for code in result.issue_counts):
-        command = command_on(result.name, "validate", instead="validate_eval_set(data)")
-        return [NextCommand(command, "shows where the issues are and how to fix them")]
+        return [NextCommand(result.call.validation(), "shows where the issues are and how to fix them")]
     if any(line.metric == FAILURE and line.mean > 0 for line in result.lines):
         return [NextCommand("result.metrics_table.query('failure == 1')", "shows the calls that failed")]
-    command = command_on(result.name, "metrics", "--system", "vertex")
+    command = result.call.command("metrics", "--system", "vertex")
     if command and result.headline and result.row_count and _VERTEX.issuperset(result.metrics):
         return [NextCommand(command, "shows which field would enable the most rows")]
     return []
@@ -224,7 +223,7 @@ def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> s
     """The summary, why rows have no score, and these rows of the table, as JSON. NaN is null."""
     listed = list(rows)
     document = {
-        "source": visible(result.name) if result.name else None,
+        "source": visible(result.call.name) if result.call.name else None,
         "options": result.options,
         "headline": result.headline or None,
         "metrics": list(result.metrics),

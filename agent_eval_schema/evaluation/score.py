@@ -70,6 +70,7 @@ from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
@@ -118,7 +119,8 @@ def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
     given = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
     turns = open_source([row for rows in rows_of_each(given) for row in rows])
     invalid = [f"the evaluation on row {e.row} was excluded: it is not valid" for e in given if not e.valid]
-    return replace(turns, name=source.name), "databricks", [Finding(LEFT_OUT, why).issue() for why in invalid]
+    turns = replace(turns, name=source.name, options=source.options)
+    return turns, "databricks", [Finding(LEFT_OUT, why).issue() for why in invalid]
 
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
@@ -280,7 +282,7 @@ def score_trajectories(
     0                           1.0                      1.0
     1                           0.0                      0.5
     """
-    source = open_source(data, columns=columns)
+    source = open_source(data, "data", columns, format=format)
     return score_dataset(source, metrics, tool_name, duplicates, empty, format, notebook(), match)
 
 
@@ -386,7 +388,7 @@ class Scoring:
             options=self._options.reported,
             unscored=self._unscored,
             findings=self._findings,
-            name=self._source.name,
+            call=Call(self._source.name, self._source.options),
             failed=self._failed,
             left_out=len(self._left_out),
         )

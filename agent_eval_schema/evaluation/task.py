@@ -125,7 +125,7 @@ class EvalTask:
     ) -> None:
         self.metrics = require_metrics(metrics)
         self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty, match)
-        self._source = open_source(dataset, "dataset", columns)
+        self._source = open_source(dataset, "dataset", columns, format=format)
         self._format = format
 
     def evaluate(

@@ -30,6 +30,7 @@ from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.io.records import encode_cells
 from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.io.streams import STDOUT
 from agent_eval_schema.io.write import REWRITTEN, copy_file, require_writable, rewrite_file, write_batches
 from agent_eval_schema.issues import EvalSetError, Finding, Issue, Severity
 from agent_eval_schema.render.phrases import plural
@@ -38,6 +39,7 @@ from agent_eval_schema.rules.expectations import BESIDE_INPUTS
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_difference, excerpt_names
+from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.kernel import check_batch
@@ -79,6 +81,12 @@ class FixedSource(Struct, frozen=True):
             fixed=True,
             renamed=tuple(self.renames.items()),
         )
+
+    def written_to(self, path: str) -> Source:
+        """The fixed source as the file to which it is written."""
+        source, options = self.source, {k: v for k, v in self.original.options.items() if k != "columns"}
+        lines = source.lines if _is_rewritten(self.original, path) else None
+        return source if path == STDOUT else replace(source, name=path, options=options, lines=lines)
 
     def batches(self) -> FixedBatches:
         """The fixed batches, each with the fixes of its cells, in the order of the rows."""
@@ -187,7 +195,7 @@ def _is_of_form(source: Source, path: str, *kinds: str) -> bool:
     """Whether a file becomes one of its own form, and is of one of these kinds."""
     if source.path is None or source.file_of is not None:  # several files are written as one, by rows
         return False
-    return source.kind in kinds and same_form(source.path, path)
+    return source.kind in kinds and same_form(source.path, path) and "columns" not in source.options
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -226,6 +234,8 @@ def _with_fixes(batch: pa.RecordBatch, start: int, fixes: list[CellFix], nests: 
 def _note(fix: CellFix) -> Finding:
     parts = fix.parts
     before, after = excerpt_difference(jsontext.write_exactly(parts[0].before), jsontext.write_exactly(parts[0].after))
+    if not may_quote():
+        return Finding(columns.REPAIRED_CELL, fix.what, fix.column, parts[0].path)
     more = f" (the first of {len(parts)} places)" if len(parts) > 1 else ""
     return Finding(columns.REPAIRED_CELL, f"{fix.what}: {before} became {after}{more}", fix.column, parts[0].path)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
+from agent_eval_schema.io.places import compression_of, ending_of, is_glob, kind_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.render.phrases import command_on
+from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FixPreview
 from agent_eval_schema.validation.report import Report, run_of
 
@@ -24,9 +23,9 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
     codes = [code for code in report.counts if code in FIXABLE and code in plan.codes]
     if plan.format not in FIXED_FORMATS or not codes or source.remote is not None:
         return None
-    command = fix_command(report.name)
+    call = run_of(report).call
     if report.row_count > PREVIEWED_ROWS:
-        return FixPreview(dict.fromkeys(codes), command)
+        return FixPreview(dict.fromkeys(codes), fix_command(call))
     try:
         fixed = fix_source(source, format=plan.format, outputs=plan.outputs, codes=plan.codes)
         counts = FixCounts(len(fixed.renames))
@@ -39,9 +38,16 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
         return None
     resolved = {code: report.counts[code] - after.counts.get(code, 0) for code in codes}
     resolved = {code: count for code, count in resolved.items() if count > 0}
-    return FixPreview(resolved, command, str(counts), after.valid_count) if counts and resolved else None
+    if not (counts and resolved):
+        return None
+    command = fix_command(call, on_invalid="raise" if after.ok else "keep")
+    return FixPreview(resolved, command, str(counts), after.valid_count)
 
 
-def fix_command(name: str | None) -> str:
-    out = f"fixed{PurePath(name or '').suffix or '.jsonl'}"
-    return command_on(name, "validate", "--fix", out, instead="normalize_eval_set(data, fix=True)")
+def fix_command(call: Call, *, on_invalid: str = "keep") -> str:
+    """What applies the safe fixes; rows that remain invalid do not keep the others from being returned."""
+    name = call.name or ""
+    is_file = kind_of(name) is not None and not is_glob(name)
+    out = f"fixed{ending_of(name)}{compression_of(name)}" if is_file else "fixed.jsonl"
+    options = {} if on_invalid == "raise" else {"on_invalid": on_invalid}
+    return call.command("validate", "--fix", out) or call.function("normalize_eval_set", fix=True, **options)

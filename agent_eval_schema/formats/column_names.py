@@ -84,10 +84,15 @@ def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordB
     return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 
 
+def has_path(path: str, source: Source) -> bool:
+    """Whether a source has the column of a path."""
+    return _is_in(path, source.column_names())
+
+
 def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
     """Raise EvalSetError for a path that none of several sources has."""
     for path in columns:
-        if not any(_is_in(path, source.column_names()) for source in sources):
+        if not any(has_path(path, source) for source in sources):
             raise no_choice("columns", path, dict.fromkeys(n for source in sources for n in source.column_names()))
 
 

@@ -63,16 +63,18 @@ MLflow, or a Spark DataFrame.
 """
 
 
-def open_source(data: Any, option: str = "data", columns: Mapping[str, str] | None = None) -> Source:
+def open_source(data: Any, option: str = "data", columns: Mapping[str, str] | None = None, **options: object) -> Source:
     """The source for a pandas frame, a table of Arrow, Polars, DuckDB, Hugging Face or MLflow, a list of rows, a Spark
     DataFrame, or the name of a place: a path, a glob, `"-"` (stdin), a URL, a table of BigQuery
     (`bq://project.dataset.table`) or of Unity Catalog (`catalog.schema.table`); a Source is returned unchanged.
-    `columns` names columns of the data as ours.
+    `columns` names columns of the data as ours; advice repeats these and the other `options` of the call.
 
     Raises EvalSetError if the data is none of these, the file cannot be read as a table, or a URL cannot be fetched (or
     the package that fetches it is not installed), or the data lacks one of the `columns`.
     """
     source = _opened(data, option)
+    if found := {name: v for name, v in {"columns": columns, **options}.items() if v not in (None, (), {}, "auto")}:
+        source = replace(source, options={**found, **source.options})
     return source if columns is None else with_names(source, columns)
 
 
@@ -108,12 +110,21 @@ def _nearest(data: Any) -> str:
     if isinstance(data, type):
         return ""
     if is_of_pandas(data, "Series"):
-        return "; use data.to_frame()"
+        return "; use data.tolist()" if _are_objects(data) else "; use data.to_frame('request')"
     if hasattr(data, "to_pandas"):
         return "; use data.to_pandas()"
-    if isinstance(data, Iterable) and not isinstance(data, Mapping | bytes):
+    if isinstance(data, Mapping):
+        lists = [name for name, rows in data.items() if rows and _are_objects(rows)]
+        return f"; use data[{lists[0]!r}]" if len(lists) == 1 else ""
+    if hasattr(data, "read"):
+        return f"; use its path: {data.name!r}" if isinstance(getattr(data, "name", None), str) else "; use a path"
+    if isinstance(data, Iterator):  # whose elements nobody has seen yet
         return "; use list(data)"
-    return ""
+    return "; use list(data)" if isinstance(data, Iterable) and _are_objects(data) else ""
+
+
+def _are_objects(rows: Any) -> bool:
+    return isinstance(rows, Iterable) and all(isinstance(row, Mapping) for row in rows)
 
 
 def _of_place(name: str) -> Source:

@@ -3,11 +3,13 @@
 A format knows columns and cells, not rules: reading renames and selects, it never decodes a cell.
 """
 
+import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from msgspec import structs
 
+from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.adk import ADK, ADK_LEGACY
 from agent_eval_schema.formats.agent_skills import AGENT_SKILLS
@@ -89,7 +91,9 @@ def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str
     format = naming(nearest_formats(_SIGNS, names)[0][0])
     if suggested:
         return f"name the format ({format}), or the columns as they look ({naming_columns(suggested)})"
-    return f'name the format ({format}), or rename the columns (columns={{"{listed(names[:1])}": "request"}})'
+    if len(names) == 1 and all(isinstance(row[names[0]], list) for row in native_rows(batch)):
+        return f"pass the list of rows itself: data[{json.dumps(names[0], ensure_ascii=False)}]"
+    return f"name the format ({format}), or the column with the question: {naming_columns({names[0]: 'request'})}"
 
 
 UNKNOWN = Format(

@@ -35,7 +35,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.document import json_text
-from agent_eval_schema.render.phrases import NextCommand, command_on, counted, plural
+from agent_eval_schema.render.phrases import Call, NextCommand, counted, plural
 from agent_eval_schema.render.printable import Printable
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASON_NAMES, find_reason
@@ -249,7 +249,7 @@ def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: 
     """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows comes after
     it, with their issues."""
     where, line = os.path.basename(summary.table or ""), funnel_line(summary)
-    command = command_on(output, "profile") if summary.rows else ""
+    command = Call(output).command("profile") if summary.rows else ""
     excluded = [
         (reason, f"{rows:,}", find_reason(reason).sentence, Cell(find_reason(reason).remedy, "muted"))
         for reason, rows in summary.excluded.items()

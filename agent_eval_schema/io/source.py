@@ -145,6 +145,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     batches: Callable[[], Iterator[pa.RecordBatch]]
     take: Callable[[np.ndarray[Any, Any]], Any]  # the rows of a mask, in the same kind of container, with their cells
     name: str | None = None  # of the file or table; None for data in memory
+    options: Mapping[str, Any] = {}  # of the call that opened it, as far as they are not the defaults
     path: str | None = None  # of the local file (of a URL: of its copy)
     columns: tuple[str, ...] | None = None  # None if they are not known before the rows are read
     metadata: Mapping[bytes, bytes] | None = None  # of an Arrow schema

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.registry import find_format
@@ -40,6 +41,10 @@ class Options(Struct, frozen=True):
     tokenizer: str | None = None
     instruction_tokens: int = INSTRUCTION_TOKENS
     answer_tokens: int = ANSWER_TOKENS
+
+    def changed(self) -> dict[str, Any]:
+        """The options that are not the defaults."""
+        return {name: value for name, value in asdict(self).items() if value != getattr(Options(), name)}
 
     def require_valid(self) -> None:
         """Raise EvalSetError for a value that is not allowed."""

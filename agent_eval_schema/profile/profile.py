@@ -32,7 +32,7 @@ from agent_eval_schema.profile.size import read_past
 from agent_eval_schema.profile.summarize import summarize
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.document import summary_json
-from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.phrases import HIDDEN, plural
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.text.choices import path_of, require_bool
@@ -166,7 +166,7 @@ def profile_eval_set(
         instruction_tokens,
         answer_tokens,
     )
-    source = open_source(data, columns=columns)
+    source = open_source(data, "data", columns, format=format, outputs=outputs, **({} if show_values else HIDDEN))
     return build_profile(
         source, options, against, past, documents, format=format, outputs=outputs, values=show_values, screen=notebook()
     )
@@ -188,7 +188,7 @@ def build_profile(
     require_bool("show_values", values)
     options.require_valid()
     others = open_others(against)
-    source = open_source(data)
+    source = open_source(data, documents=documents if isinstance(documents, str) else None, **options.changed())
     plan = make_plan(source, format, outputs, values=values)
     given = plan.format
     if plan.format in CES_FORMATS:

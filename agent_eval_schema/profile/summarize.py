@@ -38,7 +38,7 @@ from agent_eval_schema.profile.profile_blocks import (
     short_name,
 )
 from agent_eval_schema.profile.size import PastScores, Sizing
-from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.phrases import Call, plural
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
@@ -91,7 +91,7 @@ def summarize(
     )
     masks, rows = facts.run.builder.valid_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
-    return replace(summary, next_steps=next_steps(summary, support))
+    return replace(summary, next_steps=next_steps(summary, support, facts.run.call))
 
 
 def _notes(facts: Facts, valid: int) -> Iterable[str]:
@@ -243,43 +243,47 @@ POINTS = 0.05
 """The difference that a metric should be able to detect."""
 
 
-def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextStep, ...]:
+GROW = "agent-eval-schema from-inference-table --help"
+"""How logged calls become rows: only the user knows the table."""
+
+
+def next_steps(summary: ProfileSummary, support: list[Support], call: Call) -> tuple[NextStep, ...]:
     """The steps in order of gain: the share of the rows, or of what a metric lacks, that they improve."""
-    file = shlex.quote(summary.source or "FILE")
     if summary.logged_calls:
         text = "The rows are logged calls: failed, repeated and feedback requests count as questions."
-        return (NextStep(1.0, text, f"agent-eval-schema from-inference-table {file} OUT"),)
-    # Logged calls are added to this dataset if it has the columns of one that is built of them.
-    extends = summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid
-    grow = "agent-eval-schema from-inference-table TABLE OUT" + (f" --extend {file}" if extends else "")
+        command = call.command("from-inference-table", "rows.jsonl") or call.function("eval_set_from_inference_table")
+        return (NextStep(1.0, text, command),)
     steps = []
     if summary.invalid:
         text = f"{_share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
-        steps.append(NextStep(summary.invalid / summary.rows, text, f"agent-eval-schema validate {file}"))
+        steps.append(NextStep(summary.invalid / summary.rows, text, call.validation()))
     if summary.valid:
-        steps += [*_from_rows(summary, file), *_power(summary, grow), *_from_coverage(summary, support, file, grow)]
+        steps += [*_from_rows(summary, call), *_power(summary, call), *_from_coverage(summary, support, call)]
     return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
 
 
-def _from_rows(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     """Repeated and conflicting questions, and leaks."""
     found = summary.duplicates
     if repeated := found.exact + found.near:
         kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
         text = f"{_share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
-        yield NextStep(repeated / found.rows, text, f"agent-eval-schema profile {file} --write-distinct OUT")
+        command = call.command("profile", "--write-distinct", "distinct.jsonl")
+        again = f'{call.function("profile_eval_set")}.write("distinct.jsonl")'
+        yield NextStep(repeated / found.rows, text, command or again)
     if count := found.conflict_count:
         verbs = ("has", "expects") if count == 1 else ("have", "expect")
         text = f"{plural(count, 'row')} {verbs[0]} the request of an earlier one and {verbs[1]} another answer."
-        yield NextStep(count / summary.rows, text, f"agent-eval-schema validate {file} --select AE902")
+        yield NextStep(count / summary.rows, text, call.validation(["AE902"]))
     for leak in summary.leaks:
         what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
         text = f"{_share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."
-        against = f" --against {shlex.quote(leak.source)}" if leak.source in summary.compared_with else ""
-        yield NextStep(leak.rows / summary.valid, text, f"agent-eval-schema profile {file}{against} --output json")
+        against = ("--against", leak.source) if leak.source in summary.compared_with else ()
+        command = call.command("profile", *against, "--output", "json") or "profile.leaks"
+        yield NextStep(leak.rows / summary.valid, text, command)
 
 
-def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
+def _power(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     known = [p for p in summary.power if p.unit == "points" and p.half_width is not None and p.rows_needed is not None]
     weak = [p for p in known if p.paired is not None and p.paired > POINTS]
     if not weak:
@@ -292,10 +296,13 @@ def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
         every = " for each metric" if len(supported) == len(known) > 1 else ""
         which = f"The dataset has {plural(worst.rows, 'row')}: ± {width} points{every}"
     text = f"{which}; a difference of 5 points needs {rows[0]:,} rows."
-    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, grow)
+    # Logged calls are added to this dataset if it has the columns of one that is built of them.
+    if summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid and call.name:
+        text += f" `--extend {shlex.quote(call.name)}` adds logged calls to it."
+    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, GROW)
 
 
-def _from_coverage(summary: ProfileSummary, support: list[Support], file: str, grow: str) -> Iterator[NextStep]:
+def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call) -> Iterator[NextStep]:
     """Fields that would enable metrics; tools, ground truth, documents and values that the rows do not cover."""
     covered = summary.coverage
     open_ = [s for s in support if s.unlock and s.unlock_rows]
@@ -305,34 +312,35 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], file: str, g
         enabled = [short_name(s.metric) for s in open_ if (s.unlock_rows, s.unlock) == (rows, unlock)]
         what = enabled[0] if len(enabled) == 1 else plural(len(enabled), "metric")
         text = f"{unlock} in {plural(rows, 'more row')} would enable {what} there."
-        command = f"agent-eval-schema metrics {file} --system {summary.system}"
-        yield NextStep(0.2 * rows / summary.rows, text, command)
+        command = call.command("metrics", "--system", summary.system)
+        again = call.function("metric_support", system=summary.system)
+        yield NextStep(0.2 * rows / summary.rows, text, command or again)
     if unused := [t.tool for t in covered.tools if not t.expected and not t.called]:
         names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
         text = f"No row exercises {names}: {len(unused)} of {plural(len(covered.tools), 'tool')}."
-        yield NextStep(0.5 * len(unused) / len(covered.tools), text, grow)
+        yield NextStep(0.5 * len(unused) / len(covered.tools), text, GROW)
     found = summary.balance
     if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
         share = _share(found.top_truth_rows, found.truths)
         text = f"{share} of the rows with ground truth have the same one: an agent that always gives it scores as much."
         gain = found.top_truth_rows / summary.rows
-        yield NextStep(0.8 * gain, text, f"agent-eval-schema profile {file} --output json")
+        yield NextStep(0.8 * gain, text, call.command("profile", "--output", "json") or "profile.to_json()")
     documents = covered.documents
     if documents.unknown_rows:
         text = f"{_share(documents.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
-        command = f"agent-eval-schema profile {file} --documents LIST --output json"
+        command = call.command("profile", "--output", "json") or "profile.to_json()"
         yield NextStep(documents.unknown_rows / summary.valid, text, command)
     if documents.retrieved and (lost := documents.never_retrieved):
         count = f"{lost:,} of {plural(documents.expected, 'expected document')}"
         text = f"{count} {'is' if lost == 1 else 'are'} never retrieved."
-        yield NextStep(0.3 * lost / documents.expected, text, f"agent-eval-schema validate {file} --select AE903")
+        yield NextStep(0.3 * lost / documents.expected, text, call.validation(["AE903"]))
     # values that are as many as the rows are no groups
     groups = [b for b in covered.breakdowns if 2 * b.values <= summary.valid]
     if thin := [(b.name, c.value) for b in groups for c in b.thin]:
         name, value = thin[0]
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
         text = f"Fewer than {covered.min_rows} rows have {name} `{value}`{more}: too few for their own score."
-        yield NextStep(0.1, text, f"{grow} --sample N --balance-by COLUMN")
+        yield NextStep(0.1, text, GROW)
 
 
 def _share(part: int, whole: int) -> str:

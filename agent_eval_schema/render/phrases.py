@@ -3,10 +3,11 @@ apart, the same decimals in a column, a unit once), nouns beside them, styles, t
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agent_eval_schema.issues import Severity
 
@@ -99,13 +100,80 @@ class NextCommand(NamedTuple):
     effect: str
 
 
-def command_on(name: str | None, verb: str, *options: str, instead: str = "") -> str:
-    """The command that reads a file, or stdin once more; for data in memory another call, if there is one."""
-    from agent_eval_schema.io.streams import STDIN, STDIN_NAME, STDOUT  # not above: `rules` needs no Arrow
+HIDDEN = {"show_values": False, "no_values": True}
+"""The options that hide cell values, of functions and of commands."""
 
-    if name in (None, STDOUT):
-        return instead
-    return shlex.join(["agent-eval-schema", verb, STDIN if name == STDIN_NAME else str(name), *options])
+
+class Call(NamedTuple):
+    """The data of a call (a name, or None for data in memory), and its options that are not the defaults: advice that
+    reads the data again repeats them."""
+
+    name: str | None = None
+    options: Mapping[str, Any] = {}
+
+    def command(self, verb: str, *more: str) -> str:
+        """The command that reads the file, or stdin once more; "" for data in memory."""
+        from agent_eval_schema.io.streams import STDIN, STDIN_NAME, STDOUT  # not above: `rules` needs no Arrow
+
+        if self.name in (None, STDOUT):
+            return ""
+        name = STDIN if self.name == STDIN_NAME else str(self.name)
+        words = ["agent-eval-schema", verb, f"./{name}" if name[:1] == "-" != name else name]
+        for option in (o for o in _OPTIONS_OF[verb] if o in self.options and f"--{o}" not in more):
+            value = self.options[option]
+            flag = f"--{option.replace('_', '-')}"
+            pairs = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else []
+            if option == "columns":
+                words += [word for pair in pairs for word in (flag, pair)]
+            elif value is True:
+                words.append(flag)
+            else:
+                words += [flag, ",".join(pairs or value) if isinstance(value, tuple | Mapping) else str(value)]
+        return shlex.join([*words, *more])
+
+    def function(self, name: str, data: str = "data", **more: object) -> str:
+        """The call of a function on data in memory."""
+        options = {o: self.options[o] for o in _OPTIONS_OF[name] if o in self.options} | more
+        return f"{name}({', '.join([data, *(f'{o}={_literal(v)}' for o, v in options.items())])})"
+
+    def naming(self, columns: Mapping[str, str]) -> Call:
+        """The call with more columns named."""
+        return Call(self.name, {**self.options, "columns": {**self.options.get("columns", {}), **columns}})
+
+    def validation(self, select: Sequence[str] = (), data: str = "data") -> str:
+        """What validates the data again, by all rules of the call or some: a command, or for data in memory a call."""
+        chosen = ("--select", ",".join(select)) if select else ()
+        return self.command("validate", *chosen) or self.function(
+            "validate_eval_set", data, **({"select": list(select)} if select else {})
+        )
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return repr(list(value) if isinstance(value, tuple) else value)
+
+
+_READING = ("format", "columns", "config")
+_RULES = ("select", "ignore")
+_OF_PROFILE = (
+    *("system", "near", "rate", "correlation", "cluster_correlation", "min_rows", "price", "calls_per_minute"),
+    *("tokenizer", "instruction_tokens", "answer_tokens"),
+)
+_OPTIONS_OF = {
+    "validate": (*_READING, "outputs", *_RULES, "max_cell_bytes", "no_values"),
+    "metrics": (*_READING, "outputs", *_RULES),
+    "profile": (*_READING, "outputs", "no_values", "documents", *_OF_PROFILE),
+    "score": _READING,
+    "convert": _READING,
+    "from-inference-table": ("columns",),
+    "validate_eval_set": ("format", "outputs", "columns", *_RULES, "max_cell_bytes", "show_values"),
+    "normalize_eval_set": ("format", "outputs", "columns"),
+    "metric_support": ("format", "outputs", "columns"),
+    "profile_eval_set": ("format", "outputs", "columns", "show_values", *_OF_PROFILE),
+    "eval_set_from_inference_table": ("columns",),
+}
+"""The options that each verb takes."""
 
 
 def counted(counts: Iterable[tuple[int, str]]) -> list[str]:

@@ -44,7 +44,7 @@ def turns_of(source: Source, format: str) -> Source:
             broken[len(rows)] = evaluation
         rows += turns if evaluation.valid else [{}]
     read = open_source(rows)
-    return replace(read, batches=lambda: _with_broken(read.batches(), broken), name=source.name)
+    return replace(read, batches=lambda: _with_broken(read.batches(), broken), name=source.name, options=source.options)
 
 
 def _with_broken(batches: Iterable[pa.RecordBatch], broken: Mapping[int, CesEvaluation]) -> Iterator[pa.RecordBatch]:

@@ -42,6 +42,7 @@ from agent_eval_schema.io.source import (
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, summarize, support_of
+from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import Excerpt, Location
 from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -234,6 +235,11 @@ class CheckedRun:
         self.plan = replace(plan, columns=False, beside_traces=False, figures=True)
         self._first, self._check, self._jobs = plan, check, jobs
         self.builder = ReportBuilder(self.source, plan, keep=keep, settled=settled)
+
+    @property
+    def call(self) -> Call:
+        """The data and the options of the call, for advice."""
+        return Call(self.source.name, self.source.options)
 
     # the one pass
 

@@ -7,7 +7,6 @@ rules that compare rows (rules/dataset.py) run here, on hashes.
 from __future__ import annotations
 
 import json
-import shlex
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -27,6 +26,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
+from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FrequentAnswer
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.schema import COLUMNS
@@ -375,8 +375,9 @@ class ReportBuilder:
             return frozenset()
         family, reason = found
         message = f"expected an evaluation dataset, got {family.summary}: {reason}"
-        command = f"agent-eval-schema from-inference-table {shlex.quote(self.source.name or 'TABLE')} OUT"
-        hint = f"build an evaluation dataset from it: `{command}`, or eval_set_from_inference_table(table)"
+        call = Call(self.source.name, self.source.options)
+        command = call.command("from-inference-table", "rows.jsonl") or call.function("eval_set_from_inference_table")
+        hint = f"build an evaluation dataset from it: `{command}`"
         self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
 

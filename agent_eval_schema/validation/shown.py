@@ -37,6 +37,9 @@ def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
     shares = {m.name: steps(supports(m, found.masks, found.valid, plan.outputs)) for m in metrics if has_shares}
     return ReportSummary(
         name=run.source.name,
+        call=run.call,
+        is_fixed=run.source.fixed,
+        suggested=plan.suggested,
         format=plan.format,
         format_reason=plan.reason,
         system=form.system,

@@ -62,7 +62,7 @@ def test_the_last_lines_of_a_profile_are_the_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(SAMPLES)
-    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("COLUMNS", "300")
     main(["profile", GOOD])
     lines = capsys.readouterr().out.splitlines()
     steps = lines[lines.index("12 distinct questions in 12 valid rows") + 1 :]

@@ -747,7 +747,7 @@ def test_a_trajectory_data_set_that_pandas_wrote_as_csv_is_repaired(
     frame.assign(reference_trajectory=frame["predicted_trajectory"]).to_csv(path, index=False)
     code, out, err = run(capsys, "validate", path, "--fix", mended)
     assert (code, err) == (0, f"4 cells in 2 rows fixed, written to {mended}\n")
-    assert out.replace("\n", "").startswith(f"{path}: vertex format")  # a long path is cut into lines
+    assert out.replace("\n", "").startswith(f"{mended}: vertex format")  # a long path is cut into lines
     assert [json.loads(cell) for cell in pd.read_csv(mended)["reference_trajectory"]] == [[call], [call, call]]
     assert list(pd.read_csv(mended)["prompt"]) == ["on", "off"]
 

@@ -43,7 +43,7 @@ from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.fill_from_traces import trace_texts
 from agent_eval_schema.validation.normalized_columns import FIELDS
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
-from agent_eval_schema.validation.report import InvalidEvalSetError, Report
+from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 
@@ -190,7 +190,7 @@ def prepare_for_evaluate(
         what = "kept as far as they could be read" if on_invalid == "keep" else "excluded"
         message = (
             f"{len(invalid):,} of {prepared.report.row_count:,} rows are invalid and {what}, the first at "
-            f"position {invalid[0]}: {_says_why(format, outputs)}"
+            f"position {invalid[0]}: see {run_of(prepared.report).call.validation()}"
         )
         warnings.warn(message, InvalidRowsWarning, stacklevel=2)
     if prepared.reduced:
@@ -214,7 +214,7 @@ def prepare(
 ) -> Prepared:
     """As `prepare_for_evaluate`, with the report and the positions of the excluded rows. `keep` keeps invalid rows;
     without `figures` the report lacks those of traces."""
-    source = open_source(data)
+    source = open_source(data, format=format, outputs=outputs)
     start = time.perf_counter()
     require_choice("evaluator", evaluator, EVALUATORS)
     require_choice("inputs", inputs, INPUTS)
@@ -235,7 +235,7 @@ def prepare(
                 errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
                 code = max(errors, key=errors.__getitem__)
                 why = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
-                why += f" (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
+                why += f" (most often {code} {RULES[code].name}): see {run.call.validation()}"
             raise EvalSetError(f"no row to evaluate: {why}")
         # the valid rows as Python values; a canonical column without any value is not there
         rows = pa.Table.from_batches(kept)
@@ -291,12 +291,6 @@ def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: In
 
 
 _OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
-
-
-def _says_why(format: str, outputs: str) -> str:
-    options = {"format": format, "outputs": outputs}
-    given = "".join(f', {name}="{option}"' for name, option in options.items() if option != "auto")
-    return f"see validate_eval_set(data{given})"
 
 
 def _trace_cells(

@@ -11,7 +11,7 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.figures import Distribution, Occurrences, Presence
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 
@@ -98,6 +98,9 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     name: str | None
+    call: Call
+    is_fixed: bool
+    suggested: Mapping[str, str]
     format: str
     format_reason: str
     system: str

@@ -120,10 +120,19 @@ def effect(fixes: FixPreview, total: int) -> str:
 def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextCommand]:
     """What to type next; nothing if there is nothing to do."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
+    if report.invalid_count == report.row_count and "request" in {
+        n.partition(".")[0] for n in report.suggested.values()
+    }:
+        return [
+            NextCommand(report.call.naming(report.suggested).validation(), "reads the columns by their likely names")
+        ]
     if fixes is not None:
         return [NextCommand(fixes.command, effect(fixes, report.row_count))]
     if not found or not report.row_count:
         return []
+    if report.is_fixed and (command := report.call.command("validate", "--output", "concise")):
+        left = report.count(Severity.ERROR) + report.count(Severity.WARNING)
+        return [NextCommand(command, f"lists what is left for a person to decide: {plural(left, 'issue')}")]
     return [NextCommand(f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue")]
 
 
