@@ -66,8 +66,8 @@ def test_the_last_lines_of_a_profile_are_the_steps(
     main(["profile", GOOD])
     lines = capsys.readouterr().out.splitlines()
     steps = lines[lines.index("12 distinct questions in 12 valid rows") + 1 :]
-    assert [line[:3] for line in steps[::2]] == ["1. ", "2. ", "3. "]
-    assert all(line.startswith("  agent-eval-schema ") for line in steps[1::2])
+    assert [line[:3] for line in steps if line[:1].isdigit()] == ["1. ", "2. ", "3. "]
+    assert sum(line.startswith("  agent-eval-schema ") for line in steps) == 3
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
