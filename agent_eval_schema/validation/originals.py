@@ -128,7 +128,9 @@ _members = jsontext.decoder(dict[str, msgspec.Raw])
 def _texts(rows: Rows, name: str) -> list[bytes | None]:
     at = rows.batch.schema.get_field_index(name)
     if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
-        return [None if v is None else _of_json(bytes(v)) for v in text_views(simplified(rows.batch.column(at)))]
+        return [
+            None if v is None else _of_json(bytes(v), rows.nests) for v in text_views(simplified(rows.batch.column(at)))
+        ]
     cells = read_cells(rows.batch, name)
     return [None] * rows.size if cells is None else [_json_text(text, cells.json, rows, name) for text in cells.texts]
 
@@ -142,14 +144,17 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
     if text == "null":
         return None
     if is_json:
-        return _of_json(text.encode())
+        return _of_json(text.encode(), rows.nests)
+    if rows.nests and text[:1] not in ("{", "["):  # a list or a DataFrame holds a number or a string as such
+        return jsontext.encode(text)
     value = value_of_cell(text, False)
     return jsontext.encode(text if isinstance(value, jsontext.Malformed) else value)
 
 
-def _of_json(text: bytes) -> bytes | None:
-    """The JSON text of a JSON cell. A string may be JSON text itself."""
-    if not text.startswith(b'"'):
+def _of_json(text: bytes, nests: bool) -> bytes | None:
+    """The JSON text of a JSON cell. A string may be JSON text itself: where cells can hold any value (`nests`), of an
+    object or a list only."""
+    if not text.startswith(b'"') or (nests and not text.startswith((b'"{', b'"['))):
         return None if text == b"null" else text
     value = value_of_cell(text.decode(), True)
     return text if isinstance(value, jsontext.Malformed) else jsontext.encode(value)

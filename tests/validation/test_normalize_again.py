@@ -55,6 +55,16 @@ def _value(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
+@pytest.mark.parametrize("text", ['"q"', '"{\\"question\\": \\"x\\"}"', "12", "true", '"\\"q\\""', "q"])
+@pytest.mark.parametrize("kind", [list, pd.DataFrame])
+def test_text_inputs_that_look_like_json_stay_texts(kind: Callable[[list[Row]], Any], text: str) -> None:
+    once = normalize_eval_set(kind([{"inputs": text, "outputs": "a"}]), on_invalid="keep")
+    again = normalize_eval_set(once, on_invalid="keep")
+    (first,), (second,) = (rows if isinstance(rows, list) else rows.to_dict("records") for rows in (once, again))
+    assert first["inputs"] == second["inputs"] == text
+    assert first["request"] == second["request"]
+
+
 def require_same_again(data: Any, folder: Path, ways: dict[str, Callable[[Any, Path], Any]] = AGAIN) -> None:
     """Of the rows that are valid; those of CES files are evaluations, which convert_eval_set makes rows of."""
     once = normalize_eval_set(data, on_invalid="drop")
