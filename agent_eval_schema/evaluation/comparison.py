@@ -198,7 +198,7 @@ def paired_test(differences: Numbers, *, seed: int = 0) -> float:
         return math.nan
     sizes = np.abs(differences[differences != 0])
     # Sums of the same numbers may differ in the last bit.
-    found = abs(float(differences.sum())) - 1e-9 * float(sizes.sum())
+    found = max(abs(float(differences.sum())) - 1e-9 * float(sizes.sum()), 0.0)
     if not len(sizes):
         return 1.0
     if len(sizes) <= EXACT_PAIRS:

@@ -80,6 +80,11 @@ def test_no_difference() -> None:
     assert math.isnan(paired_test(np.array([])))
 
 
+@pytest.mark.parametrize("pairs", [4, 100, 5_000])
+def test_as_much_better_as_worse_is_a_p_value_of_1(pairs: int) -> None:
+    assert paired_test(np.array([1.0, -1.0] * pairs)) == 1
+
+
 def test_positions_stay_whole_numbers_if_a_metric_is_unchanged() -> None:
     old = [{"prompt": f"{i}", "response": "x", "reference": "x", "a": i} for i in range(3)]
     metrics = ["exact_match", CustomMetric("a", lambda row: row["a"])]
