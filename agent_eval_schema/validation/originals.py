@@ -145,16 +145,16 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
         return None
     if is_json:
         return _of_json(text.encode(), rows.nests)
-    if rows.nests and text[:1] not in ("{", "["):  # a list or a DataFrame holds a number or a string as such
+    if rows.nests and text[:1] == '"':  # a list or a DataFrame holds a string as such
         return jsontext.encode(text)
     value = value_of_cell(text, False)
     return jsontext.encode(text if isinstance(value, jsontext.Malformed) else value)
 
 
 def _of_json(text: bytes, nests: bool) -> bytes | None:
-    """The JSON text of a JSON cell. A string may be JSON text itself: where cells can hold any value (`nests`), of an
-    object or a list only."""
-    if not text.startswith(b'"') or (nests and not text.startswith((b'"{', b'"['))):
+    """The JSON text of a JSON cell. A string may be JSON text itself: where cells can hold any value (`nests`), not of
+    a string."""
+    if not text.startswith(b'"') or (nests and text.startswith(b'"\\"')):
         return None if text == b"null" else text
     value = value_of_cell(text.decode(), True)
     return text if isinstance(value, jsontext.Malformed) else jsontext.encode(value)

@@ -55,7 +55,7 @@ def _value(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
-@pytest.mark.parametrize("text", ['"q"', '"{\\"question\\": \\"x\\"}"', "12", "true", '"\\"q\\""', "q"])
+@pytest.mark.parametrize("text", ['"q"', '"{\\"question\\": \\"x\\"}"', '"\\"q\\""', "q"])
 @pytest.mark.parametrize("kind", [list, pd.DataFrame])
 def test_text_inputs_that_look_like_json_stay_texts(kind: Callable[[list[Row]], Any], text: str) -> None:
     once = normalize_eval_set(kind([{"inputs": text, "outputs": "a"}]), on_invalid="keep")
