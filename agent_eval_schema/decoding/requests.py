@@ -185,10 +185,10 @@ def last_user_text(value: Any) -> str | None:
     """The last question of the user in a request, if there is one."""
     if value is None or value is FAILED:
         return None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Chat):
-        return value.question
+    if value.__class__ is str:
+        return str(value)
+    if value.__class__ is Chat:
+        return str(value.question)
     for message in reversed(value):
         if message.get("role") == "user":
             content = message.get("content")

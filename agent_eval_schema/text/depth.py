@@ -26,7 +26,7 @@ class TooDeep(msgspec.DecodeError):
 
 def is_too_deep(text: JSONText, levels: int = MAX_DEPTH) -> bool:
     """Whether the brackets of a text, JSON or not, are nested deeper than so many levels."""
-    if len(text) <= levels:
+    if len(text) <= levels or (isinstance(text, str) and text.count("[") + text.count("{") <= levels):
         return False
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
     if data[:1] == b'"':  # behind which no parser reads a bracket

@@ -55,17 +55,18 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     `figures` there are none."""
     # The expectations of a trace are compared with its other fields.
     reading = Reading(trace, values or trace.info.assessments is not NOTHING)
-    mark = value_of(reading.metadata.is_truncated) if reading.metadata else None
-    if trace.is_truncated or mark is True or (isinstance(mark, str) and mark.lower() == "true"):
+    raw = reading.metadata.is_truncated if reading.metadata else NOTHING
+    mark = None if raw is NOTHING else value_of(raw)
+    if trace.is_truncated or mark is True or (mark is not None and str(mark).lower() == "true"):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
     tags: Any = trace.info.tags
-    if isinstance(tags, Raw):  # else they are decoded already (traces/mlflow_readable.py)
-        tags = value_of(tags) if MADE.encode() in bytes(tags) else None
-    origin = tags.get(MADE) if isinstance(tags, dict) else None
-    if isinstance(origin, str) and origin.startswith("of a row"):
+    if tags.__class__ is Raw:  # else they are decoded already (traces/mlflow_readable.py)
+        tags = value_of(tags) if _MADE in bytes(tags) else None
+    origin = tags.get(MADE) if tags.__class__ is dict else None
+    if origin is not None and isinstance(origin, str) and origin.startswith("of a row"):
         derived.request_id = None  # such a trace has an ID, a state and times, whether the row had them or not
         for name in ("latency_seconds", "failure"):
             if name not in origin:
@@ -86,6 +87,7 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
 MADE = "agent_eval_schema.made"
 """The tag of a trace that was made of a row's columns or rewritten; its value contains which and, for a made one, the
 columns: where none of them was a latency, a state or a tool call, the trace's own have no meaning."""
+_MADE = MADE.encode()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -74,12 +74,15 @@ def _usual_documents(text: str | Raw, are_by_id: bool, values: bool) -> list[Doc
     else:
         pairs = [(d.metadata.doc_uri, d.page_content) for d in _retrieved(text)]
     shortest = 3 if are_by_id else 2  # with the two quotes
+    any_content = False
     for uri, content in pairs:
-        if not uri.strip() or len(content) < shortest or memoryview(content)[0] != _QUOTE:
+        size = len(content)
+        if not uri.strip() or size < shortest or memoryview(content)[0] != _QUOTE:
             return None
+        any_content = any_content or size > 2
     if values or not pairs:
         return [Document(uri, _text(content)) for uri, content in pairs]
-    return [Document("?", "?" if any([len(content) > 2 for _, content in pairs]) else "")]
+    return [Document("?", "?" if any_content else "")]
 
 
 _QUOTE = ord('"')

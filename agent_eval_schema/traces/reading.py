@@ -8,7 +8,16 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.issues import Finding, Rule
-from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Trace, content_text, value_of
+from agent_eval_schema.traces.spans import (
+    FAILED_CODES,
+    NOTHING,
+    Attributes,
+    Span,
+    Status,
+    Trace,
+    content_text,
+    value_of,
+)
 
 
 class Reading:
@@ -32,17 +41,25 @@ class Reading:
         self.models: list[Span] = []
         self.failed: list[Span] = []
         orphans: list[Span] = []
-        homes = {"RETRIEVER": self.retrievers, "TOOL": self.tools, "LLM": self.models, "CHAT_MODEL": self.models}
+        homes = {  # by the type, which may be the JSON text of a text
+            "RETRIEVER": self.retrievers,
+            "TOOL": self.tools,
+            "LLM": self.models,
+            "CHAT_MODEL": self.models,
+            '"RETRIEVER"': self.retrievers,
+            '"TOOL"': self.tools,
+            '"LLM"': self.models,
+            '"CHAT_MODEL"': self.models,
+        }
         for span in trace.spans:
             kind = span.attributes.type  # type: ignore[union-attr]  # as in `attributes`, without the call
-            if kind is not None and (home := homes.get(kind.strip('"'))) is not None:
-                home.append(span)
+            if kind in homes:
+                homes[kind].append(span)
             if not (span.parent_span_id or span.parent_id):
                 orphans.append(span)
             status = span.status
-            # `code`, without the call. Asking for text is quick; for a Struct that may be a stricter one it is not.
-            text = status is None or isinstance(status, str)
-            if (status or span.status_code if text else status.code) in FAILED_CODES:  # type: ignore[union-attr]
+            # `code`, without the call
+            if (status.code if status.__class__ is Status else status or span.status_code) in FAILED_CODES:
                 self.failed.append(span)
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=start_of, default=None)
@@ -55,9 +72,13 @@ class Reading:
 
     def outermost(self, spans: list[Span]) -> list[Span]:
         """The spans that do not lie below another one of them."""
-        # Mostly all are children of the root; asking for the keys themselves saves the calls.
-        parents = [s.parent_span_id or s.parent_id or None for s in spans]
-        if len(spans) == 1 or (parents.count(self._top) == len(parents) and self.root not in spans):
+        for span in spans:  # mostly all are children of the root
+            if (span.parent_span_id or span.parent_id or None) != self._top:
+                break
+        else:
+            if self.root not in spans:
+                return spans
+        if len(spans) == 1:
             return spans
         by_id = {s.id: s for s in self.trace.spans}
         found = []
@@ -77,15 +98,13 @@ class Reading:
 
 def attributes(span: Span) -> Attributes:
     """A decoded trace's spans all have attributes."""
-    found = span.attributes
-    assert found is not None
-    assert not isinstance(found, str)
-    return found
+    return span.attributes  # type: ignore[return-value]
 
 
 def start_of(span: Span) -> int:
     """The start time of a span; 0 if it has none."""
-    return span.start or 0
+    start = span.start_time_unix_nano
+    return start if start.__class__ is int and 0 <= start < 1 << 63 else span.start or 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------

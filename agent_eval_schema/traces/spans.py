@@ -190,8 +190,11 @@ def content_text(raw: Raw) -> str | Raw:
         return ""
     if memoryview(raw)[0] in _STRUCTURED:
         return raw
-    text = text_of(raw) or ""
-    return "" if len(text) > MAX_DEPTH and is_too_deep(text) else text
+    try:
+        text = _raw_text(raw)  # as in `text_of`, without the call
+    except ValueError:
+        text = text_of(raw) or ""
+    return "" if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text) else text
 
 
 _STRUCTURED = frozenset(b"{[")

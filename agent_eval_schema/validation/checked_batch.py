@@ -86,7 +86,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "derived": pa.array(rows.filled, pa.uint32()),
         "request_length": pc.utf8_length(questions).cast(pa.float64()),
         "response_length": pc.utf8_length(answers).cast(pa.float64()),
-        **{name: _numbers(values[of], read) for name, (of, read) in _FIGURES.items()},
+        "latency_seconds": _numbers(values["latency_seconds"]),
+        "total_token_count": _numbers(values["total_token_count"]),
+        "tool_calls": _numbers(values["predicted_trajectory"], len),
         "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
         if plan.beside_traces
         else pa.nulls(rows.size, pa.bool_()),
@@ -128,25 +130,15 @@ def _reported(log: IssueLog, plan: Plan) -> IssueLog:
     return reported
 
 
-def _numbers(column: Column, read: Callable[[Any], float | None]) -> pa.Array:
+def _numbers(column: Column, read: Callable[[Any], int] | None = None) -> pa.Array:
     if isinstance(column, NoCells):
         return pa.nulls(len(column), pa.float64())
-    return pa.array([None if v is None or v is FAILED else read(v) for v in column], pa.float64())
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if abs(value) < _HUGE else None
+    values = column if read is None else [v if v is None or v is FAILED else read(v) for v in column]
+    numbers = [None if v is None or v is FAILED or not -_HUGE < v < _HUGE else float(v) for v in values]
+    return pa.array(numbers, pa.float64())
 
 
 _HUGE = 1 << 63
-
-
-_FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {
-    "latency_seconds": ("latency_seconds", _number),
-    "total_token_count": ("total_token_count", _number),
-    "tool_calls": ("predicted_trajectory", len),
-}
-"""More numbers of which a report shows the distribution: the column, and the number taken from its cells."""
 
 
 def _are_texts(rows: Rows, answers: pa.Array) -> Mask:

@@ -46,11 +46,10 @@ def read_traces(rows: Rows) -> None:
         if cell is not None:
             trace = too_deep() if row in deep else decode(cell, values_matter)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, values_matter, rows.figures)
+                rows.derived[row], states[row] = derive(trace, values_matter, rows.figures), trace.plain
             else:
                 _log_notes(rows, row, trace)
                 values[row] = FAILED
-            states[row] = trace.plain if isinstance(trace, Trace) else None
     for row in rows.unread_cells.get("trace", ()):
         values[row] = FAILED
     rows.values["trace"], rows.trace_states = values, states

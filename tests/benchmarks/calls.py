@@ -1,0 +1,111 @@
+"""Python calls per row of each verb: counted, so the figures are the same on every machine.
+
+    python -m tests.benchmarks.calls            prints every figure and its budget
+
+A call is that of a Python function (also the resumption of a generator) or of a function of C, as the total of cProfile
+counts them, in all threads. `BUDGETS` has the most calls that a row may take; `tests/project/test_calls.py` fails
+when a verb takes more, and when it takes far fewer: its budget is to be lowered then.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+import agent_eval_schema as aes
+from tests.benchmarks import data
+
+ROWS = 512
+WARM_UP_ROWS = 64
+"""The first rows fill the caches of decoders and lazy modules; their calls are not counted."""
+
+
+def plain(rows: int) -> list[dict[str, Any]]:
+    return [data.plain_row(random.Random(number), number) for number in range(rows)]
+
+
+def trace_table(rows: int) -> pa.Table:
+    return pa.Table.from_pylist([data.trace_row(random.Random(number), number) for number in range(rows)])
+
+
+def trajectories(rows: int) -> list[dict[str, Any]]:
+    return [data.trajectory_row(random.Random(number), number) for number in range(rows)]
+
+
+def payload_table(rows: int) -> pa.Table:
+    return pa.Table.from_pylist([data.payload_row(random.Random(number), number) for number in range(rows)])
+
+
+def plain_table(rows: int) -> pa.Table:
+    return pa.Table.from_pylist(plain(rows))
+
+
+def convert(rows: Any) -> None:
+    aes.convert_eval_set(rows, "mlflow")
+
+
+def diff(rows: Any) -> None:
+    aes.diff_eval_sets(rows, rows)
+
+
+VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
+    "validate traces": (trace_table, aes.validate_eval_set),
+    "validate a list": (plain, aes.validate_eval_set),
+    "validate a table": (plain_table, aes.validate_eval_set),
+    "normalize a list": (plain, aes.normalize_eval_set),
+    "prepare a list": (plain, aes.prepare_for_evaluate),
+    "convert a list": (plain, convert),
+    "diff two lists": (plain, diff),
+    "profile a list": (plain, aes.profile_eval_set),
+    "score trajectories": (trajectories, aes.score_trajectories),
+    "build from an inference table": (payload_table, aes.eval_set_from_inference_table),
+}
+"""Per verb its data, and what is done with them."""
+
+
+BUDGETS = {
+    "validate traces": 165,
+    "validate a list": 58,
+    "validate a table": 9,
+    "normalize a list": 185,
+    "prepare a list": 300,
+    "convert a list": 1_000,
+    "diff two lists": 180,
+    "profile a list": 295,
+    "score trajectories": 27,
+    "build from an inference table": 210,
+}
+"""Per verb the most calls per row."""
+
+
+def calls_per_row(verb: str) -> float:
+    """The calls per row that a verb takes."""
+    make, run = VERBS[verb]
+    few, rows = make(WARM_UP_ROWS), make(ROWS)
+    run(few)
+    calls = count()
+
+    def counted(_frame: Any, event: str, _argument: Any) -> None:
+        if event in ("call", "c_call"):
+            next(calls)
+
+    before = sys.getprofile()
+    threading.setprofile(counted)
+    sys.setprofile(counted)
+    try:
+        run(rows)
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+    return next(calls) / ROWS
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or VERBS:
+        print(f"{name:32} {calls_per_row(name):8.1f} of {BUDGETS[name]:,}", flush=True)
