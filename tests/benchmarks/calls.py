@@ -70,8 +70,8 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 
 BUDGETS = {
-    "validate traces": 165,
-    "validate a list": 58,
+    "validate traces": 176,
+    "validate a list": 60,
     "validate a table": 9,
     "normalize a list": 185,
     "prepare a list": 300,
@@ -79,7 +79,7 @@ BUDGETS = {
     "diff two lists": 180,
     "profile a list": 295,
     "score trajectories": 27,
-    "build from an inference table": 210,
+    "build from an inference table": 215,
 }
 """Per verb the most calls per row."""
 
