@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.issues import EvalSetError as EvalSetError
     from agent_eval_schema.issues import EvalSetNotFoundError as EvalSetNotFoundError
     from agent_eval_schema.issues import FormulaWarning as FormulaWarning
+    from agent_eval_schema.issues import HardLinkWarning as HardLinkWarning
     from agent_eval_schema.issues import Issue as Issue
     from agent_eval_schema.issues import MissingExtraError as MissingExtraError
     from agent_eval_schema.issues import Severity as Severity
@@ -114,6 +115,7 @@ else:
         "EvalSetNotFoundError": "issues",
         "MissingExtraError": "issues",
         "FormulaWarning": "issues",
+        "HardLinkWarning": "issues",
         "InvalidRowsWarning": "integrations.mlflow.prepare",
         "ReducedInputsWarning": "integrations.mlflow.prepare",
         "UnreadableRecordWarning": "integrations.mlflow.datasets",

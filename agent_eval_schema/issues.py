@@ -37,7 +37,24 @@ class Severity(str, Enum):  # numpydoc ignore=PR01
 
 
 class HardLinkWarning(UserWarning):
-    """A file was replaced that has other names, which keep the old content."""
+    """A file was replaced that has other names (hard links), which keep the old content.
+
+    See Also
+    --------
+    write_eval_set : Emits this warning, as every function that replaces a file does.
+
+    Examples
+    --------
+    >>> import os, warnings
+    >>> from agent_eval_schema import write_eval_set
+    >>> _ = write_eval_set([{"request": "Hi"}], "rows.jsonl")
+    >>> os.link("rows.jsonl", "other.jsonl")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = write_eval_set([{"request": "Hello"}], "rows.jsonl")
+    >>> [w.category.__name__ for w in caught]
+    ['HardLinkWarning']
+    """
 
 
 class FormulaWarning(UserWarning):

@@ -118,7 +118,7 @@ def _nearest(data: Any) -> str:
         return f"; use data[{lists[0]!r}]" if len(lists) == 1 else ""
     if hasattr(data, "read"):
         return f"; use its path: {data.name!r}" if isinstance(getattr(data, "name", None), str) else "; use a path"
-    if isinstance(data, Iterator):  # whose elements nobody has seen yet
+    if isinstance(data, Iterator):  # whose elements are not read yet
         return "; use list(data)"
     return "; use list(data)" if isinstance(data, Iterable) and _are_objects(data) else ""
 

@@ -13,7 +13,6 @@ from agent_eval_schema.traces.spans import (
     NOTHING,
     Attributes,
     Span,
-    Status,
     Trace,
     content_text,
     value_of,
@@ -58,8 +57,9 @@ class Reading:
             if not (span.parent_span_id or span.parent_id):
                 orphans.append(span)
             status = span.status
-            # `code`, without the call
-            if (status.code if status.__class__ is Status else status or span.status_code) in FAILED_CODES:
+            # `code`, without the call: there are several Structs of a status
+            text = status is None or status.__class__ is str
+            if (status or span.status_code if text else status.code) in FAILED_CODES:  # type: ignore[union-attr]
                 self.failed.append(span)
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=start_of, default=None)

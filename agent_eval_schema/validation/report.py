@@ -65,7 +65,7 @@ class Report(Savable):  # numpydoc ignore=PR01
     >>> from agent_eval_schema import validate_eval_set
     >>> report = validate_eval_set("sample_data/broken_mlflow.jsonl")
     >>> report.ok, report.row_count, report.valid_count
-    (False, 13, 5)
+    (False, 13, 6)
     >>> report.issues.loc[0, ["code", "name"]].tolist()
     ['AE216', 'inputs-not-object']
     """

@@ -313,7 +313,7 @@ def test_a_payload_table_says_what_it_is(samples: Path) -> None:
     report = validate_eval_set(path)
     [said] = report.issues.query("code == 'AE111'").to_dict("records")
     assert said["message"].startswith("expected an evaluation dataset, got an inference table of the AI Gateway")
-    assert f"`agent-eval-schema from-inference-table {path} OUT`" in said["hint"]
+    assert f"`agent-eval-schema from-inference-table {path} rows.jsonl`" in said["hint"]
     assert report.issues.query("code == 'AE103'")["column"].tolist() == ["sampling_fraction"]
     assert "requester" not in report.to_text()  # which is no misspelled request
 

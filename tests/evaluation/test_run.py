@@ -88,7 +88,7 @@ class Counted:
 def test_no_more_is_read_while_a_row_is_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = KINDS["parquet"]([{"prompt": f"p{i}"} for i in range(20 * STEP)], tmp_path)
     counted = Counted(open_source(path))
-    monkeypatch.setattr(task_module, "open_source", lambda *_: counted.source)
+    monkeypatch.setattr(task_module, "open_source", lambda *_, **__: counted.source)
     task = EvalTask(path, ["exact_match"])
     others, most = threading.Semaphore(0), [0]
 

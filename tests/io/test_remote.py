@@ -194,7 +194,7 @@ def test_a_table(bigquery: type[Client]) -> None:
 
 def test_a_table_with_repeated_records(bigquery: type[Client]) -> None:  # noqa: ARG001
     found = score_trajectories("bq://project.evals.nested", metrics=(), tool_name="a")
-    assert found.tallies["trajectory_single_tool_use"].counts == [(1.0, 1)]
+    assert found.tallies["trajectory_single_tool_use"].counts == [(0.0, 1), (1.0, 1)]
 
 
 def test_an_empty_table(bigquery: type[Client]) -> None:  # noqa: ARG001
