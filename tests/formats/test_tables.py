@@ -17,6 +17,7 @@ from agent_eval_schema import (
     EvalTask,
     ValuesAsTextWarning,
     convert_eval_set,
+    explain,
     metric_support,
     normalize_eval_set,
     score_trajectories,
@@ -222,6 +223,16 @@ def test_messages_beside_tool_definitions_are_a_conversation_of_foundry() -> Non
     assert (report.format, report.ok) == ("azure", True)
     assert list(report.iter_rows()) == list(conversation.iter_rows())
     assert [row["response"] for row in report.iter_rows()] == [None, "Sunny."]
+
+
+def test_the_explanation_of_a_missing_tool_input_and_its_hint_agree() -> None:
+    row = {"prompt": "Book", "response": "Done.", "predicted_trajectory": [{"tool_name": "book"}]}
+    (issue,) = validate_eval_set([row], format="vertex").iter_issues()
+    rule = explain(issue.code)
+    assert (issue.code, issue.message) == ("AE503", "expected `tool_input`, got none: Vertex AI drops the trajectory")
+    assert "Vertex AI drops a trajectory with a call that has no `tool_input`" in rule
+    for hint in (issue.hint, rule):
+        assert re.search("`{}` if there are no", hint)
 
 
 def test_inspect_has_the_function_of_a_call_as_its_name() -> None:
