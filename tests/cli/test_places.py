@@ -94,7 +94,7 @@ def _filled(words: Sequence[str], given: str, beside: str, out: str) -> list[str
 
 def _plain(text: str, given: str, folder: Path) -> object:
     """What is printed, without the name of the place."""
-    names = {shlex.quote(given): "IN", given: "IN", str(folder): "FOLDER"} if given != "-" else {}
+    names = {str(folder): "FOLDER"} if given == "-" else {shlex.quote(given): "IN", given: "IN", str(folder): "FOLDER"}
     for name, plain in {**names, "'<stdin>'": "IN", "<stdin>": "IN"}.items():
         text = text.replace(name, plain)
     try:
