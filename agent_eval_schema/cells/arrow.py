@@ -57,6 +57,14 @@ def bounds(lengths: Sequence[int] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))])
 
 
+def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array as another type. PyArrow before 19 adds no field to a struct, so its values are read one by one."""
+    try:
+        return array.cast(kind)
+    except pa.ArrowTypeError:
+        return pa.array(array.to_pylist(), kind)
+
+
 def list_array(
     lengths: Sequence[int] | np.ndarray[Any, Any],
     values: pa.Array,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import filtered, list_array
+from agent_eval_schema.cells.arrow import as_type, filtered, list_array
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
@@ -221,7 +221,7 @@ def out_rows(finished: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def fitted(columns: Mapping[str, pa.Array], schema: pa.Schema, size: int) -> pa.RecordBatch:
     """The columns of a schema: null where there are none."""
-    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in schema]
+    arrays = [as_type(columns[f.name], f.type) if f.name in columns else pa.nulls(size, f.type) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from agent_eval_schema.cells.arrow import as_type
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.decoding.diagnose import is_type
@@ -188,7 +189,7 @@ _AS_CONVERTED = (
 def label(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[dict[str, pa.Array], pa.Array, pa.Array]:
     """The canonical columns that a call can fill, of a batch of converted rows, with the labels of their feedback; the
     notes of the labels; and, a list per row, which labels it has."""
-    columns: dict[str, pa.Array] = {n: batch.column(n).cast(ROW_SCHEMA.field(n).type) for n in _AS_CONVERTED}
+    columns: dict[str, pa.Array] = {n: as_type(batch.column(n), ROW_SCHEMA.field(n).type) for n in _AS_CONVERTED}
     # The trace determines whether the call failed, if there is one.
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
     log = IssueLog(batch.num_rows)

@@ -627,6 +627,7 @@ def test_outputs_of_every_type_are_in_one_dataset() -> None:
 
 
 @pytest.mark.usefixtures("tracking_store")
+@needs_datasets
 def test_a_frame_of_a_dataset_has_no_answer_where_its_records_have_none() -> None:
     """`to_df` has an empty object where a record has no outputs, and a tag of MLflow's own on every record."""
     from mlflow.genai.datasets import create_dataset
