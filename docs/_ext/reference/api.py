@@ -36,7 +36,7 @@ GROUPS = {
     "Run and score agents": "EvalTask score_trajectories EvalResult ScoreComparison ToolUseMetric "
     "CustomMetric PointwiseMetric",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
-    "MissingExtraError FormulaWarning InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning "
+    "MissingExtraError FormulaWarning HardLinkWarning InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning "
     "UnreadableTraceWarning ValuesAsTextWarning",
     "Types": "EvalSetLike FormatName MetricName",
     "Modules": "ces scorers",
