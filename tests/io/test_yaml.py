@@ -90,7 +90,7 @@ def test_ordinary_aliases_are_read() -> None:
         ("exclude = " + "{a = " * 40_000, "malformed TOML"),
         ("exclude = " + "7" * 6_000, "malformed TOML"),
         ("exclude = 0x" + "f" * 6_000, "expected"),
-        ("a." * 5_000 + "b = 1", "unknown setting"),
+        ("a." * 5_000 + "b = 1", "unknown setting|nested too deep"),  # tomli of Python 3.10 recurses there
     ],
 )
 def test_hostile_settings_are_one_error(text: str, why: str, tmp_path: Path) -> None:
