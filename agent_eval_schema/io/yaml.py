@@ -60,6 +60,8 @@ def _documents(data: bytes) -> list[Any]:
     except UnicodeDecodeError as error:
         raise _Unreadable(f"expected UTF-8, got another byte at {error.start}") from error
     except yaml.MarkedYAMLError as error:
+        if error.problem == "exceeded maximum nesting depth":  # the limit of libyaml 0.2.6, which is 1,000 levels
+            raise TooDeep from error
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark is not None else ""
         raise _Unreadable(f"{line}expected YAML: {visible(str(error.problem or error.context))}") from error
     except yaml.YAMLError as error:
