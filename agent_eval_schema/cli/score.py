@@ -6,15 +6,7 @@ import argparse
 import math
 from contextlib import suppress
 
-from agent_eval_schema.cli.options import (
-    EXIT,
-    OUTPUT,
-    ROW_FILES,
-    Commands,
-    add_command,
-    codes_in,
-    open_input,
-)
+from agent_eval_schema.cli.options import EXIT, OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
 from agent_eval_schema.cli.output import (
     ExitCode,
     in_color,

@@ -45,12 +45,7 @@ from agent_eval_schema.evaluation.score import (
     score_rows,
 )
 from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS
-from agent_eval_schema.evaluation.task_metrics import (
-    GivenMetric,
-    metric_name,
-    require_metrics,
-    trajectory_metrics,
-)
+from agent_eval_schema.evaluation.task_metrics import GivenMetric, metric_name, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat

@@ -24,15 +24,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.adk_schema import (
-    PART,
-    SESSION,
-    TURN,
-    Found,
-    Place,
-    inspect_value,
-    snake_case,
-)
+from agent_eval_schema.formats.adk_schema import PART, SESSION, TURN, Found, Place, inspect_value, snake_case
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import (
     Format,

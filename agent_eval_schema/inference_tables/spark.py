@@ -28,12 +28,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import filtered, pack, unpack
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.inference_tables.build_summary import (
-    STRATA_KEPT,
-    BuildSummary,
-    existing_counts,
-    summarized,
-)
+from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, existing_counts, summarized
 from agent_eval_schema.inference_tables.decide.sql import (
     CALL_TABLE,
     ENTRY,

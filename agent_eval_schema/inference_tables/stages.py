@@ -26,12 +26,7 @@ from agent_eval_schema.inference_tables.finish.finish import finish_batch, finis
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT
 from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
-from agent_eval_schema.inference_tables.work_folder import (
-    EXISTING_UNIT,
-    PartKey,
-    WorkFolder,
-    by_part,
-)
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, by_part
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.issues import EvalSetError

@@ -8,15 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.issues import Finding, Rule
-from agent_eval_schema.traces.spans import (
-    FAILED_CODES,
-    NOTHING,
-    Attributes,
-    Span,
-    Trace,
-    content_text,
-    value_of,
-)
+from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Trace, content_text, value_of
 
 
 class Reading:

@@ -20,13 +20,7 @@ from agent_eval_schema.io.pandas import issues_frame, to_pandas
 from agent_eval_schema.io.source import schema_of
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
-from agent_eval_schema.metrics.support import (
-    Support,
-    find_metric,
-    metrics_of,
-    supports,
-    why_supported,
-)
+from agent_eval_schema.metrics.support import Support, find_metric, metrics_of, supports, why_supported
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES

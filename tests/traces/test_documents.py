@@ -14,16 +14,7 @@ from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.documents import documents_of_span
 from agent_eval_schema.traces.spans import AttributesById
-from tests.helpers.traces import (
-    ROOT,
-    Row,
-    codes,
-    doc,
-    document,
-    row,
-    span,
-    trace,
-)
+from tests.helpers.traces import ROOT, Row, codes, doc, document, row, span, trace
 
 
 def retrieved(output: Any) -> Row:

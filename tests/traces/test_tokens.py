@@ -6,16 +6,7 @@ import json
 
 import pytest
 
-from tests.helpers.traces import (
-    ROOT,
-    Row,
-    completion,
-    row,
-    span,
-    tokens,
-    trace,
-    usage,
-)
+from tests.helpers.traces import ROOT, Row, completion, row, span, tokens, trace, usage
 
 
 def openai(given: int, made: int) -> Row:

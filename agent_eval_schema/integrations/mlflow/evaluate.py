@@ -29,12 +29,7 @@ from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.integrations.mlflow.frames import Inputs
 from agent_eval_schema.integrations.mlflow.prepare import Prepared, ReducedInputsWarning, prepare
 from agent_eval_schema.integrations.mlflow.records import ID_TAG, ROW_TAG
-from agent_eval_schema.integrations.mlflow.scores_by_row import (
-    answers_by_row,
-    result_lines,
-    scorer_name,
-    scores_by_row,
-)
+from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, result_lines, scorer_name, scores_by_row
 from agent_eval_schema.issues import EvalSetError, Severity, missing
 from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text import jsontext
