@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.adk_schema import PART, SESSION, TURN, Found, Place, inspect_value, snake_case
+from agent_eval_schema.formats.azure import is_action_file
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import (
     Format,
@@ -38,7 +39,7 @@ from agent_eval_schema.formats.format import (
     named,
     save_json,
 )
-from agent_eval_schema.formats.genai import CASES, cases_of
+from agent_eval_schema.formats.genai import CASES, FRAME, cases_of
 from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
 from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, calls_from
 from agent_eval_schema.issues import Finding
@@ -68,6 +69,8 @@ def is_evalset(names: Sequence[str], head: Head) -> bool:
     if not set(CASES) & set(names):
         return False
     cases = [c for row in head() for c in cases_of(row)]
+    if not cases and FRAME in names:
+        return False
     first = next((c for c in cases if isinstance(c, dict)), {})
     return OF_GENAI_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
 
@@ -82,6 +85,8 @@ OF_TEST_LIST = ("expected_tool_use", "expected_intermediate_agent_responses")
 
 def are_sessions(names: Sequence[str], head: Head) -> bool:
     """Sessions of the older evalset: the turns in `data` have a query."""
+    if is_action_file(names, head):
+        return False
     turns = [turn for row in head() for turn in all_of(row.get("data"))] if "data" in names else []
     return any(isinstance(turn, dict) and "query" in turn for turn in turns)
 

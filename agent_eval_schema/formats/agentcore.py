@@ -19,6 +19,7 @@ from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, CaseList, Conversations
+from agent_eval_schema.formats.examples import asked_in, rest_of
 from agent_eval_schema.formats.format import Field, Format, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
     all_of,
@@ -27,7 +28,7 @@ from agent_eval_schema.formats.shapes import (
     question,
     question_or_messages,
     read_statements,
-    text_or_chat,
+    text_only,
     write_statements,
 )
 from agent_eval_schema.issues import Finding
@@ -144,6 +145,8 @@ def _write_assertion(guidelines: dict[str, list[str]]) -> str | None:
     return texts[0] if len(texts) == 1 else "\n".join(texts) or None
 
 
+_read_objects, _ = rest_of("input", "expected_output")
+
 _CASES = CaseList("cases", {"cases": [], "evaluators": []}, text="input", mark="expected_trajectory")
 
 STRANDS: Format = Format(
@@ -160,13 +163,19 @@ STRANDS: Format = Format(
     fields=(
         Field("name", "request_id", as_text),
         Field("session_id", "session_id"),
-        Field("input", "request", text_or_chat, question_or_messages),
-        Field("expected_output", "expected_response"),
+        Field("input", "request", asked_in, question_or_messages),
+        Field("expected_output", "expected_response", text_only),
         Field("expected_trajectory", "reference_trajectory", _read_names, _write_names),
         Field("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, _write_assertion),
         Field("metadata", "tags", as_tags),
     ),
-    own=frozenset({"expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"}),
+    own=frozenset(
+        [
+            *("expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"),
+            *_CASES.of_document.values(),
+        ]
+    ),
+    read_rest=_read_objects,
     nested=(_CASES.nested,),
     writer=Writer(document=lambda rows: _CASES.document(rows, STRANDS), save=save_json),
 )

@@ -9,6 +9,7 @@
     {"conversation": {"messages": [...]}}     a row per answer, with the messages before it, and per open question
     {"messages": [...], "tool_definitions"}   the same
     {"item": {...}, "sample": {...}}          a row of an evaluation run: the item's columns, and the sample's response
+    {"evaluators": [...], "data": [...]}      the file of microsoft/ai-agent-evals, the GitHub action: a row per query
 
 Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`).
 """
@@ -20,6 +21,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_texts, text_only, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
@@ -261,6 +263,17 @@ def row_of_run(row: Row) -> Iterator[Unfolded]:
     yield {**made, "sample": sample}, ()
 
 
+def is_action_file(names: Sequence[str], head: Head) -> bool:
+    """Whether this is a file of microsoft/ai-agent-evals: queries with evaluators, or with columns of Foundry."""
+    if "data" not in names:
+        return False
+    queries = [q for row in head() for q in map(structured, all_of(row.get("data"))) if isinstance(q, dict)]
+    of_foundry = "evaluators" in names or any(not q.keys().isdisjoint(_OF_FOUNDRY) for q in queries)
+    return of_foundry and any("query" in query for query in queries)
+
+
+_ACTION = CaseList("data", {"data": []}, text="query", mark="ground_truth", detect=is_action_file)
+
 AZURE = Format(
     name="azure",
     title="Azure AI Foundry",
@@ -268,7 +281,8 @@ AZURE = Format(
     system="azure",
     also_read=(
         '`{"conversation": …}` and `messages`: a row per answer, and for a question after the last one; '
-        '`{"item": …, "sample": …}` of an evaluation run'
+        '`{"item": …, "sample": …}` of an evaluation run; `{"name": …, "evaluators": …, "data": [...]}` of '
+        "microsoft/ai-agent-evals"
     ),
     page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
     signs=Signs(
@@ -293,7 +307,12 @@ AZURE = Format(
         Field("response", "predicted_trajectory", _calls_made, lambda _: None),
         Field("session_id", "session_id", text_only),
     ),
-    own=frozenset({"tool_definitions", "sample", "test_case_description", "desired_num_turns"}),
+    own=frozenset(
+        [
+            *("tool_definitions", "sample", "test_case_description", "desired_num_turns"),
+            *("dataset_name", "evaluators", "evaluator_parameters", "openai_graders", "data_mapping"),
+        ]
+    ),
     instead_of_request=("response", "expected_response", "expected_retrieved_context", "predicted_trajectory"),
     instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
@@ -315,5 +334,6 @@ AZURE = Format(
             counts=True,
         ),
         Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),
+        _ACTION.nested,
     ),
 )

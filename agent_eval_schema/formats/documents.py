@@ -10,6 +10,7 @@ are) and `history`, the turns before it. Rows are written as one session where e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -44,7 +45,7 @@ class CaseList(Struct, frozen=True):
     text: str
     mark: str
     detect: Callable[[Sequence[str], Head], bool] | None = None
-    of_document: Mapping[str, str] = {}
+    of_document: Mapping[str, str] = MappingProxyType({"name": "dataset_name", "id": "dataset_id"})
 
     @property
     def nested(self) -> Nested:

@@ -34,17 +34,18 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
-from agent_eval_schema.text.jsontext import encode_text, structured
+from agent_eval_schema.text.jsontext import encode_text, python_value, structured
 
 _EXPECTED = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "reference_trajectory")
 
 
-def _asked(value: Any) -> Any:
+def asked_in(value: Any) -> Any:
+    """The request in an input: a text, a chat, or an object that contains one."""
     given = structured(value)
     return {"messages": given} if isinstance(given, list) else asked_of(given) if isinstance(given, dict) else value
 
 
-def _rest(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:
+def rest_of(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:
     """What is read of, and written to, the columns of inputs and outputs besides the request."""
 
     def read(theirs: Row, made: dict[str, Any]) -> None:
@@ -72,7 +73,7 @@ def _fields(inputs: str, outputs: str) -> tuple[Field, ...]:
     """The fields of a platform whose examples have these columns."""
     return (
         Field("id", "request_id", as_text),
-        Field(inputs, "request", _asked, question_or_messages),
+        Field(inputs, "request", asked_in, question_or_messages),
         *(Field(outputs, column, _nothing, _nothing) for column in (*_EXPECTED, "custom_expected")),
         Field("metadata", "tags", as_tags),
     )
@@ -88,7 +89,7 @@ _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "us
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Langfuse
-_read_langfuse, _write_langfuse = _rest("input", "expectedOutput")
+_read_langfuse, _write_langfuse = rest_of("input", "expectedOutput")
 
 
 def _write_item(row: Row, written: dict[str, Any]) -> None:
@@ -176,7 +177,7 @@ LANGFUSE = Format(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Braintrust
-_read_braintrust, _write_braintrust = _rest("input", "expected")
+_read_braintrust, _write_braintrust = rest_of("input", "expected")
 
 
 def _write_row(row: Row, written: dict[str, Any]) -> None:
@@ -221,6 +222,16 @@ def is_dotted(names: Sequence[str], _: Head) -> bool:
     return all(any(name.startswith(f"{owner}.") for name in names) for owner in ("input", "output"))
 
 
+def _is_frame(names: Sequence[str], head: Head) -> bool:
+    """Whether this is the CSV file of a DataFrame of Phoenix, whose objects are as Python writes them."""
+    return {"input", "output", "metadata"} <= set(names) and any(python_value(row.get("input")) for row in head())
+
+
+def row_of_frame(row: Row) -> Iterator[Unfolded]:
+    """The objects that Python wrote, as values."""
+    yield {name: (python_value(v) if name in _DOTTED else None) or v for name, v in row.items()}, ()
+
+
 def row_of_dotted(row: Row) -> Iterator[Unfolded]:
     """The columns of an object, as one."""
     made: dict[str, Any] = {}
@@ -233,7 +244,16 @@ def row_of_dotted(row: Row) -> Iterator[Unfolded]:
     yield made, ()
 
 
-_read_phoenix, _write_phoenix = _rest("input", "output")
+_DATASET = CaseList(
+    "examples",
+    {"examples": []},
+    text="input",
+    mark="example_id",
+    detect=lambda names, _: {"examples", "version_id"} <= set(names),
+    of_document={name: f"dataset_{name}" for name in ("id", "name", "description", "metadata", "updated_at")},
+)
+
+_read_phoenix, _write_phoenix = rest_of("input", "output")
 
 PHOENIX = Format(
     name="phoenix",
@@ -241,7 +261,8 @@ PHOENIX = Format(
     summary="examples of a Phoenix dataset: input, output (the reference), metadata",
     system="phoenix",
     also_read=(
-        'the CSV export (`input.question`), `{"data": {"examples": [...]}}`; '
+        'the CSV export (`input.question`), `{"data": {"examples": [...]}}`, `Dataset.to_dict()` and the CSV file of '
+        "its DataFrame; "
         "its exports for OpenAI are read as `openai`"
     ),
     page="https://arize.com/docs/phoenix/datasets-and-experiments/how-to-datasets/exporting-datasets",
@@ -250,11 +271,11 @@ PHOENIX = Format(
         likely=(("input", "output"),),
         never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
     ),
-    fields=_fields("input", "output"),
-    own=frozenset({"node_id", "splits", "example_id", "updated_at", "dataset_id", "version_id"}),
+    fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),
+    own=frozenset({"node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()}),
     read_rest=_read_phoenix,
     write_rest=_write_phoenix,
-    nested=(Nested(is_dotted, row_of_dotted),),
+    nested=(Nested(is_dotted, row_of_dotted), Nested(_is_frame, row_of_frame), _DATASET.nested),
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -265,7 +286,7 @@ _TARGETS = "target"
 def _read_input(value: Any) -> Any:
     """A question or a chat; Inspect writes the function of a call as its name, beside the arguments."""
     messages = structured(value)
-    return _asked([_with_calls(m, _openai_call) for m in messages] if isinstance(messages, list) else value)
+    return asked_in([_with_calls(m, _openai_call) for m in messages] if isinstance(messages, list) else value)
 
 
 def _with_calls(message: Any, convert: Callable[[int, dict[str, Any]], dict[str, Any]]) -> Any:
@@ -359,7 +380,7 @@ def _has_inputs(document: Row) -> bool:
     return any(isinstance(case, dict) and "inputs" in case for case in cases)
 
 
-_read_case, _write_case = _rest("inputs", "expected_output")
+_read_case, _write_case = rest_of("inputs", "expected_output")
 
 PYDANTIC_EVALS: Format = Format(
     name="pydantic-evals",

@@ -7,7 +7,8 @@
     reference_trajectory               reference_trajectory: calls, or contents with function calls
     rubric_groups                      guidelines
     {"eval_cases": [...]}              a row per case
-    {"agent_data": {"turns": [...]}}   a row per turn, as one session
+    {"agent_data": {"turns": [...]}}   a row per question, as one session
+    starting_prompt, user_scenario     request: the first question of a simulated user
     {"request": {"contents": [...]}}   a request of the Gemini API and its response
 
 Text may be a Content: `{"role": "model", "parts": [{"text": …}]}`. Keys may be in camelCase. Source:
@@ -21,6 +22,7 @@ from typing import Any
 
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
+from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
 from agent_eval_schema.formats.shapes import all_of, read_texts, text_only, write_texts
 from agent_eval_schema.text.jsontext import structured
@@ -181,8 +183,14 @@ def cases_of(row: Mapping[str, Any]) -> list[Any]:
     return [case for key in CASES for case in all_of(row.get(key))]
 
 
+FRAME = "eval_dataset_df"
+"""The key of the rows of a dataset that was made of a DataFrame, in place of cases."""
+
 OF_CASE = frozenset(
-    {"prompt", "responses", "agent_data", "agentData", "reference", "intermediate_events", "intermediateEvents"}
+    [
+        *("prompt", "responses", "agent_data", "agentData", "reference", "intermediate_events", "intermediateEvents"),
+        *("user_scenario", "userScenario", "starting_prompt", "startingPrompt"),
+    ]
 )
 """Keys by which a case of an EvaluationDataset is known."""
 
@@ -204,30 +212,55 @@ def _turns_of(row: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
-    """A row per turn: what the user answered, what the agent did, and the events before them as history."""
+    """A row per question: what the agent did until the next one, and the events before it as history. The first
+    question is the prompt of the case if no event of the user comes first."""
     given = _snake(row)
-    turns = _turns_of(given)
+    turns: list[list[dict[str, Any]]] = []
+    for turn in _turns_of(given):
+        events = [_snake(e) for e in all_of(_snake(turn).get("events"))]
+        if turns and not any(map(_is_question, events)):  # the results of functions, or more of the agent
+            turns[-1] += events
+        else:
+            turns.append(events)
     if not turns:
         yield {"intermediate_events": None, **given}, ()
         return
-    data = _snake(structured(given.pop("agent_data")))
+    data, prompt = _snake(structured(given.pop("agent_data"))), given.pop("prompt", None)
+    if prompt is not None and not any(map(_is_question, turns[0][:1])):
+        turns[0].insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
+    elif prompt is not None and _text(prompt) != _text(turns[0][0].get("content")):
+        given["case_prompt"] = prompt
     session = given.get("eval_case_id") or f"session {data.get('session_id') or ''!s}".strip()
-    told = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
+    instructions = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
     before: list[dict[str, Any]] = []
-    for turn in turns:
-        events = [_snake(e) for e in all_of(_snake(turn).get("events"))]
-        asked = [e for e in events if e.get("author") == "user"]
-        done = [e for e in events if e.get("author") != "user"]
+    for number, events in enumerate(turns, 1):
+        *_, asked = (-1, *(i for i, event in enumerate(events) if _is_question(event)))
+        question, done = (events[asked].get("content") if asked >= 0 else None), events[asked + 1 :]
+        before += [e["content"] for e in events[: max(asked, 0)] if isinstance(e.get("content"), dict)]
         answer = next((t for e in reversed(done) if isinstance(t := _text(e.get("content")), str)), None)
-        made: dict[str, Any] = {**given, "prompt": next((e.get("content") for e in asked), None), "response": answer}
-        made |= {"session_id": session} if len(turns) > 1 else {}
+        made: dict[str, Any] = {**given, "prompt": question, "response": answer}
+        if len(turns) > 1:
+            made["session_id"] = session
+            made |= {name: f"{given[name]}#{number}" for name in _IDS if given.get(name) is not None}
         made |= {"history": list(before)} if before else {}
-        made |= {"instruction": told[0]} if len(told) == 1 else {}
+        made |= {"instruction": instructions[0]} if len(instructions) == 1 else {}
         made["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
         made |= {"agents": data["agents"]} if data.get("agents") else {}
         yield made, ()
-        before += [e["content"] for e in asked if isinstance(e.get("content"), dict)]
+        before += [question] if isinstance(question, dict) else []
         before += [_content(answer, "model")] if answer is not None else []
+
+
+_IDS = ("case_id", "eval_case_id")
+
+
+def _is_question(event: Mapping[str, Any]) -> bool:
+    """Whether the user asks something in an event, and not only a function answers."""
+    content = event.get("content")
+    if (event.get("author") or _snake(content).get("role")) != "user":
+        return False
+    parts = _parts(content)
+    return not parts or any("function_response" not in part for part in parts)
 
 
 def _is_gemini(names: Sequence[str], head: Head) -> bool:
@@ -253,6 +286,9 @@ def row_of_gemini(row: Row) -> Iterator[Unfolded]:
     yield {**made, "response": row.get("response"), "intermediate_events": None}, ()
 
 
+_OF_SCENARIO = ("user_scenario.starting_prompt", "user_scenario.startingPrompt")
+"""Where the first question of a user is that a model plays."""
+
 _COLUMNS = ("prompt", "intermediate_events")
 """The columns by which rows that are made of a document are known."""
 
@@ -263,7 +299,7 @@ GENAI = Format(
         "rows and cases for the Gen AI evaluation service of Vertex AI: prompt, history, response, intermediate_events"
     ),
     system="vertex-genai",
-    also_read='`{"eval_cases": [...]}`, `agent_data`, requests of the Gemini API',
+    also_read='`{"eval_cases": [...]}`, `eval_dataset_df`, `agent_data`, requests of the Gemini API',
     page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
     signs=Signs(
         sure=(
@@ -273,11 +309,12 @@ GENAI = Format(
             ),
             ("response", "intermediate_events"),
             ("starting_prompt", "conversation_plan"),
+            ("user_scenario",),
         ),
         never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
     ),
     fields=(
-        Field("prompt", "request", _text, lambda _: None, ("source",)),
+        Field("prompt", "request", _text, lambda _: None, ("source", "starting_prompt", *_OF_SCENARIO)),
         Field("response", "response", _text, others=("responses[0].response",)),
         Field("reference", "expected_response", _text),
         Field(
@@ -291,9 +328,14 @@ GENAI = Format(
         Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
         Field("session_id", "session_id", text_only),
         # the client names the cases of a table itself, and rejects a table with `eval_case_id`
-        Field("case_id", "request_id", text_only, others=("eval_case_id",)),
+        Field(_IDS[0], "request_id", text_only, others=_IDS[1:]),
     ),
-    own=frozenset({"agent_data", "starting_prompt", "conversation_plan", "user_scenario", "agents"}),
+    own=frozenset(
+        [
+            *("agent_data", "conversation_plan", "agents", "case_prompt"),
+            *("candidate_name", "bigquery_source", "gcs_source", FRAME),
+        ]
+    ),
     more=(*_HISTORY, *_INSTRUCTION),
     read_rest=_read_request,
     write_rest=_write_request,
@@ -302,6 +344,7 @@ GENAI = Format(
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
     nested=(
         lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),
+        CaseList(FRAME, {FRAME: []}, text="prompt", mark="intermediate_events").nested,
         Nested(_has_agent_data, rows_of_agent_data, parts=("agent_data", "agentData"), columns=_COLUMNS),
         Nested(_is_gemini, row_of_gemini, parts=("request", "response"), columns=_COLUMNS, key="contents"),
     ),

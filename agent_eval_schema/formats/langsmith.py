@@ -2,7 +2,8 @@
 
     inputs                         request; the object itself is kept
     outputs, reference_outputs     expected_response, other expectations by MLflow's names, custom_expected; where a row
-                                   has both, as an evaluator gets them, outputs are the response
+                                   has both, as an evaluator gets them, outputs are the response. Lists of messages,
+                                   as evaluators of agentevals get them, have the request and the tool calls, too
     metadata                       tags; kept in addition where it contains other values than strings
     id                             request_id, if it is a UUID; any other is written into the metadata
 
@@ -29,8 +30,11 @@ _OUTPUTS = ("outputs", "reference_outputs")
 def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
     made["inputs"] = structured(theirs.get("inputs"))
     reference, outputs = structured(theirs.get("reference_outputs")), structured(theirs.get("outputs"))
+    if made["inputs"] is None and (asked := _question_in(outputs) or _question_in(reference)):
+        made["request"] = {"messages": asked}
     if reference is not None and outputs is not None:
         made["outputs"], made["response"] = outputs, chat.read_answer(outputs)[0]
+        made["predicted_trajectory"] = _calls_in(outputs)
     outputs = outputs if reference is None else reference
     made.update(expected_of(outputs))
     if outputs is not None and outputs_of(made) != outputs:
@@ -40,6 +44,20 @@ def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
         made["request_id"] = tags.pop(_ID)
     if tags == {}:
         del made["tags"]
+
+
+def _question_in(outputs: Any) -> list[Any]:
+    """The messages of a trajectory up to the last one of the user."""
+    messages = outputs if isinstance(outputs, list) else []
+    asked = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") in ("user", "human")]
+    return messages[: asked[-1] + 1] if asked else []
+
+
+def _calls_in(outputs: Any) -> list[dict[str, Any]] | None:
+    """The tool calls in the messages of an agent."""
+    is_chat = isinstance(outputs, list) or chat.is_chat_object(outputs)
+    calls = chat.read_tool_calls(outputs) if is_chat else ()
+    return [{"tool_name": name, "tool_input": given} for name, given in calls] or None
 
 
 _ID = "request_id"
@@ -60,6 +78,8 @@ def expected_of(outputs: Any) -> dict[str, Any]:
     if known and answer is not None and made.keys().isdisjoint({"expected_response", "expected_facts"}):
         made["expected_response"] = answer
         given = {k: v for k, v in given.items() if v != answer and not chat.is_chat_object({k: v})}
+    if "reference_trajectory" not in made and (calls := _calls_in(outputs)) is not None:
+        made["reference_trajectory"] = calls
     rest = {k: v for k, v in given.items() if v is not None}
     return {**made, "custom_expected": rest} if rest else made
 
@@ -126,7 +146,7 @@ LANGSMITH = Format(
     system="langsmith",
     page="https://docs.smith.langchain.com/evaluation/concepts",
     signs=Signs(
-        sure=each_with("inputs", *_BESIDE_INPUTS),
+        sure=(*each_with("inputs", *_BESIDE_INPUTS), ("outputs", "reference_outputs")),
         never=frozenset({"expectations", "trace", "request", "tags", "session"}),
     ),
     fields=(

@@ -9,7 +9,8 @@ Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, count
 from typing import Any
 
 from agent_eval_schema.decoding import chat
@@ -37,7 +38,7 @@ def _asked(user_input: Any) -> Any:
     messages = structured(user_input)
     if not isinstance(messages, list):
         return messages
-    return {"messages": [_from_ragas(m) for m in messages[: after_question(messages)]]}
+    return {"messages": _from_ragas(messages[: after_question(messages)])}
 
 
 def after_question(messages: list[Any]) -> int:
@@ -49,13 +50,21 @@ def after_question(messages: list[Any]) -> int:
 _HUMAN = ("human", "user")
 
 
-def _from_ragas(message: Any) -> Any:
-    if not isinstance(message, dict) or message.get("type") is None:
-        return message
-    role = chat.LANGCHAIN_ROLES.get(str(message["type"]), message["type"])
-    made = {"role": role, "content": message.get("content")}
-    calls = [_openai_call(c, i) for i, c in enumerate(message.get("tool_calls") or [])]
-    return {**made, "tool_calls": calls} if calls else made
+def _from_ragas(messages: Sequence[Any]) -> list[Any]:
+    """The messages as OpenAI's. The class has no ID of a call: the results answer the calls in their order."""
+    made: list[Any] = []
+    calls, answered = count(), count()
+    for message in messages:
+        if not isinstance(message, dict) or message.get("type") is None:
+            made.append(message)
+            continue
+        role = chat.LANGCHAIN_ROLES.get(str(message["type"]), message["type"])
+        made.append({"role": role, "content": message.get("content")})
+        if role == "tool":
+            made[-1]["tool_call_id"] = f"call_{next(answered)}"
+        elif own := message.get("tool_calls"):
+            made[-1]["tool_calls"] = [_openai_call(c, next(calls)) for c in own]
+    return made
 
 
 def _openai_call(call: Any, place: int) -> Any:

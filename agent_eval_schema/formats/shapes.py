@@ -146,12 +146,6 @@ def text_only(value: Any) -> Any:
     return value if isinstance(value, str) and isinstance(structured(value), str) else None
 
 
-def text_or_chat(value: Any) -> Any:
-    """A request that is a text, or a list of messages."""
-    given = structured(value)
-    return {"messages": given} if isinstance(given, list) else value
-
-
 def all_of(values: Any) -> Sequence[Any]:
     """The entries of a list, or none."""
     found = structured(values)
