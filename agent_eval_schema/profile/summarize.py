@@ -89,7 +89,7 @@ def summarize(
         estimate(facts, metrics, options),
         PAYLOAD_TABLE.code in facts.report.counts,
     )
-    masks, rows = facts.run.builder.valid_masks, facts.row_count
+    masks, rows = facts.run.builder.usable_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
     return replace(summary, next_steps=next_steps(summary, support, facts.run.call))
 

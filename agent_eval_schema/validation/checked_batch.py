@@ -36,6 +36,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     log, values = _reported(rows.log, plan), rows.values
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
+    usable = valid.copy()
+    for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if plan.unselected else ():
+        usable[row] &= note[0] not in plan.unselected or RULES[note[0]].severity is not Severity.ERROR
     presence = np.zeros(rows.size, np.uint32)
     for field, name, holds in _PRESENCE:
         if name in values:
@@ -73,6 +76,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         of_traces = pa.array([d is not None and id is not None and id == d.request_id for id, d in ids], pa.bool_())
     columns = {
         "valid": pa.array(valid),
+        "usable": pa.array(usable),
         "issues": log.to_arrow(),
         "presence": pa.array(presence, pa.uint32()),
         "id": values["request_id"].texts().cast(pa.string()),
@@ -201,6 +205,7 @@ _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
 VERDICT = pa.schema(
     [
         ("valid", pa.bool_()),
+        ("usable", pa.bool_()),  # valid also by the rules outside of a selection: the row can support metrics
         ("issues", pa.list_(NOTE)),
         ("presence", pa.uint32()),  # one bit per field of the metric catalog
         ("id", pa.string()),

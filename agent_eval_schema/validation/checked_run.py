@@ -282,11 +282,11 @@ class CheckedRun:
 
     def coverage(self, system: str = "all") -> list[Support]:
         """How many rows support each metric of a system."""
-        return summarize(self.builder.valid_masks, self.builder.row_count, self.plan.outputs, system)
+        return summarize(self.builder.usable_masks, self.builder.row_count, self.plan.outputs, system)
 
     def coverage_of(self, metric: Metric) -> Support:
         """The same of one metric, which need not be in the catalog."""
-        return support_of(metric, self.builder.valid_masks, self.builder.row_count, self.plan.outputs)
+        return support_of(metric, self.builder.usable_masks, self.builder.row_count, self.plan.outputs)
 
     @property
     def index(self) -> pd.Index:

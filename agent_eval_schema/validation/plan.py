@@ -26,7 +26,8 @@ class Plan(Struct, frozen=True):
     names that unknown columns may be meant to have), `normalized` (rows that no longer show the format that they had).
 
     These are requirements: `requires_outputs` (provided outputs were requested: each row has one of its format,
-    `Format.outputs`), `complete` (rows that are passed on have a request and, of provided outputs, a response or a
+    `Format.outputs`), `unselected` (rules outside of a selection: not reported, but a row with an error of one supports
+    no metric), `complete` (rows that are passed on have a request and, of provided outputs, a response or a
     trace, whatever their format requires), `instead_of_request` (all that is accepted in place of a request; None: what
     the format accepts). Cells of more than `max_cell_bytes` are not read, and without `values` messages quote no cell.
 
@@ -53,6 +54,7 @@ class Plan(Struct, frozen=True):
     normalized: bool = False
     suggested: dict[str, str] = {}
     max_cell_bytes: int | None = None
+    unselected: frozenset[str] = frozenset()
 
 
 Outputs = Literal["auto", "provided", "generated"]
@@ -103,6 +105,7 @@ def make_plan(
         without_null=source.kind == "csv",
         suggested=_suggested(source, names, found_format, values),
         max_cell_bytes=max_cell_bytes,
+        unselected=chosen((), ignore) - codes,
     )
 
 

@@ -418,7 +418,7 @@ class Report(Savable):  # numpydoc ignore=PR01
 
         return pd.DataFrame(
             {
-                m.name: supports(m, self._run.builder.masks, self._run.builder.valid, self.outputs)
+                m.name: supports(m, self._run.builder.masks, self._run.builder.usable, self.outputs)
                 for m in metrics_of("all")
             },
             index=self._run.index,
@@ -496,6 +496,8 @@ class Report(Savable):  # numpydoc ignore=PR01
             errors = (i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR)
             reasons = "; ".join(f"{i.code} {i.message}" for i in errors)
             return visible(f"row {row} does not support {found.name}: it is invalid ({reasons})")
+        if not run.builder.usable[row]:
+            return f"row {row} does not support {found.name}: a rule outside of the selection has an error on it"
         return f"row {row} {why_supported(found, int(run.builder.masks[row]), self.outputs)}"
 
     # views

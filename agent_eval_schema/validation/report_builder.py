@@ -119,6 +119,7 @@ class ReportBuilder:
     def __init__(self, source: Source, plan: Plan, keep: int | None = None, settled: Collection[str] = ()) -> None:
         self.source = source
         self.codes, self.outputs, self.values = plan.codes.difference(settled), plan.outputs, plan.values
+        self._compared = self.codes | plan.unselected
         self._origins, self._suggested = plan.origins, plan.suggested
         self._inputs = find_format(plan.format).given
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
@@ -137,6 +138,7 @@ class ReportBuilder:
         self.columns: dict[str, None] = {}
         self.derived: Counter[str] = Counter()
         self._valid: list[np.ndarray[Any, Any]] = []
+        self._usable: list[np.ndarray[Any, Any]] = []
         self._masks: list[np.ndarray[Any, Any]] = []
         self._ids, self._own_ids = FirstSeen(), FirstSeen()
         self._truths = FirstSeen()
@@ -157,10 +159,15 @@ class ReportBuilder:
         self.misspelled.update(json.loads(checked.schema.metadata[b"misspelled"]))
         self._add_issues(verdict(checked, "issues"), ids if self.values else pa.nulls(size, pa.string()), start)
         valid = np.asarray(verdict(checked, "valid")).astype(bool)
+        usable = np.asarray(verdict(checked, "usable")).astype(bool)
         repeated = [row - start for row in self._repeated_ids(ids, verdict(checked, "id_of_trace"), start)]
+        usable[repeated] = False
+        if dataset.REPEATED_REQUEST_ID.code not in self.codes:
+            repeated = []
         valid[repeated] = False
         self._conflicting_truths(checked, ids, start)
         self._valid.append(valid)
+        self._usable.append(usable)
         # a copy: a view would keep the whole batch in memory
         self._masks.append(np.asarray(verdict(checked, "presence")).copy())
         self._count(checked)
@@ -275,7 +282,7 @@ class ReportBuilder:
     def _repeated_ids(self, ids: pa.Array, of_traces: pa.Array, start: int) -> list[int]:
         """Log the IDs that an earlier row has; the rows that are invalid for it. The ID of a trace is not necessarily
         meant as the row's own, so only an ID that two rows have of their own is an error."""
-        if self.codes.isdisjoint(dataset.REPEATED) or ids.null_count == len(ids):
+        if self._compared.isdisjoint(dataset.REPEATED) or ids.null_count == len(ids):
             return []
         present = np.flatnonzero(np.asarray(ids.is_valid()))
         texts = np.asarray(ids.to_pylist(), dtype=object)[present]
@@ -294,7 +301,7 @@ class ReportBuilder:
             self._log(
                 Finding(rule, f"{shown} is already the ID of row {firsts[at]}", "request_id"), int(rows[at]), text
             )
-        return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in self.codes else []
+        return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in self._compared else []
 
     def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
         requests, truths = verdict(checked, "request_hash"), verdict(checked, "truth_hash")
@@ -404,14 +411,19 @@ class ReportBuilder:
     def valid(self) -> np.ndarray[Any, Any]:
         return np.concatenate(self._valid) if self._valid else np.zeros(0, bool)
 
+    @cached_property
+    def usable(self) -> np.ndarray[Any, Any]:
+        """The rows that can support a metric: valid by all rules that are not ignored, selected or not."""
+        return np.concatenate(self._usable) if self._usable else np.zeros(0, bool)
+
     @property
     def masks(self) -> np.ndarray[Any, Any]:
         return np.concatenate(self._masks) if self._masks else np.zeros(0, np.uint32)
 
     @cached_property
-    def valid_masks(self) -> dict[int, int]:
-        """How many valid rows have each presence mask."""
-        found, counts = np.unique(self.masks[self.valid], return_counts=True)
+    def usable_masks(self) -> dict[int, int]:
+        """How many usable rows have each presence mask."""
+        found, counts = np.unique(self.masks[self.usable], return_counts=True)
         return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 

@@ -34,7 +34,7 @@ def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
     counts = dict(sorted((code, n) for code, n in found.counts.items() if n))
     metrics = [m for system in shown_systems(form.system) for m in metrics_of(system)]
     has_shares = form.is_rows and len(found.valid) > 0
-    shares = {m.name: steps(supports(m, found.masks, found.valid, plan.outputs)) for m in metrics if has_shares}
+    shares = {m.name: steps(supports(m, found.masks, found.usable, plan.outputs)) for m in metrics if has_shares}
     return ReportSummary(
         name=run.source.name,
         call=run.call,
@@ -48,8 +48,10 @@ def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
         values=plan.values,
         codes=sorted(plan.codes),
         codes_off=[code for code in RULES if code not in plan.codes],
+        unselected=len(plan.unselected),
         row_count=found.row_count,
         valid_count=int(found.valid.sum()),
+        usable_count=int(found.usable.sum()),
         counts=counts,
         examples=dict(sorted(found.examples.items())),
         occurrences=found.occurrences,
@@ -105,7 +107,7 @@ BUDGET = 400_000
 def shown_rows(run: CheckedRun) -> list[ShownRow]:
     """At most ROWS rows, invalid ones first; without cells and IDs if values are hidden or the data is gone."""
     plan, builder = run.plan, run.builder
-    valid, masks = builder.valid, builder.masks
+    valid, usable, masks = builder.valid, builder.usable, builder.masks
     chosen = [*np.flatnonzero(~valid)[:ROWS].tolist(), *np.flatnonzero(valid)[:ROWS].tolist()][:ROWS]
     codes: dict[int, list[str]] = {row: [] for row in chosen}
     for code, found in sorted(builder.occurrences.items()):
@@ -114,7 +116,9 @@ def shown_rows(run: CheckedRun) -> list[ShownRow]:
                 codes[row].append(code)
     at = np.array(chosen, np.int64)
     systems = shown_systems(find_format(plan.format).system)
-    support = {i: supports(m, masks[at], valid[at], plan.outputs) for i, m in enumerate(METRICS) if m.system in systems}
+    support = {
+        i: supports(m, masks[at], usable[at], plan.outputs) for i, m in enumerate(METRICS) if m.system in systems
+    }
     lines = run.lines_of(chosen)
     contents = unless_gone(lambda: _contents(run, chosen), dict[int, _Content]()) if plan.values else {}
     left, rows = BUDGET, []

@@ -363,7 +363,7 @@ def test_what_traces_provide_and_answers_that_repeat_are_counted() -> None:
 def test_without_a_batch_there_are_no_rows() -> None:
     source = open_source([row()])
     builder = ReportBuilder(source, make_plan(source, "auto", "provided", JUDGED))
-    assert (len(builder.masks), len(builder.valid), builder.valid_masks) == (0, 0, {})
+    assert (len(builder.masks), len(builder.valid), builder.usable_masks) == (0, 0, {})
 
 
 SPANS = [{"name": "a", "span_id": "1", "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Ho"'}}]

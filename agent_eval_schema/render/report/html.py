@@ -57,7 +57,8 @@ def report_page(report: ReportSummary, shown: Shown, before: Document | None = N
     if before is not None:
         return page(before.title, part_of_page(before) + body, script=True)
     where = os.path.basename(report.name) if report.name else "evaluation set"
-    return page(f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid", body, script=True)
+    rows = f"{report.valid_count:,} of {report.row_count:,} rows valid"
+    return page(f"{where}: {report_headline(report) if report.unselected else rows}", body, script=True)
 
 
 def report_inline(report: ReportSummary, shown: Shown) -> str:
@@ -79,11 +80,12 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "name": os.path.basename(report.name) if report.name else "",
         "about": f"{plural(report.row_count, 'row')} · {report.format}",
         "verdict": report_headline(report),
-        "mood": "good" if report.ok and report.row_count else "error",
+        "mood": "error" if not (report.ok and report.row_count) else "" if report.unselected else "good",
         "valid": report.valid_count,
         "total": report.row_count,
+        "has_health": bool(report.row_count) and not (report.ok and report.unselected),
         "valid_share": percent(report.valid_count, report.row_count),
-        "rules_off": f"{plural(len(report.codes_off), 'rule')} switched off" if report.codes_off else "",
+        "rules_off": report.ignored,
         "parts": [*parts, ("source", "Source")],
         "starts": _starts(report, shown),
         "codes": codes[:ISSUES_INLINE] if inline else codes,
@@ -101,7 +103,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
             }
             for system in systems
         ],
-        "invalid_advice": invalid_advice(report) if report.invalid_count else "",
+        "invalid_advice": invalid_advice(report) if report.usable_count < report.row_count else "",
         "step": -(-report.row_count // CELLS),
         "presence": [
             {

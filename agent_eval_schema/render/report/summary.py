@@ -11,7 +11,7 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.figures import Distribution, Occurrences, Presence
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 
@@ -92,9 +92,10 @@ class Shown(Struct, frozen=True):
 class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     """The numbers of a report, each as the attribute of `Report` with its name, and few examples.
 
-    `coverage` has a line per metric of every system, `examples` at most 20 issues per code. Excerpts of cells, line
-    numbers and the list of all issues are not in it: renderers that show them take them as arguments. A summary is
-    equal only to itself.
+    `unselected` is the number of rules that were not run because others were selected (`codes_off` has them too), and
+    `usable_count` that of rows which are valid by them as well, and so can support metrics. `coverage` has a line per
+    metric of every system, `examples` at most 20 issues per code. Excerpts of cells, line numbers and the list of all
+    issues are not in it: renderers that show them take them as arguments. A summary is equal only to itself.
     """
 
     name: str | None
@@ -109,8 +110,10 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     values: bool
     codes: list[str]
     codes_off: list[str]
+    unselected: int
     row_count: int
     valid_count: int
+    usable_count: int
     counts: dict[str, int]
     examples: dict[str, list[Issue]]
     occurrences: dict[str, Occurrences]
@@ -125,6 +128,12 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def invalid_count(self) -> int:
         return self.row_count - self.valid_count
+
+    @property
+    def ignored(self) -> str:
+        """How many rules the user switched off one by one; empty if none."""
+        count = len(self.codes_off) - self.unselected
+        return f"{plural(count, 'rule')} switched off" if count else ""
 
     @property
     def ok(self) -> bool:
@@ -168,6 +177,7 @@ def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
         "ok": report.ok,
         "rows": {"total": report.row_count, "valid": report.valid_count, "invalid": report.invalid_count},
         "severities": {str(s): report.count(s) for s in Severity},
+        "rules_off": len(report.codes_off),
         "counts": report.counts,
         "derived": report.derived,
         "issues_listed": len(issues),

@@ -33,6 +33,9 @@ BAR = 10
 INDENT = 4
 """Of the examples of a code."""
 
+CODES_NAMED = 3
+"""Selected rules whose codes a verdict names; of more it gives the number."""
+
 NO_ACTION = "No action needed"
 """With what the hint of a rule begins if nothing is to be done."""
 
@@ -76,7 +79,7 @@ def print_report(console: Console, report: ReportSummary, shown: Shown, system: 
         _print_metrics(console, report, system or report.system)
     if report.row_count:
         console.print()
-    style = "green" if report.ok and report.row_count else "red"
+    style = "red" if not (report.ok and report.row_count) else "" if report.unselected else "green"
     print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes))
 
 
@@ -84,8 +87,8 @@ def _print_source(console: Console, report: ReportSummary) -> None:
     where = f"{visible(report.name)}: " if report.name else ""
     outputs = f", outputs {report.outputs}" if report.has_metrics else ""
     console.print(f"{where}{report.format} format ({visible(report.format_reason)}){outputs}", style="dim")
-    if report.codes_off:
-        console.print(f"{plural(len(report.codes_off), 'rule')} switched off", style="yellow")
+    if report.ignored:
+        console.print(report.ignored, style="yellow")
     if not report.values:
         console.print("Cell values are hidden.", style="dim")
     if report.derived:
@@ -96,25 +99,34 @@ def _print_source(console: Console, report: ReportSummary) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # the verdict and the next command
 def report_headline(report: ReportSummary) -> str:
-    """One sentence: can this data set be evaluated?"""
-    errors, warnings = report.count(Severity.ERROR), report.count(Severity.WARNING)
-    if not report.row_count:
+    """One sentence: can this data set be evaluated? If rules were selected, only what they say."""
+    errors, warnings, rows = report.count(Severity.ERROR), report.count(Severity.WARNING), report.row_count
+    if not rows:
         return "✗ The dataset has no rows."
+    found = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
     if report.invalid_count:
-        part = share(report.invalid_count, report.row_count)
-        head = f"✗ {report.invalid_count:,} of {report.row_count:,} rows cannot be evaluated ({part})"
+        part = share(report.invalid_count, rows)
+        head = f"✗ {report.invalid_count:,} of {rows:,} rows cannot be evaluated ({part}): {found}"
     elif errors:
-        head = f"✗ All {report.row_count:,} rows are valid, but the dataset is not"
+        head = f"✗ All {rows:,} rows are valid, but the dataset is not: {found}"
+    elif report.unselected:
+        names = " or ".join(report.codes) if len(report.codes) <= CODES_NAMED else ""
+        issues = f"{names} issues" if names else "issues of the selected rules"
+        head = f"{found if warnings else f'No {issues}'} in {plural(rows, 'row')}"
     else:
-        head = f"✓ All {report.row_count:,} rows are valid" if report.row_count > 1 else "✓ The row is valid"
-    return f"{head}: {plural(errors, 'error')}, {plural(warnings, 'warning')}." if errors or warnings else f"{head}."
+        head = f"✓ All {rows:,} rows are valid" if rows > 1 else "✓ The row is valid"
+        head += f": {found}" if warnings else ""
+    if report.unselected:
+        head += f"; {plural(report.unselected, 'rule')} {'was' if report.unselected == 1 else 'were'} not run"
+    return f"{head}."
 
 
-def effect(fixes: FixPreview, total: int) -> str:
+def effect(fixes: FixPreview, report: ReportSummary) -> str:
     """What the fixes would do: `8 cells in 8 rows and 1 column name fixable → 21 of 37 rows valid`."""
     if fixes.valid_count is None:
         return f"may fix issues of {plural(len(fixes.codes), 'code')}; --diff shows which"
-    return f"{fixes.changes} fixable → {fixes.valid_count:,} of {total:,} rows valid"
+    rules = " by the selected rules" if report.unselected else ""
+    return f"{fixes.changes} fixable → {fixes.valid_count:,} of {report.row_count:,} rows valid{rules}"
 
 
 def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextCommand]:
@@ -127,7 +139,7 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
             NextCommand(report.call.naming(report.suggested).validation(), "reads the columns by their likely names")
         ]
     if fixes is not None:
-        return [NextCommand(fixes.command, effect(fixes, report.row_count))]
+        return [NextCommand(fixes.command, effect(fixes, report))]
     if not found or not report.row_count:
         return []
     if report.is_fixed and (command := report.call.command("validate", "--output", "concise")):
@@ -287,7 +299,7 @@ def _print_metrics(console: Console, report: ReportSummary, system: str) -> None
                 console.print(Text.assemble(" " * INDENT, numbers), soft_wrap=True)
         if advice:
             console.print(Padding(Text(f"↳ {advice}", style="dim"), (0, 0, 0, INDENT)))
-    if report.invalid_count and support:
+    if report.usable_count < report.row_count and support:
         console.print(Padding(Text(invalid_advice(report), style="dim"), (0, 0, 0, 2)))
 
 
@@ -298,7 +310,7 @@ def enabled(lines: Sequence[Support]) -> str:
 
 def invalid_advice(report: ReportSummary) -> str:
     """What all metrics have in common: an invalid row supports none."""
-    return f"All metrics: up to +{report.invalid_count:,} by fixing invalid rows"
+    return f"All metrics: up to +{report.row_count - report.usable_count:,} by fixing invalid rows"
 
 
 def _bar(line: Support) -> Text:
