@@ -4,11 +4,9 @@ An error is what the server rejects or loses; a warning is what it tolerates or 
 API and the behavior of its JSON parser.
 """
 
-from functools import partial
 from typing import Any
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import CES_EVALUATION
+from agent_eval_schema.rules.pages import CES_EVALUATION, Page
 
 
 def _golden(*steps: Any) -> tuple[dict[str, Any], ...]:
@@ -25,12 +23,10 @@ _TEXT = {"userInput": {"text": "Hi"}}
 _CALL = {"expectation": {"toolCall": {"id": "c1", "tool": "get_order"}}}
 _RESPONSE = {"tool": "get_order", "response": {"status": "paid"}}
 
-_ces_rule = partial(Rule, url=CES_EVALUATION, good=_golden(_TEXT))
+_ces_page = Page(CES_EVALUATION, good=_golden(_TEXT))
 
-FIELD_TYPE = _ces_rule(
-    "AE140",
-    "ces-field-type",
-    Severity.ERROR,
+FIELD_TYPE = _ces_page.error(
+    "AE140 ces-field-type",
     "A field of an evaluation has the wrong type.",
     why=(
         "The server rejects the whole evaluation, or silently loses the value (invalid base64, a list in place "
@@ -40,20 +36,16 @@ FIELD_TYPE = _ces_rule(
     bad=_golden({"userInput": {"text": 1}}),
 )
 
-MISSING_FIELD = _ces_rule(
-    "AE141",
-    "ces-missing-field",
-    Severity.ERROR,
+MISSING_FIELD = _ces_page.error(
+    "AE141 ces-missing-field",
     "A required field is missing, without which its object means nothing.",
     why="The server rejects the evaluation, or a step has no content: an event without a name, an image without data.",
     hint="Add the field that the message names.",
     bad=_golden({"userInput": {"event": {}}}),
 )
 
-MISSING_DETAIL = _ces_rule(
-    "AE142",
-    "ces-missing-detail",
-    Severity.WARNING,
+MISSING_DETAIL = _ces_page.warning(
+    "AE142 ces-missing-detail",
     "A field that the API documents as required is missing.",
     why="The server has accepted such evaluations; but the step may not test what you intend.",
     hint="Add the field that the message names.",
@@ -61,20 +53,16 @@ MISSING_DETAIL = _ces_rule(
     good=_golden(_TEXT, {"expectation": {"toolResponse": {"tool": "get_order", "response": {}}}}),
 )
 
-ONEOF = _ces_rule(
-    "AE143",
-    "ces-one-of",
-    Severity.ERROR,
+ONEOF = _ces_page.error(
+    "AE143 ces-one-of",
     "Mutually exclusive fields are set together, or none of them is set.",
     why="The server rejects both.",
     hint="Keep exactly one of the fields that the message names; move the others to separate steps.",
     bad=_golden({"userInput": {"text": "Hi", "dtmf": "1"}}),
 )
 
-ENUM = _ces_rule(
-    "AE144",
-    "ces-enum",
-    Severity.ERROR,
+ENUM = _ces_page.error(
+    "AE144 ces-enum",
     "A field contains an unknown enum value.",
     why="The server rejects the evaluation.",
     hint="Use one of the names that the message lists.",
@@ -82,10 +70,8 @@ ENUM = _ces_rule(
     good=_scenario(userGoalBehavior="USER_GOAL_SATISFIED"),
 )
 
-UNKNOWN_FIELD = _ces_rule(
-    "AE145",
-    "ces-unknown-field",
-    Severity.WARNING,
+UNKNOWN_FIELD = _ces_page.warning(
+    "AE145 ces-unknown-field",
     "An evaluation contains an unknown field.",
     why="The field is preserved, but the server ignores or rejects it.",
     hint="Check the spelling; a field that is newer than this package is preserved.",
@@ -93,10 +79,8 @@ UNKNOWN_FIELD = _ces_rule(
     good=({"displayName": "Refund", "golden": {"turns": [{"steps": [_TEXT]}]}, "tags": ["p0"]},),
 )
 
-PRECISION = _ces_rule(
-    "AE146",
-    "ces-number-precision",
-    Severity.WARNING,
+PRECISION = _ces_page.warning(
+    "AE146 ces-number-precision",
     "An integer above 2^53 occurs in arguments, variables or a response.",
     why="The API stores these numbers as doubles: the last digits change.",
     hint="Write the number as a string.",
@@ -104,10 +88,8 @@ PRECISION = _ces_rule(
     good=_golden({"userInput": {"variables": {"id": "9007199254740993"}}}),
 )
 
-OUTPUT_ONLY = _ces_rule(
-    "AE147",
-    "ces-output-only",
-    Severity.INFO,
+OUTPUT_ONLY = _ces_page.info(
+    "AE147 ces-output-only",
     "The evaluation contains fields that only the server sets.",
     why=(
         "The server ignores them in a request. They are not reported in an evaluation from the server (one with"
@@ -118,10 +100,8 @@ OUTPUT_ONLY = _ces_rule(
     good=_golden({"expectation": {"toolCall": {"tool": "get_order"}}}),
 )
 
-RESOURCE_NAME = _ces_rule(
-    "AE148",
-    "ces-resource-name",
-    Severity.WARNING,
+RESOURCE_NAME = _ces_page.warning(
+    "AE148 ces-resource-name",
     "A name is neither a full resource name of the right kind nor a display name.",
     why="The server does not find the resource.",
     hint="Use the full resource name, or the bare display name as in app packages.",
@@ -129,10 +109,8 @@ RESOURCE_NAME = _ces_rule(
     good=_golden({"expectation": {"toolCall": {"tool": "projects/p/locations/us/apps/a/tools/get_order"}}}),
 )
 
-LIMIT = _ces_rule(
-    "AE149",
-    "ces-limit",
-    Severity.ERROR,
+LIMIT = _ces_page.error(
+    "AE149 ces-limit",
     "A number is out of its range, or a list is too long.",
     why=(
         "The API limits golden turns and maxTurns to 100, semantic similarity to 0 to 4, and the correctness of tool"
@@ -143,10 +121,8 @@ LIMIT = _ces_rule(
     good=_scenario(maxTurns=100),
 )
 
-REPEATED_KEY = _ces_rule(
-    "AE150",
-    "ces-repeated-key",
-    Severity.ERROR,
+REPEATED_KEY = _ces_page.error(
+    "AE150 ces-repeated-key",
     "A field occurs twice, under one name or under both of its names.",
     why=(
         "The API's parser rejects a repeated name, and silently drops one of two spellings (`maxTurns`, `max_turns`)."
@@ -156,10 +132,8 @@ REPEATED_KEY = _ces_rule(
     good=_scenario(max_turns=6),
 )
 
-MORE_PAGES = _ces_rule(
-    "AE151",
-    "more-pages",
-    Severity.WARNING,
+MORE_PAGES = _ces_page.warning(
+    "AE151 more-pages",
     "The list is one page of several, and the last one is not there.",
     why="What the other pages have is not validated, counted or converted.",
     hint=(
@@ -170,10 +144,8 @@ MORE_PAGES = _ces_rule(
     good=({"evaluations": [*_golden({"userInput": {"text": "Hi"}})], "nextPageToken": ""},),
 )
 
-STORED_INVALID = _ces_rule(
-    "AE152",
-    "ces-stored-invalid",
-    Severity.WARNING,
+STORED_INVALID = _ces_page.warning(
+    "AE152 ces-stored-invalid",
     "The server has marked the evaluation as invalid.",
     why="It refers to a deleted agent, tool or toolset, and cannot be run.",
     hint="Replace the name of the deleted agent, tool or toolset.",
@@ -181,10 +153,8 @@ STORED_INVALID = _ces_rule(
     good=_golden({"userInput": {"text": "Hi"}}),
 )
 
-CALL_ARGUMENTS = _ces_rule(
-    "AE153",
-    "ces-call-arguments",
-    Severity.ERROR,
+CALL_ARGUMENTS = _ces_page.error(
+    "AE153 ces-call-arguments",
     "The arguments of a tool call are in an unknown field.",
     why=(
         "The field of a toolCall is `args`: the API rejects any other one, and without `args` the call expects "
@@ -195,10 +165,8 @@ CALL_ARGUMENTS = _ces_rule(
     good=_golden({"expectation": {"toolCall": {"tool": "get_order", "args": {"id": 7}}}}),
 )
 
-UNUSED_FIELD = _ces_rule(
-    "AE154",
-    "ces-unused-field",
-    Severity.WARNING,
+UNUSED_FIELD = _ces_page.warning(
+    "AE154 ces-unused-field",
     "A field is obsolete, or has no effect where it is set.",
     why=(
         "The API has replaced `taskCompletionBehavior` and `hallucinationMetricBehavior`; `eventTime` is for messages"
@@ -209,10 +177,8 @@ UNUSED_FIELD = _ces_rule(
     good=_golden({"userInput": {"audio": "QUI="}}),
 )
 
-TOOL_PAIR = _ces_rule(
-    "AE155",
-    "ces-tool-pair",
-    Severity.WARNING,
+TOOL_PAIR = _ces_page.warning(
+    "AE155 ces-tool-pair",
     "A tool response does not belong to the tool call that it should.",
     why=(
         "The service matches a response to a call by its `id`, and a mock to the expected call by its tool: this one is"

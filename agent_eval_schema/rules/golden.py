@@ -3,11 +3,9 @@
 An error is what the upload rejects or would interpret as something else; a warning is what it tolerates or ignores.
 """
 
-from functools import partial
 from typing import Any
 
-from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import GOLDEN_CSV
+from agent_eval_schema.rules.pages import GOLDEN_CSV, Page
 
 ExampleRow = dict[str, Any]
 
@@ -29,33 +27,26 @@ _NAME = _row(display_name="Refund")
 
 _GOOD = (_NAME, _input("1"))
 
-_golden_rule = partial(Rule, url=GOLDEN_CSV, good=_GOOD)
+_golden_page = Page(GOLDEN_CSV, good=_GOOD)
 
-HEADER = Rule(
-    "AE120",
-    "golden-header",
-    Severity.ERROR,
+HEADER = Page(GOLDEN_CSV).error(
+    "AE120 golden-header",
     "A required column is missing from the header of the golden CSV.",
     why="No row can be read without it.",
     hint="Start the file with a header row that contains `display_name`, `turn_index` and `action_type`.",
-    url=GOLDEN_CSV,
     no_example="The rule concerns the header of a file.",
 )
 
-COLUMN = _golden_rule(
-    "AE121",
-    "golden-column",
-    Severity.WARNING,
+COLUMN = _golden_page.warning(
+    "AE121 golden-column",
     "A column of the golden CSV is unknown or misplaced.",
     why="The upload ignores unknown columns, and expects `display_name`, `turn_index` and `action_type` first.",
     hint="Rename or drop an unknown column; move the required columns to the front.",
     bad=({**_NAME, "tool": ""}, {**_input("1"), "tool": ""}),
 )
 
-EVALUATION_ROW = _golden_rule(
-    "AE122",
-    "golden-evaluation-row",
-    Severity.ERROR,
+EVALUATION_ROW = _golden_page.error(
+    "AE122 golden-evaluation-row",
     "A row belongs to no evaluation, or starts one and belongs to its conversation.",
     why="An evaluation row sets the name and the metadata; the rows below it contain the conversation.",
     hint=(
@@ -65,10 +56,8 @@ EVALUATION_ROW = _golden_rule(
     bad=(_input("1", display_name="Refund"),),
 )
 
-REPEATED_NAME = _golden_rule(
-    "AE123",
-    "golden-repeated-name",
-    Severity.ERROR,
+REPEATED_NAME = _golden_page.error(
+    "AE123 golden-repeated-name",
     "A display_name duplicates that of an earlier evaluation.",
     why="Names are unique within an app, and a name starts a new evaluation.",
     hint="Set a unique `display_name` for each evaluation.",
@@ -76,20 +65,16 @@ REPEATED_NAME = _golden_rule(
     good=(*_GOOD, _row(display_name="Other"), _input("1")),
 )
 
-NAME_ON_CONVERSATION = _golden_rule(
-    "AE124",
-    "golden-name-on-conversation",
-    Severity.WARNING,
+NAME_ON_CONVERSATION = _golden_page.warning(
+    "AE124 golden-name-on-conversation",
     "A conversation row repeats the name of its evaluation.",
     why="The documentation requires a blank cell; the row is read as if the cell were blank.",
     hint="Leave `display_name` blank on conversation rows.",
     bad=(_NAME, _input("1", display_name="Refund")),
 )
 
-METADATA_ON_CONVERSATION = _golden_rule(
-    "AE125",
-    "golden-metadata-on-conversation",
-    Severity.WARNING,
+METADATA_ON_CONVERSATION = _golden_page.warning(
+    "AE125 golden-metadata-on-conversation",
     "A conversation row contains metadata of its evaluation.",
     why="Metadata is read from the evaluation row only.",
     hint="Move the value to the evaluation row.",
@@ -97,10 +82,8 @@ METADATA_ON_CONVERSATION = _golden_rule(
     good=({**_NAME, "tags": "p0"}, _input("1", tags="")),
 )
 
-TURN_INDEX = _golden_rule(
-    "AE126",
-    "golden-turn-index",
-    Severity.ERROR,
+TURN_INDEX = _golden_page.error(
+    "AE126 golden-turn-index",
     "A turn_index is missing, is not a number, does not start at 1, or decreases.",
     why="It defines the order of the conversation.",
     hint="Number the turns of each evaluation from 1; rows of one turn share the number.",
@@ -108,10 +91,8 @@ TURN_INDEX = _golden_rule(
     good=(_NAME, _input("1"), _input("1"), _input("2")),
 )
 
-TURN_GAP = _golden_rule(
-    "AE127",
-    "golden-turn-gap",
-    Severity.WARNING,
+TURN_GAP = _golden_page.warning(
+    "AE127 golden-turn-gap",
     "A turn_index skips numbers or is written with decimals.",
     why=("The order is still unambiguous, but a row may be missing, or a spreadsheet may have rewritten the column."),
     hint="Number the turns 1, 2, 3.",
@@ -119,20 +100,16 @@ TURN_GAP = _golden_rule(
     good=(_NAME, _input("1"), _input("2")),
 )
 
-ACTION = _golden_rule(
-    "AE128",
-    "golden-action-type",
-    Severity.ERROR,
+ACTION = _golden_page.error(
+    "AE128 golden-action-type",
     "An action_type is missing or unknown.",
     why="The row cannot become a step of the conversation.",
     hint="Use one of the eight actions, such as `INPUT_TEXT` or `EXPECTATION_TEXT`.",
     bad=(_NAME, _input("1"), _row(turn_index="1", action_type="INPUT_TXT", text_content="Hi")),
 )
 
-REQUIRED_CELL = _golden_rule(
-    "AE129",
-    "golden-required-cell",
-    Severity.ERROR,
+REQUIRED_CELL = _golden_page.error(
+    "AE129 golden-required-cell",
     "A column that the action of the row requires is blank.",
     why="The upload rejects the row.",
     hint="Fill the column that the message names.",
@@ -140,10 +117,8 @@ REQUIRED_CELL = _golden_rule(
     good=(_NAME, _input("1"), _call(tool_name="get_order")),
 )
 
-UNUSED_CELL = _golden_rule(
-    "AE130",
-    "golden-unused-cell",
-    Severity.WARNING,
+UNUSED_CELL = _golden_page.warning(
+    "AE130 golden-unused-cell",
     "A column that the action of the row does not use is filled.",
     why="The value is ignored.",
     hint="Move the value to the row that it belongs to, or clear the cell.",
@@ -151,10 +126,8 @@ UNUSED_CELL = _golden_rule(
     good=({**_NAME, "tool_name": ""}, _input("1", tool_name="")),
 )
 
-JSON_CELL = _golden_rule(
-    "AE131",
-    "golden-json-cell",
-    Severity.ERROR,
+JSON_CELL = _golden_page.error(
+    "AE131 golden-json-cell",
     "A JSON cell does not contain an object.",
     why="Arguments, tool responses and variables are objects.",
     hint='Write a JSON object with unique keys: `{"order_id": "42"}`.',
@@ -169,10 +142,8 @@ def _image(mime_type: str, content: str) -> ExampleRow:
     return _row(turn_index="1", action_type="INPUT_IMAGE", image_mime_type=mime_type, image_content=content)
 
 
-IMAGE = _golden_rule(  # of Evaluation JSON too
-    "AE132",
-    "golden-image",
-    Severity.ERROR,
+IMAGE = _golden_page.error(  # of Evaluation JSON too
+    "AE132 golden-image",
     "An image cannot be decoded, or does not match its MIME type.",
     why="The agent would receive a broken image.",
     hint="Write the image as base64, and its type: image/png, image/jpeg, image/webp, image/heic or image/heif.",
@@ -180,10 +151,8 @@ IMAGE = _golden_rule(  # of Evaluation JSON too
     good=(_NAME, _image("image/png", _PNG)),
 )
 
-IMAGE_SPELLING = _golden_rule(
-    "AE133",
-    "golden-image-spelling",
-    Severity.WARNING,
+IMAGE_SPELLING = _golden_page.warning(
+    "AE133 golden-image-spelling",
     "An image uses a nonstandard base64 form.",
     why="Data URIs, the URL-safe alphabet and missing padding are read here, but the upload may reject them.",
     hint="Write plain base64: the standard alphabet, padded, without a `data:` prefix.",
@@ -191,10 +160,8 @@ IMAGE_SPELLING = _golden_rule(
     good=(_NAME, _image("image/png", _PNG)),
 )
 
-EVALUATION_ID = _golden_rule(
-    "AE134",
-    "golden-evaluation-id",
-    Severity.ERROR,
+EVALUATION_ID = _golden_page.error(
+    "AE134 golden-evaluation-id",
     "An evaluation_id duplicates that of an earlier evaluation.",
     why="IDs are unique within an app; one of the two evaluations would be lost.",
     hint="Set a unique `evaluation_id` for each evaluation, or leave it blank.",
@@ -207,20 +174,16 @@ EVALUATION_ID = _golden_rule(
     good=({**_NAME, "evaluation_id": "a"}, _input("1", evaluation_id="")),
 )
 
-NO_CONVERSATION = _golden_rule(
-    "AE135",
-    "golden-no-conversation",
-    Severity.ERROR,
+NO_CONVERSATION = _golden_page.error(
+    "AE135 golden-no-conversation",
     "An evaluation has no conversation.",
     why="There is no turn to replay.",
     hint="Add the conversation in the rows below, or drop the evaluation.",
     bad=(_NAME, _row(display_name="Other"), _input("1")),
 )
 
-TURN_WITHOUT_INPUT = _golden_rule(
-    "AE136",
-    "golden-turn-without-input",
-    Severity.WARNING,
+TURN_WITHOUT_INPUT = _golden_page.warning(
+    "AE136 golden-turn-without-input",
     "A turn has no input.",
     why="A turn is replayed by sending its input; without one the agent has no message to answer.",
     hint="Start each turn with an input of the user (an `INPUT_` action).",
@@ -230,20 +193,16 @@ TURN_WITHOUT_INPUT = _golden_rule(
     ),
 )
 
-FORMULA = _golden_rule(
-    "AE137",
-    "golden-formula",
-    Severity.INFO,
+FORMULA = _golden_page.info(
+    "AE137 golden-formula",
     "A cell starts with `=`, `+`, `-` or `@`, which a spreadsheet reads as a formula.",
     why="The cell is not changed here, but a spreadsheet that opens and saves the file may change it.",
     hint="No action needed for the upload; import the file into a spreadsheet as text.",
     bad=(_NAME, _input("1", "=1+1")),
 )
 
-BLANK_ROW = _golden_rule(
-    "AE138",
-    "golden-blank-row",
-    Severity.WARNING,
+BLANK_ROW = _golden_page.warning(
+    "AE138 golden-blank-row",
     "A row is blank.",
     why="The row is skipped; spreadsheets leave such rows at the end of a file.",
     hint="Remove the row.",
