@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print all formats, or one."""
-    from agent_eval_schema.formats.overview import overview, overview_of
+    from agent_eval_schema.formats.names import overview, overview_of
     from agent_eval_schema.render.rule import format_text, formats_json, formats_text
 
     found = overview() if arguments.name is None else [overview_of(arguments.name)]

@@ -14,12 +14,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
@@ -836,9 +837,16 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().write("scores.csv")
         1
         """
-        from agent_eval_schema.formats.result_tables import write_result_table
+        from agent_eval_schema.formats.opening import open_source
+        from agent_eval_schema.io.records import column_name
+        from agent_eval_schema.io.write import write_batches
 
-        return write_result_table(path_of(path), self.iter_parts())
+        # scores as numbers, objects as JSON; columns, and their types, are those of the first part
+        parts = (part.set_axis([column_name(c) for c in part.columns], axis=1) for part in self.iter_parts())
+        batches = (batch for part in parts for batch in open_source(part).batches())
+        first = next(batches, None) or pa.RecordBatch.from_pylist([])
+        schema = pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in first.schema])
+        return write_batches(path_of(path), chain([first], batches), schema)
 
     def log_to_mlflow(self) -> str:
         """Log the result to the active MLflow run.

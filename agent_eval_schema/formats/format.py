@@ -52,60 +52,60 @@ RowWriter = Callable[[CanonicalRow], dict[str, Any]]
 
 
 class Written(Struct, frozen=True):
-    """The output of a writer.
-
-    `back` is the output as it is read back for verification, in `format`; `places` has the place of each row there
-    (None: it is missing); `losses` are those that the writer reports, where `row` is the place in the rows.
-    """
+    """The output of a writer."""
 
     data: Any
     back: Any
+    """The output as it is read back for verification, in `format`."""
     format: str
     places: Sequence[int | None]
+    """The place of each row in `back`; None: it is missing."""
     losses: Sequence[Issue] = ()
+    """Those that the writer reports; `row` is the place in the rows."""
 
 
 class Writer(Struct, frozen=True):
     """The writer of a format: `row` makes one row, with the `columns` that it may have; or `document` one thing of all
-    rows, which `save` puts into a file. `cells` converts a row into the cells of a CSV file, if lists are not JSON
-    there. `texts` are columns whose text is not parsed: in a file whose cells are text, any other value comes back as
-    its JSON text. `replaces` are passed-through columns whose values are in other columns now; `marks` are columns of
-    the format's own that are added where a row has none. `kind` is that of a row as it is written, if the platform
-    loads rows of one kind only."""
+    rows, which `save` puts into a file."""
 
     row: RowWriter | None = None
-    columns: tuple[str, ...] = ()
+    columns: Columns = ()
     document: Callable[[Sequence[CanonicalRow]], Written] | None = None
     save: Callable[[Any, str], Any] | None = None
     cells: RowWriter | None = None
-    texts: tuple[str, ...] = ()
-    replaces: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    """Converts a row into the cells of a CSV file, if lists are not JSON there."""
+    texts: Columns = ()
+    """Columns whose text is not parsed: in a file whose cells are text, any other value comes back as its JSON text."""
+    replaces: Columns = ()
+    """Passed-through columns whose values are in other columns now."""
+    marks: Columns = ()
+    """Columns of the format's own that are added where a row has none."""
     kind: Callable[[Mapping[str, Any]], str] | None = None
+    """The kind of a row as it is written, if the platform loads rows of one kind only."""
 
 
-def save_json(made: Any, path: str) -> None:
+def save_json(value: Any, path: str) -> None:
     """Write one JSON value."""
-    write_text(path, msgspec.json.format(jsontext.encode(made), indent=2).decode() + "\n")
+    write_text(path, msgspec.json.format(jsontext.encode(value), indent=2).decode() + "\n")
 
 
-def save_lines(made: Any, path: str) -> None:
+def save_lines(values: Any, path: str) -> None:
     """Write a JSON value per line."""
-    write_text(path, "".join(jsontext.encode(value).decode() + "\n" for value in made))
+    write_text(path, "".join(jsontext.encode(value).decode() + "\n" for value in values))
 
 
 def named(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
     """The rows with an id each: one without is called by its number, as no other row is called."""
     taken = {row.get("request_id") for row in rows}
-    made = []
+    found = []
     for place, row in enumerate(rows):
         name, again = f"row {place}", 1
         while name in taken:
             again += 1
             name = f"row {place} ({again})"
-        made.append({**row, "request_id": row.get("request_id") or name})
-        taken.add(made[-1]["request_id"])
-    return made
+        found.append({**row, "request_id": row.get("request_id") or name})
+        taken.add(found[-1]["request_id"])
+    return found
 
 
 Row = Mapping[str, Any]
@@ -128,34 +128,23 @@ def same(value: Any) -> Any:
 
 
 class Field(Struct, frozen=True):
-    """A place in a row of the format, for a canonical column.
-
-    Attributes
-    ----------
-    path
-        Where the value is, such as `modelResponses[0].response`.
-    column
-        The canonical column. Of several fields with the same column, the first that has a value is read.
-    read
-        The function that converts the value; None means that there is none for the column.
-    write
-        The function that converts a canonical value. None writes nothing.
-    others
-        Paths that are read where the first has no value, for example older names.
-    second
-        A further column of the same value: `read` takes both values, and `write` returns both.
-    kept
-        Whether a column that contains more than the canonical one is passed through under its own name, and written
-        again: for formats that do not keep all their originals (`Format.keeps_originals`).
-    """
+    """A place in a row of the format, for a canonical column. Of several fields with the same column, the first that
+    has a value is read."""
 
     path: str
+    """Where the value is, such as `modelResponses[0].response`."""
     column: str
     read: Callable[..., Any] = same
+    """Converts the value; None means that there is none for the column."""
     write: Callable[[Any], Any] = same
+    """Converts a canonical value; None writes nothing."""
     others: Columns = ()
+    """Paths that are read where the first has no value, for example older names."""
     second: str = ""
+    """A further column of the same value: `read` takes both values, and `write` returns both."""
     kept: bool = False
+    """Whether a column that contains more than the canonical one is passed through under its own name, and written
+    again: for formats that do not keep all their originals (`Format.keeps_originals`)."""
 
     @property
     def columns(self) -> Columns:
@@ -197,36 +186,24 @@ class Field(Struct, frozen=True):
 
 
 class Nested(Struct, frozen=True):
-    """A kind of file whose rows contain others: conversations, lists of cases, pages of an API.
-
-    Attributes
-    ----------
-    detect
-        Whether rows are of the kind: by the columns, and by the first rows if the columns do not suffice.
-    unfold
-        The function that makes rows of one such row.
-    parts
-        The columns that may be JSON text: only an object or a list can occur there.
-    columns
-        The columns that there are even if there is no row, by which the format is known.
-    lists
-        Paths whose value, if there is any, has to be a list of objects.
-    ends
-        The issues of a file whose last row this is.
-    key
-        A key without which, anywhere in the first of the `parts`, a row is none of the kind, and is not looked into.
-    counts
-        Whether `unfold` counts over the rows of a file: then it is a function that makes the function, per file.
-    """
+    """A kind of file whose rows contain others: conversations, lists of cases, pages of an API."""
 
     detect: Callable[[Sequence[str], Head], bool]
+    """Whether rows are of the kind: by the columns, and by the first rows if the columns do not suffice."""
     unfold: Callable[..., Any]
+    """Makes rows of one such row."""
     parts: Columns = ()
+    """The columns that may be JSON text: only an object or a list can occur there."""
     columns: Columns = ()
+    """The columns that there are even if there is no row, by which the format is known."""
     lists: Columns = ()
+    """Paths whose value, if there is any, has to be a list of objects."""
     ends: Callable[[Row], Sequence[Finding]] = lambda _: ()
+    """The issues of a file whose last row this is."""
     key: str = ""
+    """A key without which, anywhere in the first of the `parts`, a row is none of the kind, and is not looked into."""
     counts: bool = False
+    """Whether `unfold` counts over the rows of a file: then it is a function that makes the function, per file."""
 
 
 def has_key(*keys: str) -> Callable[[Sequence[str], Head], bool]:
@@ -241,107 +218,77 @@ def lists_in(
     return Nested(detect or has_key(*keys), unfold, parts=keys, columns=columns, lists=keys)
 
 
-def _no_rest(given: Row, made: dict[str, Any]) -> None:
-    """The fields are all."""
-
-
 class Format(Struct, frozen=True, kw_only=True, dict=True):
-    """A format of evaluation data.
-
-    Attributes
-    ----------
-    name
-        The value of `format=` and `--format`.
-    title
-        What it is called in lists of formats, in the spelling of its owner.
-    summary
-        A noun phrase, with the most important columns.
-    page
-        The page that documents it.
-    system
-        The platform whose metrics a report on such rows shows (`metrics/platforms.py`).
-    signs
-        The columns by which a table is known; those of the `fields`, `more` and `own` are added.
-    also_read
-        Further shapes of files that are read, in Markdown.
-    example
-        A row of a format that is not written; the example of any other is what its writer makes.
-    fields
-        Which value becomes which canonical column.
-    own
-        Further columns of the platform, which are passed through without an issue.
-    read_rest, write_rest
-        Functions of the whole row, `read_rest(theirs, ours)` and `write_rest(ours, theirs)`, that complete the result
-        of the fields; `more` are further columns that these read and write, `older` those that are only read.
-    places
-        Where canonical columns are that no field names, for messages.
-    inspect_row
-        The issues that only the row of the format shows; it may look at the columns `inspected` in addition.
-    keeps_originals
-        Whether a column that contains more than its fields read is passed through as `<format>_<column>`; of the
-        columns `unkept` no original is kept.
-    read
-        The function that reads a batch, for a format without fields.
-    nested
-        The files whose rows contain rows of the format.
-    words
-        Readers of the canonical columns in whose cells the keys of the format may be left.
-    has_canonical
-        Whether canonical columns may occur in such a table: then messages name these.
-    instead_of_request, instead_of_response
-        The columns one of which a row may have in place of its request or response.
-    outputs, given
-        The columns that an agent produces, and those of them that are inputs here.
-    expects_no_call
-        Whether an empty list of expected calls means that no tool is to be called.
-    is_rows
-        Whether its rows are evaluation rows. Others have no metrics, and are inspected as a batch (`inspect`).
-    knows_columns
-        Whether the format itself reports unknown columns.
-    prepare
-        The function that makes the source whose batches are validated.
-    remarks
-        The issues of the data as a whole that its first rows show.
-    writer
-        How rows are written, where that is more than the fields; None if the format is not a target of conversions.
-    """
+    """A format of evaluation data."""
 
     name: str
     title: str
+    """What it is called in lists of formats, in the spelling of its owner."""
     summary: str
+    """A noun phrase, with the most important columns."""
     page: str
+    """The page that documents it."""
     system: str = "mlflow"
+    """The platform whose metrics a report on such rows shows (`metrics/platforms.py`)."""
     signs: Signs
+    """The columns by which a table is known; those of the `fields`, `more` and `own` are added."""
     also_read: str = ""
+    """Further shapes of files that are read, in Markdown."""
     example: Any = None
+    """A row of a format that is not written; the example of any other is what its writer makes."""
+
     # reading and writing
     fields: tuple[Field, ...] = ()
     own: frozenset[str] = frozenset()
-    read_rest: Callable[[Row, dict[str, Any]], None] = _no_rest
-    write_rest: Callable[[Row, dict[str, Any]], None] = _no_rest
+    """Further columns of the platform, which are passed through without an issue."""
+    read_rest: Callable[[Row, dict[str, Any]], None] = lambda *_: None
+    """Completes the canonical row that the fields gave for a row of the source."""
+    write_rest: Callable[[Row, dict[str, Any]], None] = lambda *_: None
+    """Completes the row that the fields gave for a canonical row."""
     more: Columns = ()
+    """Further columns that `read_rest` and `write_rest` read and write."""
     older: Columns = ()
+    """Further columns that are only read."""
     places: Mapping[str, str] = {}
+    """Where canonical columns are that no field names, for messages."""
     inspect_row: Callable[[Row], Iterable[Finding]] = lambda _: ()
+    """The issues that only the row of the format shows."""
     inspected: Columns = ()
+    """Further columns that `inspect_row` reads."""
     keeps_originals: bool = True
+    """Whether a column that contains more than its fields read is passed through as `<format>_<column>`."""
     unkept: Columns = ()
+    """The columns of which no original is kept."""
     read: Callable[[pa.RecordBatch], pa.RecordBatch] = same
+    """Reads a batch, for a format without fields."""
     nested: tuple[Nested, ...] = ()
+    """The files whose rows contain rows of the format."""
     writer: Writer | None = Writer()
+    """How rows are written, where that is more than the fields; None if conversions do not write the format."""
+
     # what its rows need
     words: Mapping[str, Callable[[Any, str], Typed]] = {}
+    """Readers of the canonical columns in whose cells the keys of the format may be left."""
     has_canonical: bool = False
+    """Whether canonical columns may occur in such a table: then messages name these."""
     instead_of_request: Columns = ()
     instead_of_response: Columns = ("request",)
+    """The columns one of which a row may have in place of its request or response."""
     outputs: Columns = ("response", "trace")
+    """The columns that an agent produces."""
     given: Columns = ()
+    """Those of the `outputs` that are inputs here."""
     expects_no_call: bool = False
+    """Whether an empty list of expected calls means that no tool is to be called."""
     is_rows: bool = True
+    """Whether its rows are evaluation rows. Others have no metrics, and are inspected as a batch (`inspect`)."""
     knows_columns: bool = False
+    """Whether the format itself reports unknown columns."""
     inspect: Inspect | None = None
     prepare: Callable[[Source], Source] = same
+    """Makes the source whose batches are validated."""
     remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
+    """The issues of the data as a whole that its first rows show."""
 
     def __post_init__(self) -> None:
         """Complete what follows from the fields: signs, reader and writer."""

@@ -22,11 +22,7 @@ class Reason(Struct, frozen=True):
 
 
 REASONS: tuple[Reason, ...] = (
-    Reason(
-        "filtered",
-        "the row does not match the condition (where)",
-        "Change the condition to include the row.",
-    ),
+    Reason("filtered", "the row does not match the condition (where)", "Change the condition to include the row."),
     Reason(
         "feedback",
         "feedback request for another row",
@@ -65,11 +61,7 @@ REASONS: tuple[Reason, ...] = (
         "a batch call whose numbers of records and predictions differ",
         "Inspect the model's output: responses cannot be assigned to records.",
     ),
-    Reason(
-        "no_request",
-        "no request content",
-        "Join a traces table (traces=...), or map the column (columns=...).",
-    ),
+    Reason("no_request", "no request content", "Join a traces table (traces=...), or map the column (columns=...)."),
     Reason(
         "no_response",
         "no response content and no trace",
@@ -111,11 +103,7 @@ REASONS: tuple[Reason, ...] = (
         "the dataset that is extended has a near-duplicate question",
         "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
     ),
-    Reason(
-        "not_sampled",
-        "not drawn for the sample",
-        "Increase the sample or change the seed.",
-    ),
+    Reason("not_sampled", "not drawn for the sample", "Increase the sample or change the seed."),
     Reason(
         "invalid",
         "the row has validation errors",
