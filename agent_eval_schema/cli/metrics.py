@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.phrases import NextCommand
     from agent_eval_schema.render.report.text import metrics_text
     from agent_eval_schema.validation.ces_turns import report_on_rows
-    from agent_eval_schema.validation.report import run_of
+    from agent_eval_schema.validation.report import run_of, summary_of
     from agent_eval_schema.validation.validate import check_source
 
     metrics_of(arguments.system or "all")  # a wrong name is reported before the file is read
@@ -44,15 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
         ignore=(*codes_in(arguments.ignore), *arguments.ignored(arguments.file)),
         screen=progress_screen(arguments),
     )
-    measured, system = report_on_rows(report, arguments.outputs), arguments.system or report.summary.system
+    measured, system = report_on_rows(report, arguments.outputs), arguments.system or summary_of(report).system
     if arguments.output == "json":
         print_text(json_text(run_of(measured).coverage(system)), "json")
-    elif measured.summary.has_metrics:
+    elif summary_of(measured).has_metrics:
         following = []
         if report.invalid_count:
             why = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support no metric"
             following = [NextCommand(run_of(report).call.command("validate"), f"{why}; to see their issues")]
-        print_text(metrics_text(measured.summary, color=in_color(), system=system, following=following))
+        print_text(metrics_text(summary_of(measured), color=in_color(), system=system, following=following))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
     return ExitCode.CLEAN

@@ -139,8 +139,9 @@ def print_internal_error(error: Exception, argv: Sequence[str], *, values: bool)
 def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None:
     """Print how fast a long run was; of a short one nobody wants to know."""
     from agent_eval_schema.runtime.progress import PATIENCE, pace_text
+    from agent_eval_schema.validation.report import run_of
 
-    seconds = sum(report.seconds for report in reports)
+    seconds = sum(run_of(report).seconds for report in reports)
     if seconds >= PATIENCE:
         print_note(pace_text(sum(report.row_count for report in reports), seconds), arguments)
 

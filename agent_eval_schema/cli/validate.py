@@ -114,11 +114,11 @@ def _print_concise(report: Report) -> None:
     from itertools import islice
 
     from agent_eval_schema.render.report.text import concise_text
-    from agent_eval_schema.validation.report import run_of
+    from agent_eval_schema.validation.report import run_of, summary_of
 
     issues = report.iter_issues()
     while part := list(islice(issues, CONCISE_PART)):
-        print_text(concise_text(report.summary, part, run_of(report).lines(part)))
+        print_text(concise_text(summary_of(report), part, run_of(report).lines(part)))
 
 
 def _require_places(arguments: argparse.Namespace) -> None:
@@ -273,7 +273,7 @@ def _json(reports: list[Report], _: argparse.Namespace) -> str:
 
 def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.github import github_text
-    from agent_eval_schema.validation.report import run_of
+    from agent_eval_schema.validation.report import run_of, summary_of
 
     given = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
     options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
@@ -282,25 +282,26 @@ def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
         options += [name, ",".join(codes)] if codes else []
     options += [] if arguments.values else ["--no-values"]
     listing_all = shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
-    lines_of = {report.summary: run_of(report).lines_of for report in reports}
+    lines_of = {summary_of(report): run_of(report).lines_of for report in reports}
     return github_text(lines_of, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=listing_all)
 
 
 def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.junit import junit_xml
+    from agent_eval_schema.validation.report import summary_of
 
-    return junit_xml([report.summary for report in reports], failing=FAILING[arguments.fail_on])
+    return junit_xml([summary_of(report) for report in reports], failing=FAILING[arguments.fail_on])
 
 
 def _sarif(reports: list[Report], _: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.sarif import sarif_text
-    from agent_eval_schema.validation.report import run_of
+    from agent_eval_schema.validation.report import run_of, summary_of
 
     found = []
     for report in reports:
         run = run_of(report)
         issues = run.builder.take_issues()
-        found.append((report.summary, issues, run.lines(issues)))
+        found.append((summary_of(report), issues, run.lines(issues)))
     return sarif_text(found, root=os.environ.get("GITHUB_WORKSPACE") or ".")
 
 

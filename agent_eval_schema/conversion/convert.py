@@ -11,7 +11,6 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -133,7 +132,6 @@ class _Work:
 
     def __init__(self, source: Source, format: str, target: str) -> None:
         self._target, self._writer = target, find_writer(target)
-        self._start = time.perf_counter()
         instead = find_format(target).instead_of_request
         # a row without a request, or what the target accepts instead, cannot be written
         plan = make_plan(source, format, "auto", ignore=_NOT_ASKED, complete=not instead)
@@ -155,7 +153,7 @@ class _Work:
         return ces_turns.evaluations_of(Report(self._run))
 
     def conversion(self, data: Any) -> Conversion:
-        report = Report(self._run, time.perf_counter() - self._start)
+        report = Report(self._run)
         valid = report.valid_mask
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)

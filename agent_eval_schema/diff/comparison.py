@@ -45,7 +45,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.edits import edits
 from agent_eval_schema.text.jsontext import encode
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 
 CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
 """The bits of a finding that are its code."""
@@ -389,5 +389,5 @@ def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue,
 
 
 def _summary(report: Report) -> DatasetSummary:
-    counts = report.row_count, report.valid_count, report.invalid_count
-    return DatasetSummary(report.name, report.format, report.summary.format_reason, report.outputs, *counts)
+    run, counts = run_of(report), (report.row_count, report.valid_count, report.invalid_count)
+    return DatasetSummary(run.source.name, report.format, run.plan.reason, report.outputs, *counts)

@@ -202,7 +202,7 @@ class MlflowEvaluation(Struct, frozen=True):
         chosen = np.argsort(ranks, kind="stable")[:most].tolist()
         ids = scores[REQUEST_ID].tolist() if REQUEST_ID in scores else [None] * len(scores)
         cells: dict[int, dict[str, Any]] = {}
-        if report.summary.values:  # the data is read no further than to the last of these rows
+        if run_of(report).plan.values:  # the data is read no further than to the last of these rows
             read = enumerate(islice(report.iter_rows(), max(chosen, default=-1) + 1))
             cells = {row: found for row, found in read if row in chosen}
         answers = self.answers if cells and report.outputs == "generated" else {}

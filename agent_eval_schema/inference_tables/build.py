@@ -135,7 +135,6 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             hook=self._hook,
             **more,
         )
-        self._seconds = self.summary.seconds
 
     def _frame(self, name: Table) -> pd.DataFrame:
         import pandas as pd

@@ -14,7 +14,7 @@ from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, summary_of
 from agent_eval_schema.validation.shown import shown_on_page
 
 Frame = TypeVar("Frame")
@@ -40,9 +40,6 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
     >>> build.summary.records == len(build.rows) + len(build.excluded)
     True
     """
-
-    _seconds = 0.0
-    """The duration of the build, if it is known."""
 
     def _frame(self, name: Table) -> Frame:
         raise NotImplementedError
@@ -156,7 +153,7 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
         >>> build.report.ok
         True
         """
-        return Report(self._run, self._seconds)
+        return Report(self._run)
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows as Arrow batches.
@@ -291,25 +288,11 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
         """
         return self.summary.to_json()
 
-    def to_html(self) -> str:
-        """Return the row counts and the validation report as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network; all cell text is escaped.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> build.to_html().startswith("<!doctype html>")
-        True
-        """
+    def _page(self) -> str:
         from agent_eval_schema.render.report.html import report_page
 
-        page = shown_on_page(self._run)
-        return report_page(self.report.summary, page, funnel_document(self.summary, alone=False))
+        before = funnel_document(self.summary, alone=False)
+        return report_page(summary_of(self.report), shown_on_page(self._run), before)
 
     def _document(self) -> Document:
         return funnel_document(self.summary)

@@ -78,6 +78,9 @@ class Printable:
         >>> profile_eval_set([{"request": "Hi"}]).to_html().startswith("<!doctype html>")
         True
         """
+        return self._page()
+
+    def _page(self) -> str:
         from agent_eval_schema.render.block_html import document_page
 
         return document_page(self._document())

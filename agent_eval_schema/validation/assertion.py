@@ -14,7 +14,7 @@ from agent_eval_schema.render.report.text import concise_text
 from agent_eval_schema.rules import words
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import Report, run_of
+from agent_eval_schema.validation.report import Report, run_of, summary_of
 from agent_eval_schema.validation.validate import check_source
 
 FailOn = Literal["error", "warning", "never"]
@@ -101,5 +101,5 @@ def failures(report: Report, fail_on: FailOn, code: str | None = None) -> list[s
         return []
     count = report.counts[code] if code else sum(report.count(severity) for severity in failing)
     more = [f"… and {count - len(shown):,} more"] if count > len(shown) else []
-    lines = concise_text(report.summary, shown, run_of(report).lines(shown))
+    lines = concise_text(summary_of(report), shown, run_of(report).lines(shown))
     return [repr(report), *lines.splitlines(), *more]

@@ -11,6 +11,7 @@ again: a run keeps a few bytes per row, never cells.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -235,6 +236,7 @@ class CheckedRun:
         self.plan = replace(plan, columns=False, beside_traces=False, figures=True)
         self._first, self._check, self._jobs = plan, check, jobs
         self.builder = ReportBuilder(self.source, plan, keep=keep, settled=settled)
+        self.seconds, self._start = 0.0, time.perf_counter()
 
     @property
     def call(self) -> Call:
@@ -266,6 +268,7 @@ class CheckedRun:
     def add(self, checked: pa.RecordBatch) -> pa.RecordBatch:
         """Count a batch that was checked elsewhere; returns it with the final validity of its rows."""
         repeated = self.builder.add(checked)
+        self.seconds = time.perf_counter() - self._start
         if not len(repeated):
             return checked
         at = VERDICT.get_field_index("valid")

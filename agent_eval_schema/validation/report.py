@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
@@ -47,8 +46,20 @@ class Report(Savable):  # numpydoc ignore=PR01
 
     Attributes
     ----------
-    seconds : float
-        The duration of the validation, in seconds.
+    ok : bool
+        Whether no row and no rule on the whole dataset has an issue of severity error.
+    format : str
+        The format of the data, as detected or as given, such as `"databricks"`.
+    outputs : {"provided", "generated"}
+        Whether the agent's outputs are in the data.
+    row_count : int
+        The number of rows in the data, valid and invalid.
+    valid_count, invalid_count : int
+        The number of rows without an error, and with at least one.
+    valid_mask : numpy.ndarray
+        Whether each row is valid, in order, dtype bool.
+    counts : dict of str to int
+        The exact number of issues per code, in the order of the codes; codes without an issue are not in it.
 
     See Also
     --------
@@ -64,119 +75,16 @@ class Report(Savable):  # numpydoc ignore=PR01
     ['AE216', 'inputs-not-object']
     """
 
-    def __init__(
-        self, run: CheckedRun, seconds: float = 0.0, preview: Callable[[Report], FixPreview | None] = lambda _: None
-    ) -> None:
-        run.builder.finish()
+    def __init__(self, run: CheckedRun, preview: Callable[[Report], FixPreview | None] = lambda _: None) -> None:
+        builder = run.builder
+        builder.finish()
         self._run, self._preview = run, preview
-        self.seconds = seconds
-
-    # counts
-
-    @property
-    def format(self) -> str:
-        """The format of the data, as detected or as given.
-
-        Returns
-        -------
-        str
-            A name such as `"databricks"`.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> validate_eval_set([{"inputs": {"question": "What is Delta Lake?"}, "outputs": "A table format."}]).format
-        'mlflow'
-        """
-        return self._run.plan.format
-
-    @property
-    def outputs(self) -> str:
-        """Whether the agent's outputs are in the data.
-
-        Returns
-        -------
-        str
-            `"provided"` or `"generated"`.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> validate_eval_set([{"request": "Hi"}]).outputs
-        'generated'
-        """
-        return self._run.plan.outputs
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows in the data, valid and invalid.
-
-        Returns
-        -------
-        int
-            The number of rows.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> validate_eval_set("sample_data/broken.jsonl").row_count
-        37
-        """
-        return self._run.builder.row_count
-
-    @property
-    def valid_count(self) -> int:
-        """The number of rows without an error.
-
-        Returns
-        -------
-        int
-            The number of valid rows.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
-        >>> validate_eval_set(data).valid_count
-        1
-        """
-        return int(self._run.builder.valid.sum())
-
-    @property
-    def invalid_count(self) -> int:
-        """The number of rows with at least one error.
-
-        Returns
-        -------
-        int
-            The number of invalid rows.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
-        >>> validate_eval_set(data).invalid_count
-        1
-        """
-        return self.row_count - self.valid_count
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The exact number of issues per code.
-
-        Returns
-        -------
-        dict of str to int
-            Codes in sorted order; codes without an issue are not in it.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
-        >>> validate_eval_set(data).counts
-        {'AE202': 1}
-        """
-        return dict(sorted((c, n) for c, n in self._run.builder.counts.items() if n))
+        self.format, self.outputs = run.plan.format, run.plan.outputs
+        self.valid_mask = builder.valid.copy()
+        self.row_count, self.valid_count = builder.row_count, int(builder.valid.sum())
+        self.invalid_count = self.row_count - self.valid_count
+        self.counts = dict(sorted((code, count) for code, count in builder.counts.items() if count))
+        self.ok = not self.count(Severity.ERROR)
 
     def count(self, severity: Severity | str) -> int:
         """Return the number of issues of a severity.
@@ -200,40 +108,6 @@ class Report(Savable):  # numpydoc ignore=PR01
         """
         require_choice("severity", severity, list(map(str, Severity)))
         return sum(n for code, n in self.counts.items() if RULES[code].severity == severity)
-
-    @property
-    def ok(self) -> bool:
-        """Whether the data has no error.
-
-        Returns
-        -------
-        bool
-            True if no row and no rule on the whole dataset has an issue of severity error.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> validate_eval_set([{"request": "Hi", "response": "Hello!"}]).ok
-        True
-        """
-        return self.count(Severity.ERROR) == 0
-
-    @property
-    def name(self) -> str | None:
-        """The path of the file, if the data was a file.
-
-        Returns
-        -------
-        str or None
-            The path as it was given; None for data in memory.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> validate_eval_set("sample_data/good.jsonl").name
-        'sample_data/good.jsonl'
-        """
-        return self._run.source.name
 
     # issues
 
@@ -283,25 +157,6 @@ class Report(Savable):  # numpydoc ignore=PR01
         yield from self._run.issues()
 
     # rows
-
-    @property
-    def valid_mask(self) -> np.ndarray[Any, Any]:
-        """Whether each row is valid.
-
-        Returns
-        -------
-        numpy.ndarray
-            One value per row, in order, dtype bool.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
-        >>> report = validate_eval_set(data)
-        >>> report.valid_mask.tolist()
-        [True, False]
-        """
-        return self._run.builder.valid.copy()
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -526,22 +381,8 @@ class Report(Savable):  # numpydoc ignore=PR01
         return self
 
     @cached_property
-    def summary(self) -> ReportSummary:
-        """The numbers and examples of the report, as plain values.
-
-        Returns
-        -------
-        ReportSummary
-            A frozen object; the text, JSON and HTML reports are drawn from it.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> summary = validate_eval_set([{"request": "Hi", "response": "Hello!"}]).summary
-        >>> summary.row_count, summary.valid_count
-        (1, 1)
-        """
-        return summarized(self._run, self.seconds)
+    def _summary(self) -> ReportSummary:
+        return summarized(self._run)
 
     def to_text(
         self, *, color: bool = False, width: int | None = None, system: str | None = None, metrics: bool = True
@@ -574,10 +415,10 @@ class Report(Savable):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.report.text import report_text
 
-        examples = list(self.summary.text_examples())
+        examples = list(self._summary.text_examples())
         near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
         shown = Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics)
-        return report_text(self.summary, shown, color=color, width=width, system=system or self.summary.system)
+        return report_text(self._summary, shown, color=color, width=width, system=system or self._summary.system)
 
     @cached_property
     def _fixes(self) -> FixPreview | None:
@@ -602,30 +443,12 @@ class Report(Savable):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.report.summary import report_json
 
-        return report_json(self.summary, self._run.builder.take_issues())
+        return report_json(self._summary, self._run.builder.take_issues())
 
-    def to_html(self) -> str:
-        """Return the report as a standalone HTML page.
-
-        Returns
-        -------
-        str
-            A page that loads nothing from the network; all cell text is escaped.
-
-        See Also
-        --------
-        Report.save : Write the page to a file.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import validate_eval_set
-        >>> page = validate_eval_set([{"request": "Hi", "response": "Hello!"}]).to_html()
-        >>> page.startswith("<!doctype html>")
-        True
-        """
+    def _page(self) -> str:
         from agent_eval_schema.render.report.html import report_page
 
-        return report_page(self.summary, shown_on_page(self._run, self._fixes))
+        return report_page(self._summary, shown_on_page(self._run, self._fixes))
 
     def _forms(self) -> dict[str, Callable[[], str]]:
         return {**super()._forms(), ".xml": self._junit, ".sarif": self._sarif}
@@ -634,19 +457,19 @@ class Report(Savable):  # numpydoc ignore=PR01
         from agent_eval_schema.render.report.sarif import sarif_text
 
         issues = self._run.builder.take_issues()
-        return sarif_text([(self.summary, issues, self._run.lines(issues))])
+        return sarif_text([(self._summary, issues, self._run.lines(issues))])
 
     def _junit(self) -> str:
         from agent_eval_schema.render.report.junit import junit_xml
 
-        return junit_xml([self.summary])
+        return junit_xml([self._summary])
 
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.report.html import report_inline
 
         examples = self._run.builder.all_examples()
         shown = Shown(self._run.lines(examples), self._run.excerpts(examples), self._fixes)
-        return report_inline(self.summary, shown)
+        return report_inline(self._summary, shown)
 
     def write(self, path: str | Path, *, passthrough: bool = True) -> int:
         """Write the normalized rows to a file.
@@ -753,3 +576,8 @@ class InvalidEvalSetError(EvalSetError):
 def run_of(report: Report) -> CheckedRun:
     """The run behind a report, for what the package itself needs of it."""
     return report._run
+
+
+def summary_of(report: Report) -> ReportSummary:
+    """The numbers and examples of a report, as plain values that renderers draw."""
+    return report._summary

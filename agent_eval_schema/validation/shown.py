@@ -28,7 +28,7 @@ from agent_eval_schema.validation.excerpts import cell_at, rows_in
 from agent_eval_schema.validation.report_builder import frequent_answers
 
 
-def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
+def summarized(run: CheckedRun) -> ReportSummary:
     """The numbers and examples of a report, as plain values."""
     plan, found, form = run.plan, run.builder, find_format(run.plan.format)
     counts = dict(sorted((code, n) for code, n in found.counts.items() if n))
@@ -61,7 +61,7 @@ def summarized(run: CheckedRun, seconds: float) -> ReportSummary:
         presence=presence(found.masks, found.valid),
         support_shares=shares,
         distributions={name: d for name, d in found.distributions.items() if d.count} if plan.values else {},
-        seconds=seconds,
+        seconds=run.seconds,
     )
 
 

@@ -16,6 +16,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.registry import FORMATS, UNKNOWN, detect
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.validation.report import summary_of
 
 NAMES = sorted({name for f in FORMATS for name in f.signs.known})
 
@@ -58,22 +59,24 @@ def test_a_table_without_columns_is_ours() -> None:
 
 def test_the_reason_says_what_came_second_and_what_to_type() -> None:
     report = validate_eval_set([{"inputs": {"question": "Hi"}, "outputs": "a", "team": 1}])
-    assert report.summary.format_reason == (
+    assert summary_of(report).format_reason == (
         "the columns inputs, outputs; second: langsmith (inputs, outputs); "
         'to override: --format langsmith, format="langsmith"'
     )
-    assert validate_eval_set([{"request": "Hi"}]).summary.format_reason == "the column request; no other format fits"
-    assert validate_eval_set([{"reqest": "Hi"}]).summary.format_reason == (
+    assert (
+        summary_of(validate_eval_set([{"request": "Hi"}])).format_reason == "the column request; no other format fits"
+    )
+    assert summary_of(validate_eval_set([{"reqest": "Hi"}])).format_reason == (
         "close match for the column request; second: mlflow (needs inputs); "
         'to override: --format mlflow, format="mlflow"'
     )
-    assert validate_eval_set([{"request": "Hi"}], format="ragas").summary.format_reason == "as asked"
+    assert summary_of(validate_eval_set([{"request": "Hi"}], format="ragas")).format_reason == "as asked"
 
 
 def test_a_table_that_nobody_claims_is_unknown_and_the_three_nearest_are_named() -> None:
     report = validate_eval_set([{"input": "Hi", "expected": "Hello", "tags": ["a"]}] * 2)
     assert (report.format, report.counts, report.valid_count) == (UNKNOWN.name, {"AE113": 2}, 0)
-    assert report.summary.format_reason == "no format has the columns input, expected, tags"
+    assert summary_of(report).format_reason == "no format has the columns input, expected, tags"
     assert "    row 0\n    row 1\n      expected the columns of a format" in report.to_text()
     issue = next(report.iter_issues())
     assert issue.message == (
@@ -91,7 +94,7 @@ def test_a_report_on_an_unknown_table_shows_no_metrics(tmp_path: Path, capsys: p
     path = tmp_path / "rows.jsonl"
     path.write_text('{"question": "Hi", "label": "a"}\n', encoding="utf-8")
     report = validate_eval_set(str(path))
-    assert not report.summary.has_metrics
+    assert not summary_of(report).has_metrics
     for shown in (report.to_text(), report.to_html()):
         assert "ragas (needs contexts)" in " ".join(shown.split())
         assert "outputs" not in re.sub("<script>.*?</script>", "", shown, flags=re.DOTALL).lower()

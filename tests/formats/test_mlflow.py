@@ -11,7 +11,7 @@ import pytest
 
 from agent_eval_schema import eval_set_from_traces, metric_support, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.io import source
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import SAMPLES, Row
 
 
@@ -112,7 +112,7 @@ def test_sessions_tags_traces_and_other_columns_come_along() -> None:
 def test_an_issue_names_what_the_user_wrote(row: Row, code: str, column: str, path: str) -> None:
     other = {"inputs": user("Hi"), "outputs": "x"}
     report = validate_eval_set([other, {**other, **row}])
-    (issue,) = report.summary.examples[code]
+    (issue,) = summary_of(report).examples[code]
     assert (issue.row, issue.column, issue.path) == (1, column, path)
     if row.get(column):
         assert (1, column, path) in run_of(report).excerpts([issue])
@@ -161,7 +161,7 @@ def test_a_tool_call_that_a_trace_expects_is_told_in_its_keys() -> None:
     given = {"assessment_name": "expected_tool_calls", "expectation": {"value": [{"name": "f", "inputs": {}}]}}
     info = {"trace_id": "tr-1", "state": "OK", "assessments": [given]}
     row = {"inputs": user("Hi"), "outputs": "x", "trace": {"info": info, "data": {"spans": [{"name": "a"}]}}}
-    (issue,) = validate_eval_set([row]).summary.examples["AE504"]
+    (issue,) = summary_of(validate_eval_set([row])).examples["AE504"]
     assert (issue.path, issue.hint) == (
         "trace.info.assessments.expected_tool_calls[0].inputs",
         "did you mean `arguments`?",
@@ -170,7 +170,7 @@ def test_a_tool_call_that_a_trace_expects_is_told_in_its_keys() -> None:
 
 def test_our_name_of_a_trajectory_stands_for_our_keys() -> None:
     row = {"inputs": user("Hi"), "outputs": "x", "expectations": {"reference_trajectory": [{"name": "f"}]}}
-    (issue,) = validate_eval_set([row]).summary.examples["AE502"]
+    (issue,) = summary_of(validate_eval_set([row])).examples["AE502"]
     assert issue.message == "no key `tool_name`, but there is `name`"
 
 
@@ -182,10 +182,10 @@ def test_an_issue_of_the_whole_data_set_names_what_the_user_wrote() -> None:
     places = {i.code: (i.column, i.path) for i in report.iter_issues()}
     assert places == dict.fromkeys(("AE902", "AE904"), ("expectations", "expectations.expected_response"))
     assert (
-        report.summary.examples["AE904"][0].message
+        summary_of(report).examples["AE904"][0].message
         == "expectations.expected_response is identical to outputs in 3 of 3 rows"
     )
-    (ignored,) = validate_eval_set([{"inputs": user("Hi"), "outputs": "x"}], outputs="generated").summary.examples[
+    (ignored,) = summary_of(validate_eval_set([{"inputs": user("Hi"), "outputs": "x"}], outputs="generated")).examples[
         "AE105"
     ]
     assert (ignored.column, ignored.message) == (
@@ -200,7 +200,7 @@ def test_malformed_json_in_a_csv_cell_is_told_with_its_byte(tmp_path: Path) -> N
     report = validate_eval_set(path)
     assert report.format == "mlflow"
     assert list(report.valid_mask) == [False, True]
-    (issue,) = report.summary.examples["AE002"]
+    (issue,) = summary_of(report).examples["AE002"]
     assert issue.column == "inputs"
     assert "byte" in issue.message
 
@@ -255,7 +255,7 @@ def test_invalid_traces_are_written_as_they_came(tmp_path: Path) -> None:
 def test_half_a_character_is_told_and_nothing_else(row: Row, column: str) -> None:
     report = validate_eval_set([row, {"inputs": {"question": "b"}, "outputs": "y"}])
     assert report.counts == {"AE006": 1}
-    assert report.summary.examples["AE006"][0].column == column
+    assert summary_of(report).examples["AE006"][0].column == column
     assert list(report.valid_mask) == [False, True]
 
 

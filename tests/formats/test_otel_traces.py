@@ -12,6 +12,7 @@ import pytest
 from agent_eval_schema import eval_set_from_traces, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, SAMPLES
 
 CHAT = {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}
@@ -138,4 +139,4 @@ def test_other_rows_are_no_traces(row: dict[str, Any]) -> None:
 def test_the_format_is_named_with_its_reason() -> None:
     report = validate_eval_set(SAMPLES / "otel_traces.jsonl")
     assert report.format == "otel"
-    assert "resourceSpans" in report.summary.format_reason
+    assert "resourceSpans" in summary_of(report).format_reason

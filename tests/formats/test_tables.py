@@ -29,7 +29,7 @@ from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Field, Format
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.text.jsontext import put, value_at
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import DATA, SAMPLES
 
 Row = dict[str, Any]
@@ -83,7 +83,7 @@ def written(data: Any, target: str) -> Any:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_file_of_a_platform_is_known_and_nothing_of_it_is_lost(path: Path) -> None:
     report = validate_eval_set(str(path))
-    assert report.format == format_of(path), report.summary.format_reason
+    assert report.format == format_of(path), summary_of(report).format_reason
     assert report.count("error") == 0, report.to_text()
     names = {issue.code for issue in report.iter_issues()}
     assert not names & {"AE102", "AE103"}, report.to_text()
@@ -110,7 +110,7 @@ def without_null(rows: Any) -> Any:
 def test_each_platform_of_a_table_has_its_metrics_or_those_of_mlflow() -> None:
     for table in FLAT:
         report = validate_eval_set(str(next(SAMPLES.glob(f"{table.name.replace('-', '_')}.json*"))))
-        assert report.summary.system == table.system
+        assert summary_of(report).system == table.system
         assert any(support.supported for support in run_of(report).coverage(table.system)), table.name
 
 

@@ -31,7 +31,7 @@ from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.render.report.github import github_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.sarif import sarif_text
-from agent_eval_schema.validation.report import Report, run_of
+from agent_eval_schema.validation.report import Report, run_of, summary_of
 from tests.conftest import KINDS
 from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
@@ -99,14 +99,15 @@ def require_sound(report: Report) -> None:
     """Every form of a report can be made, and holds nothing hostile."""
     issues = require_counted(report)
     require_shown(report)
-    ElementTree.fromstring(junit_xml([report.summary], failing=frozenset()))
-    json.loads(sarif_text([(report.summary, issues, run_of(report).lines(issues))], root="."))
+    ElementTree.fromstring(junit_xml([summary_of(report)], failing=frozenset()))
+    json.loads(sarif_text([(summary_of(report), issues, run_of(report).lines(issues))], root="."))
     require(
-        HOSTILE_LINE not in github_text({report.summary: run_of(report).lines_of}, root=".", command="x"),
+        HOSTILE_LINE not in github_text({summary_of(report): run_of(report).lines_of}, root=".", command="x"),
         "a command of CI",
     )
     require(
-        len(report.metric_support) in (0, report.row_count) or not report.summary.has_metrics, "metrics of other rows"
+        len(report.metric_support) in (0, report.row_count) or not summary_of(report).has_metrics,
+        "metrics of other rows",
     )
 
 

@@ -19,6 +19,7 @@ from agent_eval_schema.io import delta
 from agent_eval_schema.io.delta import delta_batches, open_table, write_delta
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.validation.report import summary_of
 from agent_eval_schema.validation.validate import check_source
 from tests.helpers.delta_tables import DataFile, make_delta
 
@@ -121,7 +122,7 @@ def test_an_open_table_stays_at_its_version(tmp_path: Path) -> None:
     write_deltalake(name, payloads(0, 5))
     report = validate_eval_set(name)
     write_deltalake(name, payloads(5, 5), mode="append")
-    assert (report.name, len(report.rows)) == (f"{name}@v0", 5)
+    assert (summary_of(report).name, len(report.rows)) == (f"{name}@v0", 5)
     assert check_source(open_source(f"{name}@v0"), jobs=2).row_count == 5
     assert validate_eval_set(name).row_count == 10
     assert len(diff_eval_sets(f"{name}@v0", name).added) == 5

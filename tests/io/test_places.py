@@ -25,7 +25,7 @@ from agent_eval_schema.formats.ces import app
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import streams
 from agent_eval_schema.io.places import ending_of, is_catalog_table, is_glob
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from agent_eval_schema.validation.validate import check_source
 from tests.helpers.places import connector_stand_in, file_server
 
@@ -293,7 +293,7 @@ def test_a_web_server(tmp_path: Path) -> None:
     folder_of(tmp_path, {"rows.jsonl": GOOD + BAD, "rows.jsonl.gz": gzip.compress(GOOD), "a b.csv": b"request\nHi\n"})
     with file_server(tmp_path) as address:
         report = validate_eval_set(f"{address}/rows.jsonl")
-        assert (report.name, report.counts) == (f"{address}/rows.jsonl", {"AE202": 1})
+        assert (summary_of(report).name, report.counts) == (f"{address}/rows.jsonl", {"AE202": 1})
         assert run_of(report).lines_of([1]) == {1: 2}
         assert validate_eval_set(f"{address}/rows.jsonl?version=1").row_count == 2
         assert validate_eval_set(f"{address}/rows.jsonl.gz").row_count == 1
@@ -416,7 +416,7 @@ def test_a_table_of_unity_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     seen = connector_stand_in(monkeypatch, {"`main`.`my evals`.`rows`": TABLE, "`a`.`b`.`empty`": TABLE.slice(0, 0)})
     report = validate_eval_set("main.`my evals`.rows")
-    assert (report.name, report.row_count) == ("main.`my evals`.rows", 3)
+    assert (summary_of(report).name, report.row_count) == ("main.`my evals`.rows", 3)
     assert report.rows["response"].tolist() == ["x", "y", None]
     assert report.rows["turns"].tolist() == [1, 2, 3]
     assert seen == {

@@ -25,6 +25,7 @@ from agent_eval_schema import (
 )
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.validation.report import summary_of
 from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS
 from tests.evaluation.test_task import SEED
@@ -63,7 +64,7 @@ def test_every_verb_reads_a_file_in_a_store(kind: str, folder: Path, tmp_path_fa
     with fsspec.open(url, "wb") as file:
         file.write(local.read_bytes())
     report, plain = validate_eval_set(url), validate_eval_set(local)
-    assert report.name == url
+    assert summary_of(report).name == url
     assert (report.counts, list(report.iter_issues())) == (plain.counts, list(plain.iter_issues()))
     assert list(report.iter_rows()) == list(plain.iter_rows())
     assert diff_eval_sets(local, url).same

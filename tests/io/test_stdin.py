@@ -18,6 +18,7 @@ import pytest
 from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import KINDS, SAMPLES
 
 ROWS: list[dict[str, Any]] = [{"request": f"question {i}", "response": "x", "respones": "y"} for i in range(5)]
@@ -35,7 +36,7 @@ def test_each_kind_of_file_is_read_as_from_its_path(give: Any, tmp_path: Path) -
         plain = validate_eval_set(path)
         give(path.read_bytes())
         report = validate_eval_set("-")
-        assert report.name == "<stdin>"
+        assert summary_of(report).name == "<stdin>"
         assert list(report.iter_issues()) == list(plain.iter_issues())
         assert list(report.iter_rows()) == list(plain.iter_rows())
 

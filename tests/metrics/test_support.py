@@ -13,6 +13,7 @@ from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, METRICS, SUPPORT_FIELDS, SYSTEMS
 from agent_eval_schema.metrics.support import System, metrics_of, shown_systems, support_of, why_supported
+from agent_eval_schema.validation.report import summary_of
 
 HEADER = "display_name,turn_index,action_type,text_content,response_agent,tool_name\n"
 
@@ -188,7 +189,9 @@ def test_ces_metrics_by_row(row: dict[str, Any], metrics: set[str]) -> None:
 
 
 def test_a_trace_will_be_there_whether_the_app_calls_tools_or_not() -> None:
-    lines = {line.metric: line for line in validate_eval_set([R | {"reference_trajectory": CALLS}]).summary.coverage}
+    lines = {
+        line.metric: line for line in summary_of(validate_eval_set([R | {"reference_trajectory": CALLS}])).coverage
+    }
     assert lines["toolInvocationScore"].supported == 1
     assert lines["toolInvocationScore"].condition == ""
     assert lines["trajectory_recall"].condition == "if the agent calls tools"

@@ -8,6 +8,7 @@ import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.render.figures import KINDS, STEPS, Occurrences
+from agent_eval_schema.validation.report import summary_of
 
 
 @pytest.mark.parametrize("total", [1, 7, 120, 121, 1_000, 123_457])
@@ -43,7 +44,7 @@ def test_a_report_counts_rows_and_messages(tmp_path: Path) -> None:
         {"request": chat, "response": "x", "expected_respones": "y" if i < 4 else None} for i, chat in enumerate(chats)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    summary = validate_eval_set(path).summary
+    summary = summary_of(validate_eval_set(path))
     roles = summary.occurrences["AE206"]
     assert (summary.counts["AE206"], roles.rows) == (18, 9)
     assert [count for _, count in roles.kinds.most_common()] == [12, 6]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.render.figures import Together
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, summary_of
 from agent_eval_schema.validation.report_builder import ANSWERS_SHOWN, LONGEST_ANSWER
 from tests.conftest import SAMPLES
 
@@ -35,8 +35,8 @@ def test_issues_that_occur_together_are_counted_exactly(batch: int, monkeypatch:
         for _ in range(10)
     ]
     report = validate_eval_set([*rows, {"request": "a", "response": "b", "expected_facts": "b"}])
-    assert report.summary.together == pairs_of(report)
-    assert report.summary.together["AE206", "AE901"] == 9
+    assert summary_of(report).together == pairs_of(report)
+    assert summary_of(report).together["AE206", "AE901"] == 9
     page = report.to_html()
     assert 'title="AE206 and AE901: 9 rows, 90% of AE206">9</td>' in page
     alone = validate_eval_set([{"request": " ", "response": "b"}])
@@ -47,7 +47,7 @@ def test_issues_that_occur_together_are_counted_exactly(batch: int, monkeypatch:
 @pytest.mark.parametrize("name", ["broken.jsonl", "broken_mlflow.jsonl", "edited_broken.jsonl"])
 def test_the_samples_have_the_pairs_of_their_issues(name: str) -> None:
     report = validate_eval_set(SAMPLES / name)
-    assert report.summary.together == pairs_of(report)
+    assert summary_of(report).together == pairs_of(report)
 
 
 @settings(max_examples=30)
@@ -107,9 +107,9 @@ def test_answers_of_traces_count_and_a_file_that_is_gone_has_none(tmp_path: Path
 
 def test_lengths_are_those_of_the_last_question_and_of_the_response() -> None:
     chat = {"messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "four"}]}
-    found = validate_eval_set(
-        [{"request": chat, "response": "äöü"}, {"request": "12345", "response": None}]
-    ).summary.distributions
+    found = summary_of(
+        validate_eval_set([{"request": chat, "response": "äöü"}, {"request": "12345", "response": None}])
+    ).distributions
     assert {name: (d.count, d.highest) for name, d in found.items()} == {
         "request_length": (2, 5),
         "response_length": (1, 3),

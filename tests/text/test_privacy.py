@@ -34,7 +34,7 @@ from agent_eval_schema.traces import decode, derive, documents, reading
 from agent_eval_schema.validation import kernel, report_builder
 from agent_eval_schema.validation.checked_run import CheckedRun, check_with_workers
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from agent_eval_schema.validation.steps import Step
 from agent_eval_schema.validation.validate import check_source
 from tests.conftest import CONTAINERS, KINDS, ROOT, SAMPLES
@@ -251,9 +251,9 @@ def cases() -> Iterator[Any]:
 
 
 def everything_said(report: Report, folder: Path) -> str:
-    report.seconds = 0.0
+    run_of(report).seconds = 0.0
     parts = [report.to_text(), report.to_text(color=True, width=200), report.to_json(), repr(report)]
-    summary = report.summary
+    summary = summary_of(report)
     parts += [
         github_text({summary: run_of(report).lines_of}, root=str(folder)),
         junit_xml([summary]),
@@ -261,7 +261,11 @@ def everything_said(report: Report, folder: Path) -> str:
     ]
     parts += [getattr(report, form)() for form in ("to_html", "_repr_html_") if hasattr(report, form)]
     parts += [report.why(row, "correctness") for row in range(report.row_count)]
-    parts += [report.metrics.to_csv(), str(InvalidEvalSetError(report)), str(list(report.summary.examples.values()))]
+    parts += [
+        report.metrics.to_csv(),
+        str(InvalidEvalSetError(report)),
+        str(list(summary_of(report).examples.values())),
+    ]
     report.write_invalid(str(folder / "invalid.jsonl"))
     notes = [json.loads(line)["_issues"] for line in (folder / "invalid.jsonl").read_text().splitlines()]
     assert not report.invalid_count or all(notes)
@@ -522,7 +526,7 @@ def test_the_report_says_that_it_is_silent() -> None:
     line = "Cell values are hidden."
     assert line in silent([PLAIN]).to_text()
     assert line not in validate_eval_set([PLAIN]).to_text()
-    assert (silent([PLAIN]).summary.values, validate_eval_set([PLAIN]).summary.values) == (False, True)
+    assert (summary_of(silent([PLAIN])).values, summary_of(validate_eval_set([PLAIN])).values) == (False, True)
 
 
 def test_quoting_is_back_on_when_a_check_is_done() -> None:

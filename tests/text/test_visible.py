@@ -16,6 +16,7 @@ from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.text import metrics_text
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import Row
 from tests.helpers.scores import scores_document
 
@@ -65,11 +66,11 @@ def texts(rows: list[Row]) -> dict[str, Callable[[int], str]]:
     return {
         "report": lambda width: report.to_text(width=width),
         "report in colour": lambda width: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
-        "metrics": lambda width: metrics_text(report.summary, color=False, width=width),
+        "metrics": lambda width: metrics_text(summary_of(report), color=False, width=width),
         "diff": lambda _: diff.to_text(),
         "scores": lambda width: as_text(scores_document(scores, reasons), width=width),
         "json": lambda _: report.to_json(),
-        "junit": lambda _: junit_xml([report.summary]),
+        "junit": lambda _: junit_xml([summary_of(report)]),
         "diff as json": lambda _: diff.to_json(),
     }
 
@@ -89,7 +90,7 @@ def test_to_a_reader_of_json_or_xml_the_command_is_as_it_was(command: str) -> No
     assert wanted
     issues = json.loads(report.to_json())["issues"]
     assert {i["message"] for i in issues} >= set(wanted)
-    told = "".join(ElementTree.fromstring(junit_xml([report.summary])).itertext())
+    told = "".join(ElementTree.fromstring(junit_xml([summary_of(report)])).itertext())
     assert all(message in told for message in wanted)
 
 

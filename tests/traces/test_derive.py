@@ -10,6 +10,7 @@ import pytest
 from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.api import validate_traces
 from agent_eval_schema.traces.derive import DERIVATIONS, Derived
+from agent_eval_schema.validation.report import summary_of
 from tests.helpers.traces import (
     ASKED,
     ROOT,
@@ -442,7 +443,7 @@ def test_an_expectation_that_no_cell_could_hold_is_dropped_and_said_why(
 ) -> None:
     given = trace(ROOT, assessments=[expects(name, value)])
     assert [k for k in row(given) if k.startswith(TRUTHS)] == []
-    (issue,) = validate_eval_set([{"trace": given}]).summary.examples["AE603"]
+    (issue,) = summary_of(validate_eval_set([{"trace": given}])).examples["AE603"]
     assert issue.message.startswith(f"{name} is dropped: {why}")
     assert issue.path == f"trace.info.assessments.{name}{place}"
     assert issue.hint.startswith("Correct the expectation in MLflow. ")
@@ -453,7 +454,7 @@ def test_an_expected_response_that_is_no_text_is_its_json_text_and_kept(value: A
     given = trace(ROOT, assessments=[expects("expected_response", value), expects("tone", "kind")])
     assert row(given)["expected_response"] == text
     assert row(given)["expectations"] == {"expected_response": value, "tone": "kind"}
-    (issue,) = validate_eval_set([{"trace": given}]).summary.examples["AE309"]
+    (issue,) = summary_of(validate_eval_set([{"trace": given}])).examples["AE309"]
     assert (issue.column, issue.path) == ("trace", "trace.info.assessments.expected_response")
 
 
@@ -489,7 +490,7 @@ def test_a_column_wins_over_what_its_trace_keeps() -> None:
 
 def test_what_a_cell_would_be_warned_of_an_expectation_is() -> None:
     given = trace(ROOT, assessments=[expects("expected_retrieved_context", [{"doc_uri": "a", "score": 0.5}])])
-    (issue,) = validate_eval_set([{"trace": given}]).summary.examples["AE406"]
+    (issue,) = summary_of(validate_eval_set([{"trace": given}])).examples["AE406"]
     assert (issue.column, issue.path) == ("trace", "trace.info.assessments.expected_retrieved_context[0].score")
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.render.report.summary import Excerpt
 from agent_eval_schema.validation.excerpts import AFTER, BEFORE, MARKED, _Cell
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import Row
 
 
 def marked(data: Any, code: str, **options: Any) -> list[Excerpt | None]:
     report = validate_eval_set(data, **options)
-    examples = report.summary.examples[code]
+    examples = summary_of(report).examples[code]
     excerpts = run_of(report).excerpts(examples)
     return [excerpts.get((i.row, i.column, i.path)) for i in examples]  # type: ignore[arg-type]
 

@@ -35,6 +35,7 @@ from agent_eval_schema.io import files, source
 from agent_eval_schema.io import json as json_module
 from agent_eval_schema.render.report.text import report_text
 from agent_eval_schema.validation import kernel
+from agent_eval_schema.validation.report import summary_of
 from agent_eval_schema.validation.steps import STEPS, Step
 
 GOOD = {"request": "Hi", "response": "Hello"}
@@ -48,12 +49,12 @@ UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 def whole(data: Any, **options: Any) -> Report:
     """The report, after what holds for every report: the rows are all there, and no rule broke down."""
     report = validate_eval_set(data, **options)
-    assert "AE001" not in report.counts, report.summary.examples["AE001"][0].message
+    assert "AE001" not in report.counts, summary_of(report).examples["AE001"][0].message
     assert report.row_count == report.valid_count + report.invalid_count == len(report.rows)
     assert len(report.valid) == report.valid_count
     assert len(report.invalid) == report.invalid_count
     assert not UNSAFE.findall(
-        report_text(replace(report.summary, has_metrics=False), color=False, width=100, system="all")
+        report_text(replace(summary_of(report), has_metrics=False), color=False, width=100, system="all")
     )
     return report
 

@@ -17,6 +17,7 @@ from agent_eval_schema import FormulaWarning, normalize_eval_set, validate_eval_
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.text.jsontext import parse_leniently
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, KINDS
 from tests.helpers.mutations import Row, mutated, samples
 from tests.helpers.wild import EXAMPLES
@@ -69,7 +70,7 @@ def require_same_again(data: Any, folder: Path, ways: dict[str, Callable[[Any, P
     """Of the rows that are valid; those of CES files are evaluations, which convert_eval_set makes rows of."""
     once = normalize_eval_set(data, on_invalid="drop")
     before = rows_of(once)
-    if not before or not validate_eval_set(data).summary.has_metrics:
+    if not before or not summary_of(validate_eval_set(data)).has_metrics:
         return
     for name, way in ways.items():
         again = way(once, folder)
@@ -130,7 +131,7 @@ def test_a_file_of_normalized_rows_says_that_it_is_one(ending: str, tmp_path: Pa
     validate_eval_set(rows, format="databricks").write(path)
     report = validate_eval_set(path)
     assert (report.format, report.ok) == ("databricks", True)
-    assert report.summary.format_reason == "the canonical columns of rows that were normalized before"
+    assert summary_of(report).format_reason == "the canonical columns of rows that were normalized before"
     table = normalize_eval_set(pa.Table.from_pylist([{"request": "Hi", "response": "Hello"}]))
     assert CANONICAL.items() <= table.schema.metadata.items()
 

@@ -21,6 +21,7 @@ from agent_eval_schema.rules.expectations import BLANK_EXPECTATION
 from agent_eval_schema.validation.doc_uris import plain_uri, rewrite
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report import summary_of
 from agent_eval_schema.validation.report_builder import ReportBuilder
 
 OF_ROWS = ("AE201", "AE202", "AE205", "AE221", "AE223", "AE305", "AE306", "AE402")
@@ -338,7 +339,7 @@ def test_each_code_has_its_rows_and_its_messages() -> None:
 @pytest.mark.usefixtures("_batches")
 def test_a_report_shows_the_first_20_examples_of_a_code() -> None:
     report = validate_eval_set([row(response="")] * 30)
-    assert [issue.row for issue in report.summary.examples["AE221"]] == list(range(20))
+    assert [issue.row for issue in summary_of(report).examples["AE221"]] == list(range(20))
     assert report.counts == {"AE221": 30}
 
 

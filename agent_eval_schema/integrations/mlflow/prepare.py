@@ -4,7 +4,6 @@ valid."""
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_args
@@ -215,7 +214,6 @@ def prepare(
     """As `prepare_for_evaluate`, with the report and the positions of the excluded rows. `keep` keeps invalid rows;
     without `figures` the report lacks those of traces."""
     source = open_source(data, format=format, outputs=outputs)
-    start = time.perf_counter()
     require_choice("evaluator", evaluator, EVALUATORS)
     require_choice("inputs", inputs, INPUTS)
     plan = make_plan(source, format, outputs, complete=True)
@@ -227,7 +225,7 @@ def prepare(
             rows_of(checked).select(list(COLUMNS)).append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
             for checked in run.batches()
         ]
-        report = Report(run, time.perf_counter() - start)
+        report = Report(run)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
             why = "the data has none"

@@ -33,6 +33,7 @@ from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
 from agent_eval_schema.traces.spans import Trace
 from agent_eval_schema.validation.ces_turns import CES_FORMATS
 from agent_eval_schema.validation.cross_field import OF_MLFLOW
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, SAMPLES, Row
 
 TRACES = sorted((DATA / "traces").glob("*.json"))
@@ -307,7 +308,7 @@ def test_the_report_is_that_of_the_check() -> None:
         prepare_for_evaluate(data, on_invalid="raise")
     for report in (prepare(data).report, raised.value.report):
         assert report.counts == expected.counts
-        assert {n: vars(d) for n, d in report.summary.distributions.items()} == shown
+        assert {n: vars(d) for n, d in summary_of(report).distributions.items()} == shown
         assert report.metric_support.equals(expected.metric_support)
     with pytest.warns(InvalidRowsWarning):
         assert prepare_for_evaluate(data).index.tolist() == np.flatnonzero(expected.valid_mask).tolist()
@@ -644,7 +645,7 @@ def test_a_tag_that_mlflow_cuts_is_told() -> None:
     from mlflow.utils.validation import MAX_TRACE_TAG_VAL_LENGTH as LONGEST
 
     report = prepare([{**ROW, "tags": {"a": "x" * LONGEST}}, {**ROW, "tags": {"a": "x" * (LONGEST + 1)}}]).report
-    (issue,) = report.summary.examples["AE112"]
+    (issue,) = summary_of(report).examples["AE112"]
     assert (issue.row, issue.path, issue.message) == (1, "tags.a", "expected at most 8,000 characters, got 8,001")
 
 

@@ -15,7 +15,7 @@ from agent_eval_schema import Report, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.render.report.github import Lines, github_text
 from agent_eval_schema.render.report.summary import ReportSummary
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 from tests.render.report.test_text import GOLDEN, compare, report_on
 
@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 def with_lines(*reports: Report) -> dict[ReportSummary, Lines]:
-    return {report.summary: run_of(report).lines_of for report in reports}
+    return {summary_of(report): run_of(report).lines_of for report in reports}
 
 
 def commands(output: str) -> list[Command]:

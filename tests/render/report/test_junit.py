@@ -15,6 +15,7 @@ from agent_eval_schema.issues import Severity
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import as_jsonl
 from tests.render.report.test_text import GOLDEN, compare, report_on
 
@@ -62,7 +63,7 @@ def suites(document: str) -> list[Element]:
 
 
 def suite_of(rows: list[dict[str, Any]], *failing: Severity, **options: Any) -> Element:
-    (suite,) = suites(junit_xml([validate_eval_set(rows, **options).summary], failing=failing))
+    (suite,) = suites(junit_xml([summary_of(validate_eval_set(rows, **options))], failing=failing))
     return suite
 
 
@@ -75,8 +76,8 @@ def test_the_broken_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one rule that passes: a new rule without issues in the sample does not change the file."""
     found = report_on("broken.jsonl", monkeypatch).counts
     report = report_on("broken.jsonl", monkeypatch, select=("AE001", *found))
-    report.seconds = 1.5
-    document = junit_xml([report.summary])
+    run_of(report).seconds = 1.5
+    document = junit_xml([summary_of(report)])
     named = document.replace(f'"version" value="{__version__}"', '"version" value="VERSION"')
     compare(GOLDEN / "broken.junit.xml", re.sub('"rules_off" value="[0-9]+"', '"rules_off" value="OTHERS"', named))
     suites(document)
@@ -118,9 +119,9 @@ def test_what_is_below_the_level_passes_and_is_told(failing: tuple[Severity, ...
 def test_properties_and_time(tmp_path: Path) -> None:
     path = as_jsonl(ROWS, tmp_path)
     report = validate_eval_set(path)
-    assert report.seconds > 0
-    report.seconds = 2.25
-    (suite,) = suites(junit_xml([report.summary]))
+    assert run_of(report).seconds > 0
+    run_of(report).seconds = 2.25
+    (suite,) = suites(junit_xml([summary_of(report)]))
     properties = {p.attrib["name"]: p.attrib["value"] for p in suite.iter("property")}
     assert properties.pop("version")
     assert properties == {
@@ -146,7 +147,7 @@ def test_it_is_xml_whatever_the_cells_hold(tmp_path: Path) -> None:
         {"request": {"messages": [{"role": "a\x00\x1b\ufffe\uffff]]>&<z", "content": "a"}]}, "response": "b"},
     ]
     for data in (rows, as_jsonl(rows, tmp_path)):
-        document = junit_xml([validate_eval_set(data).summary])
+        document = junit_xml([summary_of(validate_eval_set(data))])
         (suite,) = suites(document)
         told = case_of(suite, "AE206").findtext("failure") or ""
         assert r"'a\x00\x1b\ufffe\uffff]]>&<z'" in told
@@ -156,13 +157,13 @@ def test_it_is_xml_whatever_the_cells_hold(tmp_path: Path) -> None:
 def test_it_is_xml_whatever_the_file_is_called(tmp_path: Path) -> None:
     path = tmp_path / 'a\x1b<&".jsonl'
     path.write_text(json.dumps(GOOD))
-    (suite,) = suites(junit_xml([validate_eval_set(str(path)).summary]))
+    (suite,) = suites(junit_xml([summary_of(validate_eval_set(str(path)))]))
     assert suite.attrib["name"] == str(tmp_path / r'a\x1b<&".jsonl')
 
 
 def test_the_text_of_half_a_character_is_written_out() -> None:
     report = validate_eval_set([{"request": {"\ud83d": 1}, "response": "a"}])
-    suites(junit_xml([report.summary]))
+    suites(junit_xml([summary_of(report)]))
 
 
 def test_the_command_line_writes_one_document_for_all_files(

@@ -12,6 +12,7 @@ import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import ROOT, SAMPLES
 from tests.render.report.test_html import hostile_rows
 
@@ -106,7 +107,7 @@ def test_data_in_memory_has_no_location() -> None:
     from agent_eval_schema.render.report.sarif import sarif_text
 
     report = validate_eval_set([{"request": None, "response": "x"}], select=["AE201"])
-    (run,) = valid(sarif_text([(report.summary, list(report.iter_issues()), {})]))["runs"]
+    (run,) = valid(sarif_text([(summary_of(report), list(report.iter_issues()), {})]))["runs"]
     assert "physicalLocation" not in json.dumps(run)
     (file,) = run["properties"]["files"]
     assert file["rows"] == {"total": 1, "valid": 0, "invalid": 1}

@@ -13,6 +13,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.render.report.summary import Shown
 from agent_eval_schema.render.report.text import report_text
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import ROOT, SAMPLES
 from tests.render.report.test_html import HOSTILE, hostile_rows
 
@@ -142,7 +143,7 @@ def test_a_report_without_lines_and_excerpts_is_drawn_too(tmp_path: Path) -> Non
     text = report.to_text(width=200)
     assert "row 0  request" in text
     assert "gone.jsonl:1" not in text
-    assert "row 0  request" in report_text(report.summary, Shown(), color=False, width=80, system="all")
+    assert "row 0  request" in report_text(summary_of(report), Shown(), color=False, width=80, system="all")
 
 
 def test_the_fixes_of_a_large_file_are_not_counted() -> None:

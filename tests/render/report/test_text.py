@@ -10,6 +10,7 @@ import pytest
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
 from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.text import metrics_text
+from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, ROOT, SAMPLES
 from tests.helpers.scores import scores_document
 
@@ -50,7 +51,7 @@ def test_text_when_the_app_will_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_metrics_of_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.jsonl", monkeypatch)
-    compare(GOLDEN / "metrics.txt", metrics_text(report.summary, color=False, width=100, system="all"))
+    compare(GOLDEN / "metrics.txt", metrics_text(summary_of(report), color=False, width=100, system="all"))
 
 
 def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
