@@ -106,6 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.render.phrases import number
     from agent_eval_schema.render.printable import as_text
+    from agent_eval_schema.rules import RULES
     from agent_eval_schema.text.choices import require_choice
 
     if arguments.html:
@@ -141,10 +142,10 @@ def run(arguments: argparse.Namespace) -> int:
         why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {number(mean)} is below"
         print_line(f"{metric}: {why} {number(lowest[metric])}")
     failing = FAILING[arguments.fail_on]
-    gated = [line for line in result.lines if failing or line.metric in lowest]
+    gated = [line for line in summary.lines if failing or line.metric in lowest]
     unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
     if unscored and any(line.scored for line in gated):
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
-    found = any(result.count(severity) for severity in failing)
-    is_empty = failing and not any(line.scored for line in result.lines)
+    found = any(RULES[code].severity in failing for code in result.issue_counts)
+    is_empty = failing and not any(line.scored for line in summary.lines)
     return ExitCode.FOUND if too_low or found or unscored or is_empty else ExitCode.CLEAN

@@ -47,7 +47,7 @@ from agent_eval_schema.evaluation.table import (
     scores_in,
 )
 from agent_eval_schema.io.pandas import issues_frame
-from agent_eval_schema.issues import EvalSetError, Severity
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
@@ -55,7 +55,6 @@ from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.page import plot
 from agent_eval_schema.render.phrases import Call, seconds
 from agent_eval_schema.render.printable import Savable, as_inline
-from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
 from agent_eval_schema.validation.report import run_of
 
@@ -77,6 +76,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         The names of the metrics (scorers).
     row_count : int
         The number of rows.
+    scored : dict of str to int
+        The number of rows with a score, per metric.
+    unscored : pandas.DataFrame
+        The reasons for missing scores: one row per metric and reason, with a RangeIndex and the columns `metric` and
+        `reason` (str) and `rows` (int64).
+    issue_counts : dict of str to int
+        The exact number of issues per code, in the order of the codes; codes without an issue are not in it.
     options : dict of str to str
         How trajectories were compared: `duplicates`, `empty` and, if it is not "call", `match`.
     name : str or None
@@ -127,13 +133,21 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         self._call = call
         self.tallies = dict(tallies)
         self._unscored = dict(unscored)
+        reasons_of = [(metric, reason, rows) for (metric, reason), rows in unscored.items()]
+        self.unscored = pd.DataFrame(reasons_of, columns=["metric", "reason", "rows"])
         self._parts, self._reasons, self._findings = parts, reasons, findings or Findings()
-        self._failed, self._left_out = failed or FailedCalls(), left_out
         self._evaluation = evaluation
         self.report = None if evaluation is None else evaluation.report
         self.run_id = None if evaluation is None else evaluation.run_id
         self.mlflow_result = None if evaluation is None else evaluation.result
         self.without_judge = {} if evaluation is None else evaluation.without_judge
+        self.scored = {
+            name: self.tallies[name].scored if evaluation is None else int(evaluation.scores[name].notna().sum())
+            for name in metrics
+        }
+        self._failed = failed or FailedCalls()
+        self._headline = headline(row_count, self.scored, self._failed.count, self._failed.names, left_out)
+        self.issue_counts = dict(sorted((self._findings if self.report is None else self.report).counts.items()))
 
     # numbers
 
@@ -239,7 +253,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         See Also
         --------
-        EvalResult.unscored : Count the rows per reason.
+        EvalResult.metrics_table : The rows with their scores.
 
         Examples
         --------
@@ -254,26 +268,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         for name, reasons in self._reasons().items():
             frame[name] = pd.Series(list(reasons), frame.index, dtype="object")
         return frame
-
-    @property
-    def scored(self) -> dict[str, int]:
-        """The number of rows with a score, per metric.
-
-        Returns
-        -------
-        dict of str to int
-            By the name of the metric.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
-        >>> EvalTask(data, ["exact_match"]).evaluate().scored
-        {'exact_match': 1}
-        """
-        if self._evaluation is not None:
-            return {name: int(self.scores[name].notna().sum()) for name in self.metrics}
-        return {name: self.tallies[name].scored for name in self.metrics}
 
     @property
     def failed(self) -> tuple[int, ...]:
@@ -296,42 +290,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         if not self._failed.count:
             return ()
         return tuple(np.flatnonzero(self.metrics_table[FAILURE].to_numpy() == 1).tolist())
-
-    @property
-    def lines(self) -> list[Scored]:
-        """The summary of each metric as an object.
-
-        Returns
-        -------
-        list of Scored
-            Objects with the attributes `metric`, `mean`, `std`, `rows` and `scored` (the number of rows with a score).
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
-        >>> [(line.metric, line.rows, line.scored) for line in EvalTask(data, ["exact_match"]).evaluate().lines]
-        [('exact_match', 2, 1)]
-        """
-        return [Scored(n, t.mean, t.std, self.row_count, t.scored) for n, t in self.tallies.items()]
-
-    @property
-    def headline(self) -> str:
-        """The rows that the means do not include.
-
-        Returns
-        -------
-        str
-            Failed calls, rows without a score and excluded evaluations; empty if there are none.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
-        >>> EvalTask(data, ["exact_match"]).evaluate().headline
-        '1 of 2 rows scored'
-        """
-        return headline(self.row_count, self.scored, self._failed.count, self._failed.names, self._left_out)
 
     @overload
     def quantile(self, q: float, metric: str = ...) -> float: ...
@@ -511,7 +469,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         See Also
         --------
-        EvalResult.issue_counts : Count all issues.
+        Report.issues : The issues of a validation.
 
         Examples
         --------
@@ -523,47 +481,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         1    0  reference_trajectory  warning
         """
         return issues_frame(self._findings.kept) if self.report is None else self.report.issues
-
-    @property
-    def issue_counts(self) -> dict[str, int]:
-        """The exact number of issues per code.
-
-        Returns
-        -------
-        dict of str to int
-            Codes in sorted order; codes without an issue are not in it.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import score_trajectories
-        >>> result = score_trajectories([{"predicted_trajectory": "search", "reference_trajectory": []}])
-        >>> sum(result.issue_counts.values())
-        2
-        """
-        return dict(sorted((self._findings if self.report is None else self.report).counts.items()))
-
-    def count(self, severity: Severity | str) -> int:
-        """Return the number of issues of a severity.
-
-        Parameters
-        ----------
-        severity : Severity or {"error", "warning", "info"}
-            The severity to count.
-
-        Returns
-        -------
-        int
-            The exact number of issues.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import score_trajectories
-        >>> result = score_trajectories([{"predicted_trajectory": "search", "reference_trajectory": []}])
-        >>> result.count("error")
-        1
-        """
-        require_choice("severity", severity, list(map(str, Severity)))
-        return sum(n for code, n in self.issue_counts.items() if RULES[code].severity == severity)
 
     def failing(self, thresholds: Mapping[str, float]) -> dict[str, float]:
         """Return the metrics whose mean is below its threshold or undefined.
@@ -594,48 +511,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             raise EvalSetError(f"thresholds: expected a dict {{metric: number}}; got {shown(thresholds)}")
         means = {metric: self._stats(metric).mean for metric in thresholds}
         return {metric: mean for metric, mean in means.items() if not mean >= thresholds[metric]}
-
-    @property
-    def unscored(self) -> pd.DataFrame:
-        """The reasons for missing scores.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per metric and reason, with a RangeIndex and the columns `metric` and `reason` (str) and `rows`
-            (int64).
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": None}]
-        >>> EvalTask(data, ["exact_match"]).evaluate().unscored[["metric", "rows"]]
-                metric  rows
-        0  exact_match     1
-        """
-        lines = [(metric, reason, rows) for (metric, reason), rows in self._unscored.items()]
-        return pd.DataFrame(lines, columns=["metric", "reason", "rows"])
-
-    @property
-    def reason_groups(self) -> list[tuple[str, int, list[str]]]:
-        """The reasons for missing scores, with the metrics that share them.
-
-        Returns
-        -------
-        list of tuple
-            Tuples of the reason, the number of rows, and the metrics with the same number of rows for this reason.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": None}]
-        >>> [(rows, metrics) for _, rows, metrics in EvalTask(data, ["exact_match"]).evaluate().reason_groups]
-        [(1, ['exact_match'])]
-        """
-        groups: dict[tuple[str, int], list[str]] = {}
-        for (metric, reason), rows in self._unscored.items():
-            groups.setdefault((reason, rows), []).append(metric)
-        return [(reason, rows, metrics) for (reason, rows), metrics in groups.items()]
 
     # against another one
 
@@ -711,17 +586,20 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         stats = self.tallies
         latency = stats.get(LATENCY, ScoreStats())
+        groups: dict[tuple[str, int], list[str]] = {}
+        for (metric, reason), count in self._unscored.items():
+            groups.setdefault((reason, count), []).append(metric)
         summary = ResultSummary(
             call=self._call,
             row_count=self.row_count,
             metrics=self.metrics,
             options=self.options,
             numbers=self.summary_metrics,
-            lines=self.lines,
+            lines=[Scored(n, t.mean, t.std, self.row_count, t.scored) for n, t in stats.items()],
             reasons=self._unscored,
-            reason_groups=self.reason_groups,
+            reason_groups=[(reason, rows, metrics) for (reason, rows), metrics in groups.items()],
             issue_counts=self.issue_counts,
-            headline=self.headline,
+            headline=self._headline,
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
         )
         if not worst:
@@ -765,7 +643,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         1.0
         """
         if self._evaluation is not None:
-            return self._evaluation.json(self.headline, self.scored)
+            return self._evaluation.json(self._headline, self.scored)
         rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
         return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
@@ -805,7 +683,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     def _document(self, rows: int = 0) -> Document:
         if self._evaluation is not None:
-            return self._evaluation.document(self.headline, self.scored, rows)
+            return self._evaluation.document(self._headline, self.scored, rows)
         return result_document(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:
@@ -881,7 +759,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         return log_result({**self.summary_metrics, **scored}, params, texts, self.write)
 
     def __repr__(self) -> str:
-        headline = f": {self.headline}" if self.headline else ""
+        headline = f": {self._headline}" if self._headline else ""
         return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics{headline}>"
 
 
