@@ -17,9 +17,12 @@ Options are serialized, `pass_if` is not.
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
+import textwrap
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
 from agent_eval_schema.issues import missing
@@ -160,7 +163,8 @@ _HANDED = ("inputs", "outputs", "expectations", "trace")
 # ---------------------------------------------------------------------------------------------------------------------
 # the metrics of metrics/definitions.py
 class _Defined(RowScorer):
-    """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric."""
+    """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric. The
+    section Parameters of its docstring is made of its fields."""
 
     definition: ClassVar[Definition]
 
@@ -170,18 +174,51 @@ class _Defined(RowScorer):
         found = DEFINITIONS.get(cls.model_fields["name"].default)
         if found is not None:  # a class of a user's own may have another name
             cls.definition, cls.reads, cls.needs, cls.undefined = found, found.reads, found.needs, found.undefined
+            before, section, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also")
+            cls.__doc__ = f"{before}{_parameters(cls)}{section}{after}"
 
     def measure(self, *values: Any) -> float:
         return self.definition.measure(*values, **self.options)
 
 
+_Empty = Annotated[
+    Empty,
+    Field(
+        description='The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a '
+        'reference with calls. `"nan"`: none.'
+    ),
+]
+_Duplicates = Annotated[
+    Duplicates,
+    Field(
+        description='How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. '
+        '`"one_to_one"`: each call at most as often as it occurs there.'
+    ),
+]
+_Match = Annotated[
+    Match, Field(description="When two calls are the same: if names and inputs are equal, or if names are.")
+]
+
+
+def _lowest(of: str) -> Any:
+    return Field(1.0, ge=0, le=1, description=f"The lowest accepted fraction of the expected {of}, from 0 to 1.")
+
+
+def _parameters(scorer: type[RowScorer]) -> str:
+    """The section Parameters of the docstring of a scorer, from its fields."""
+    lines = ["Parameters", "----------"]
+    for name, field in scorer.model_fields.items():
+        if name == "name" or name not in RowScorer.model_fields:
+            choices = ", ".join(map(json.dumps, get_args(field.annotation)))
+            kind = f"{{{choices}}}" if choices else getattr(field.annotation, "__name__", "")
+            default = "" if field.is_required() else f", default {json.dumps(field.default)}"
+            description = field.description or "The name of the scorer."
+            lines += [f"{name} : {kind}{default}", textwrap.indent(textwrap.fill(description, 112), "    ")]
+    return "\n".join([*lines, "", ""])
+
+
 class DocumentRecall(_Defined):  # numpydoc ignore=PR01
     """Compute the fraction of the expected documents that were retrieved.
-
-    Parameters
-    ----------
-    name : str, default "document_recall"
-        The name of the scorer.
 
     See Also
     --------
@@ -202,11 +239,6 @@ class DocumentRecall(_Defined):  # numpydoc ignore=PR01
 class DocumentPrecision(_Defined):  # numpydoc ignore=PR01
     """Compute the fraction of the retrieved documents that were expected.
 
-    Parameters
-    ----------
-    name : str, default "document_precision"
-        The name of the scorer.
-
     See Also
     --------
     DocumentRecall : The fraction of the expected documents that were retrieved.
@@ -226,16 +258,6 @@ class DocumentPrecision(_Defined):  # numpydoc ignore=PR01
 class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent made the reference calls in their order and no others, else 0.
 
-    Parameters
-    ----------
-    name : str, default "trajectory_exact_match"
-        The name of the scorer.
-    empty : {"define", "nan"}, default "define"
-        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
-        calls. `"nan"`: none.
-    match : {"call", "tool_name"}, default "call"
-        When two calls are the same: if names and inputs are equal, or if names are.
-
     See Also
     --------
     agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
@@ -250,24 +272,14 @@ class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_exact_match"
-    empty: Empty = "define"
-    match: Match = "call"
+    empty: _Empty = "define"
+    match: _Match = "call"
 
 
 class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent made the reference calls in their order, else 0.
 
     Other calls between them are allowed.
-
-    Parameters
-    ----------
-    name : str, default "trajectory_in_order_match"
-        The name of the scorer.
-    empty : {"define", "nan"}, default "define"
-        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
-        calls. `"nan"`: none.
-    match : {"call", "tool_name"}, default "call"
-        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -283,24 +295,14 @@ class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_in_order_match"
-    empty: Empty = "define"
-    match: Match = "call"
+    empty: _Empty = "define"
+    match: _Match = "call"
 
 
 class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent made all reference calls in any order, else 0.
 
     Other calls are allowed.
-
-    Parameters
-    ----------
-    name : str, default "trajectory_any_order_match"
-        The name of the scorer.
-    empty : {"define", "nan"}, default "define"
-        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
-        calls. `"nan"`: none.
-    match : {"call", "tool_name"}, default "call"
-        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -317,25 +319,12 @@ class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_any_order_match"
-    empty: Empty = "define"
-    match: Match = "call"
+    empty: _Empty = "define"
+    match: _Match = "call"
 
 
 class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
     """Compute the fraction of the agent's calls that are in the reference.
-
-    Parameters
-    ----------
-    name : str, default "trajectory_precision"
-        The name of the scorer.
-    empty : {"define", "nan"}, default "define"
-        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
-        calls. `"nan"`: none.
-    duplicates : {"membership", "one_to_one"}, default "membership"
-        How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
-        each call at most as often as it occurs there.
-    match : {"call", "tool_name"}, default "call"
-        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -351,26 +340,13 @@ class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_precision"
-    empty: Empty = "define"
-    duplicates: Duplicates = "membership"
-    match: Match = "call"
+    empty: _Empty = "define"
+    duplicates: _Duplicates = "membership"
+    match: _Match = "call"
 
 
 class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     """Compute the fraction of the reference calls that the agent made.
-
-    Parameters
-    ----------
-    name : str, default "trajectory_recall"
-        The name of the scorer.
-    empty : {"define", "nan"}, default "define"
-        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
-        calls. `"nan"`: none.
-    duplicates : {"membership", "one_to_one"}, default "membership"
-        How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
-        each call at most as often as it occurs there.
-    match : {"call", "tool_name"}, default "call"
-        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -386,23 +362,13 @@ class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_recall"
-    empty: Empty = "define"
-    duplicates: Duplicates = "membership"
-    match: Match = "call"
+    empty: _Empty = "define"
+    duplicates: _Duplicates = "membership"
+    match: _Match = "call"
 
 
 class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent called a tool, else 0.
-
-    Parameters
-    ----------
-    name : str, default "trajectory_single_tool_use"
-        The name of the scorer.
-    tool_name : str
-        The name of the tool.
-    empty : {"define", "nan"}, default "define"
-        The score of an empty trajectory. `"define"`: that of the definition, 0 for no calls against a reference with
-        calls. `"nan"`: none.
 
     See Also
     --------
@@ -418,17 +384,12 @@ class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "trajectory_single_tool_use"
-    tool_name: str
-    empty: Empty = "define"
+    tool_name: str = Field(description="The name of the tool.")
+    empty: _Empty = "define"
 
 
 class ToolInvocation(_Defined):  # numpydoc ignore=PR01
     """Compute the fraction of the expected tools that were called.
-
-    Parameters
-    ----------
-    name : str, default "tool_invocation"
-        The name of the scorer.
 
     See Also
     --------
@@ -448,11 +409,6 @@ class ToolInvocation(_Defined):  # numpydoc ignore=PR01
 
 class ToolOrderedInvocation(_Defined):  # numpydoc ignore=PR01
     """Compute the fraction of the expected tools that were called in order.
-
-    Parameters
-    ----------
-    name : str, default "tool_ordered_invocation"
-        The name of the scorer.
 
     See Also
     --------
@@ -474,11 +430,6 @@ class ToolOrderedInvocation(_Defined):  # numpydoc ignore=PR01
 class ParameterCorrectness(_Defined):  # numpydoc ignore=PR01
     """Compute the mean fraction of the expected parameters that have equal values.
 
-    Parameters
-    ----------
-    name : str, default "parameter_correctness"
-        The name of the scorer.
-
     See Also
     --------
     ToolCallsPass : Combine the tool metrics with thresholds.
@@ -496,22 +447,8 @@ class ParameterCorrectness(_Defined):  # numpydoc ignore=PR01
     name: str = "parameter_correctness"
 
 
-_SHARE = Field(default=1.0, ge=0, le=1)
-
-
 class ToolCallsPass(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the expected calls were made with the expected parameters, else 0.
-
-    Parameters
-    ----------
-    name : str, default "tool_calls_pass"
-        The name of the scorer.
-    invocation_threshold : float, default 1.0
-        The lowest accepted fraction of the expected tools that were called, from 0 to 1.
-    parameter_threshold : float, default 1.0
-        The lowest accepted fraction of the expected parameters with equal values, from 0 to 1.
-    extra_calls : {"FAIL", "ALLOW"}, default "FAIL"
-        Whether calls that are not expected give 0.
 
     See Also
     --------
@@ -527,18 +464,13 @@ class ToolCallsPass(_Defined):  # numpydoc ignore=PR01
     """
 
     name: str = "tool_calls_pass"
-    invocation_threshold: float = _SHARE
-    parameter_threshold: float = _SHARE
-    extra_calls: ExtraCalls = "FAIL"
+    invocation_threshold: float = _lowest("tools that were called")
+    parameter_threshold: float = _lowest("parameters with equal values")
+    extra_calls: ExtraCalls = Field("FAIL", description="Whether calls that are not expected give 0.")
 
 
 class InputTokenCount(_Defined):  # numpydoc ignore=PR01
     """Return the number of input tokens of a run.
-
-    Parameters
-    ----------
-    name : str, default "input_token_count"
-        The name of the scorer.
 
     See Also
     --------
@@ -558,11 +490,6 @@ class InputTokenCount(_Defined):  # numpydoc ignore=PR01
 class OutputTokenCount(_Defined):  # numpydoc ignore=PR01
     """Return the number of output tokens of a run.
 
-    Parameters
-    ----------
-    name : str, default "output_token_count"
-        The name of the scorer.
-
     See Also
     --------
     agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
@@ -580,11 +507,6 @@ class OutputTokenCount(_Defined):  # numpydoc ignore=PR01
 
 class TotalTokenCount(_Defined):  # numpydoc ignore=PR01
     """Return the number of input and output tokens of a run.
-
-    Parameters
-    ----------
-    name : str, default "total_token_count"
-        The name of the scorer.
 
     See Also
     --------
@@ -604,11 +526,6 @@ class TotalTokenCount(_Defined):  # numpydoc ignore=PR01
 class LatencySeconds(_Defined):  # numpydoc ignore=PR01
     """Return the duration of a run, in seconds.
 
-    Parameters
-    ----------
-    name : str, default "latency_seconds"
-        The name of the scorer.
-
     See Also
     --------
     agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
@@ -626,11 +543,6 @@ class LatencySeconds(_Defined):  # numpydoc ignore=PR01
 
 class RunFailure(_Defined):  # numpydoc ignore=PR01
     """Return 1 if a run failed, else 0.
-
-    Parameters
-    ----------
-    name : str, default "failure"
-        The name of the scorer.
 
     See Also
     --------
