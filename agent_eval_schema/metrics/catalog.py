@@ -163,12 +163,10 @@ def _ces() -> tuple[Metric, ...]:
 
 def _platforms(others: Sequence[Metric]) -> Iterator[Metric]:
     """The metrics of PLATFORMS; one whose name another system has, too, has the name of its system before it."""
-    every = [name for metrics in PLATFORMS.values() for part in metrics for name in part]
-    taken = Counter([*(m.name for m in others), *every])
-    for system, (judged, computed) in PLATFORMS.items():
-        for is_judged, metrics in ((True, judged), (False, computed)):
-            for name, needs in metrics.items():
-                yield Metric(system, name if taken[name] == 1 else f"{system}/{name}", needs, is_judged)
+    taken = Counter([*(m.name for m in others), *(name for metrics in PLATFORMS.values() for name in metrics)])
+    for (system, is_judged), metrics in PLATFORMS.items():
+        for name, needs in metrics.items():
+            yield Metric(system, name if taken[name] == 1 else f"{system}/{name}", needs, is_judged)
 
 
 _FIRST = (*_databricks(), *_mlflow(), *_vertex(), *_ces())
