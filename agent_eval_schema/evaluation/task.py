@@ -50,7 +50,7 @@ from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import lock_file, require_local_place
-from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
@@ -210,30 +210,15 @@ class EvalTask:
         names = tuple(map(metric_name, self.metrics))
         scoring = Scoring(source, names, self._options, left_out, ran=True)
         prompts = (prompt for given in parts({"prompt"}) for prompt in given.values["prompt"])
-        with (
-            journal_at(journal, _required(prompts, left_out)) as kept,
-            progress(source.read_share, notebook()) as so_far,
-        ):
-            reads = {"prompt", *columns_read(self.metrics)}
-            asked = run_parts(call, parts(reads), kept, done, so_far, max_workers=max_workers, timeout=timeout)
-        if not asked:
-            raise _nothing_to_ask(left_out)
+        with journal_at(journal, prompts) as kept, progress(source.read_share, notebook()) as so_far:
+            window = _Window(parts({"prompt", *columns_read(self.metrics)}), kept, done, so_far)
+            for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
+                window.take(_finished(outcome))
+        if not window.prompts:
+            count = len(left_out)
+            why = f"; {count} invalid evaluations were excluded: run `validate` for the reasons" if count else ""
+            raise EvalSetError(f"the agent cannot run: the data has no prompt and no request{why}")
         return scoring.result()
-
-
-def _required(prompts: Iterable[Any], left_out: list[Issue]) -> Iterator[Any]:
-    """The prompts. Raises EvalSetError if there was none, before a checkpoint file is made for them."""
-    found = False
-    for prompt in prompts:
-        found |= prompt is not None
-        yield prompt
-    if not found:
-        raise _nothing_to_ask(left_out)
-
-
-def _nothing_to_ask(left_out: list[Issue]) -> EvalSetError:
-    why = f"; {len(left_out)} invalid evaluations were excluded: run `validate` for the reasons" if left_out else ""
-    return EvalSetError(f"the agent cannot run: the data has no prompt and no request{why}")
 
 
 def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
@@ -297,7 +282,7 @@ class Journal:
 
 @contextmanager
 def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
-    """The checkpoint file of a run over these prompts, new or continued; without a path no file is written.
+    """The checkpoint file of a run over these prompts, new or continued; without a path or a prompt no file is written.
 
     Raises EvalSetError if the file cannot be written, is not a checkpoint file, or is that of other prompts.
     """
@@ -305,7 +290,15 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
         yield Journal(None, {})
         return
     require_local_place(path)
-    head = _head_of(prompts)
+    digest, rows, has_prompt = hashlib.sha256(), 0, False
+    for prompt in prompts:
+        text = msgspec.json.encode(prompt, enc_hook=str, order="deterministic")
+        digest.update(b"%d:" % len(text) + text)
+        rows, has_prompt = rows + 1, has_prompt or prompt is not None
+    if not has_prompt:
+        yield Journal(None, {})
+        return
+    head = _Head(JOURNAL_VERSION, rows, digest.hexdigest()[:32])
     try:
         if not os.path.exists(path) or not os.path.getsize(path):
             with open(path, "wb") as file:
@@ -321,16 +314,6 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
         raise
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _head_of(prompts: Iterable[Any]) -> _Head:
-    found = hashlib.sha256()
-    rows = 0
-    for prompt in prompts:
-        text = msgspec.json.encode(prompt, enc_hook=str, order="deterministic")
-        found.update(b"%d:" % len(text) + text)
-        rows += 1
-    return _Head(JOURNAL_VERSION, rows, found.hexdigest()[:32])
 
 
 def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
@@ -361,26 +344,6 @@ def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
 OPEN = 2
 """Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
 
-Done = Callable[[EvalInputs, list[Finished]], None]
-
-
-def run_parts(
-    call: Callable[[Any], Any],
-    parts: Iterable[EvalInputs],
-    journal: Journal,
-    done: Done,
-    so_far: Progress,
-    *,
-    max_workers: int,
-    timeout: float | None,
-) -> int:
-    """Call on the prompt of every row that the checkpoint file does not have; `done` is called with each part and its
-    answers, both in order. Returns the number of rows with a prompt."""
-    window = _Window(parts, journal, done, so_far)
-    for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
-        window.take(_finished(outcome))
-    return window.prompts
-
 
 class _Part(Struct):
     """Some rows, the number of the first of them, what became of each, and how many are left."""
@@ -392,9 +355,16 @@ class _Part(Struct):
 
 
 class _Window:
-    """The open parts: yields the rows to run, accepts their answers, and passes on parts that are done."""
+    """The open parts: yields the rows to run that the checkpoint file does not have, accepts their answers, and calls
+    `done` with each part and its answers, both in order. `prompts` counts the rows with a prompt."""
 
-    def __init__(self, parts: Iterable[EvalInputs], journal: Journal, done: Done, so_far: Progress) -> None:
+    def __init__(
+        self,
+        parts: Iterable[EvalInputs],
+        journal: Journal,
+        done: Callable[[EvalInputs, list[Finished]], None],
+        so_far: Progress,
+    ) -> None:
         self.prompts = 0
         self._parts, self._journal, self._done, self._so_far = parts, journal, done, so_far
         self._open: deque[_Part] = deque()
