@@ -15,22 +15,17 @@ from itertools import islice
 from string import ascii_lowercase
 from typing import Any
 
-import msgspec
 import numpy as np
 import pandas as pd
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agent_eval_schema.decoding.requests import last_question
-from agent_eval_schema.evaluation.result_blocks import cell_text
+from agent_eval_schema.evaluation.result_blocks import open_row
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import missing
-from agent_eval_schema.metrics.alignment import CallPair, aligned
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.standard_errors import WORDS, numbers_of
 from agent_eval_schema.render.blocks import (
-    LONGEST_CELL,
-    LONGEST_TITLE,
     Block,
     Cell,
     Column,
@@ -49,7 +44,6 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import heat, percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural
-from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.report import Report, run_of
 
@@ -209,27 +203,13 @@ class MlflowEvaluation(Struct, frozen=True):
         rows = []
         for row in chosen:
             own = {**cells.get(row, {}), **({"response": answers[row]} if row in answers else {})}
-            shown = [(name, cell_text(own[name])) for name in CELLS_SHOWN if name in own and not is_absent(own[name])]
-            error = dict(shown).get("error") if row in self.failed else None
-            label = str(scores.index[row])
-            rows.append(
-                OpenRow(
-                    row=label,
-                    title=cut(error or last_question(own.get("request")) or "", LONGEST_TITLE) or f"Row {label}",
-                    scores=list(map(_cell, values[row])),
-                    values=[(name, cut(text, LONGEST_CELL)) for name, text in shown],
-                    calls=_calls(own),
-                    table=Table(
-                        ["Scorer", "Score", "Reason"],
-                        [
-                            [name, _score(score), Cell(str(why or ""), "muted")]
-                            for name, score, why in zip(names, values[row], whys[row], strict=True)
-                        ],
-                    ),
-                    request_id=ids[row] or "",
-                    failed=row in self.failed,
-                )
-            )
+            lines: list[list[Words | Cell]] = [
+                [name, _score(score), Cell(str(why or ""), "muted")]
+                for name, score, why in zip(names, values[row], whys[row], strict=True)
+            ]
+            label, failed, cells_of_scores = str(scores.index[row]), row in self.failed, list(map(_cell, values[row]))
+            shown = open_row(label, own, CELLS_SHOWN, cells_of_scores, failed=failed, match="call")
+            rows.append(replace(shown, table=Table(["Scorer", "Score", "Reason"], lines), request_id=ids[row] or ""))
         return rows
 
 
@@ -272,13 +252,6 @@ def _points(score: Any) -> Iterator[float]:
         yield from [WORDS[score.lower()]] if score.lower() in WORDS else []
     elif isinstance(score, bool | int | float) and 0 <= score <= 1:
         yield float(score)
-
-
-def _calls(cells: dict[str, Any]) -> list[CallPair] | None:
-    predicted, reference = cells.get("predicted_trajectory"), cells.get("reference_trajectory")
-    if predicted is None or reference is None:
-        return None
-    return aligned(msgspec.convert(list(predicted), list[ToolCall]), msgspec.convert(list(reference), list[ToolCall]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.evaluation.runnables import read_calls
@@ -480,9 +481,13 @@ def worst_rows(
     unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
     ranked = _ranked(parts, unit, FAILURE in stats, most)
     chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
-    scores = [_scores(name, [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
-    columns = list(zip(*scores, strict=True)) if scores else [()] * len(chosen)
-    rows = [_row(metrics, *row, match, columns[i], is_open=i == 0) for i, row in enumerate(chosen)]
+    columns = [_scores(name, [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
+    rows = []
+    for i, (row, cells) in enumerate(chosen):
+        explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
+        scores, failed = [column[i] for column in columns], cells.get(FAILURE) == 1
+        shown = open_row(f"{row:,}", cells, (*SHOWN_BESIDE, *explained), scores, failed=failed, match=match)
+        rows.append(replace(shown, is_open=i == 0))
     return OpenRows(metrics, rows, row_count)
 
 
@@ -504,27 +509,25 @@ def _ranked(
         start += len(part)
 
 
-def _row(
-    metrics: list[str], row: int, cells: dict[str, Any], match: Match, scores: Sequence[Cell], *, is_open: bool
+def open_row(
+    label: str, cells: Mapping[str, Any], names: Iterable[str], scores: Sequence[Cell], *, failed: bool, match: Match
 ) -> OpenRow:
-    explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
-    shown = {n: cell_text(cells[n]) for n in (*SHOWN_BESIDE, *explained) if n in cells and not is_absent(cells[n])}
+    """A row with its scores, those of the cells `names` that it has, and both trajectories side by side."""
+    shown = {name: cell_text(cells[name]) for name in names if not is_absent(cells.get(name))}
     calls = []
     for cell in (cells.get(PREDICTED), cells.get(REFERENCE)):
         found = None if is_absent(cell) else read_calls(cell)[0]
         calls.append(None if found is None else msgspec.convert(found, list[ToolCall]))
-    failed = cells.get(FAILURE) == 1
-    asked = next((cells[n] for n in ("prompt", "request", "inputs") if not is_absent(cells.get(n))), None)
-    title = shown.get("error", "") if failed else "" if asked is None else last_question(asked) or cell_text(asked)
+    prompt = next((cells[n] for n in ("prompt", "request", "inputs") if not is_absent(cells.get(n))), "")
+    title = (failed and shown.get("error")) or last_question(prompt) or cell_text(prompt)
     return OpenRow(
-        row=f"{row:,}",
-        title=cut(title, LONGEST_TITLE) or f"Row {row:,}",
+        row=label,
+        title=cut(title, LONGEST_TITLE) or f"Row {label}",
         scores=scores,
         values=[(name, cut(text, LONGEST_CELL)) for name, text in shown.items()],
         calls=None if calls[0] is None or calls[1] is None else alignment.aligned(calls[0], calls[1], match),
         request_id=shown.get("request_id", ""),
         failed=failed,
-        is_open=is_open,
     )
 
 
