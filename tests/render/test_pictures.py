@@ -40,7 +40,7 @@ def test_issues_that_occur_together_are_counted_exactly(batch: int, monkeypatch:
     page = report.to_html()
     assert 'title="AE206 and AE901: 9 rows, 90% of AE206">9</td>' in page
     alone = validate_eval_set([{"request": " ", "response": "b"}])
-    assert alone.summary.together == {}
+    assert summary_of(alone).together == {}
     assert "occur together" not in alone.to_html()
 
 

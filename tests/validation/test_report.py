@@ -30,7 +30,7 @@ from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning
 from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.validation import report_builder
-from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import as_arrow, as_jsonl, as_list, as_pandas, as_parquet
 
 GOOD = {
@@ -333,7 +333,7 @@ def test_json_is_versioned_and_complete() -> None:
         "hint": "did you mean 'user'?",
         "url": "https://platform.openai.com/docs/api-reference/chat/create",
     }
-    shown = found.metrics[found.metrics["system"].isin(shown_systems(found.summary.system))]
+    shown = found.metrics[found.metrics["system"].isin(shown_systems(summary_of(found).system))]
     assert {m["metric"] for m in document["metrics"]} == set(shown["metric"]) < set(found.metrics["metric"])
 
 
