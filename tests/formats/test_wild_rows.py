@@ -228,7 +228,7 @@ def test_rows_in_the_wild(tmp_path: Path, format: str, data: st.DataObject) -> N
     made = convert_eval_set(path, format)
     if made.lossless:
         again = validate_eval_set(made.data)
-        assert (again.format, again.ok) == (format, True), again.summary.format_reason
+        assert (again.format, again.ok) == (format, True), summary_of(again).format_reason
         assert says_all(again.iter_rows(), report.iter_rows())
     other = data.draw(st.sampled_from(["databricks", "mlflow", "langsmith"]))
     there = convert_eval_set(path, other)
@@ -236,7 +236,7 @@ def test_rows_in_the_wild(tmp_path: Path, format: str, data: st.DataObject) -> N
         # an example of LangSmith keeps its other columns, by which it would be known among rows of MLflow as well
         asked = other if {format, other} == {"langsmith", "mlflow"} else "auto"
         back = validate_eval_set(there.data, format=asked, ignore=["AE223"])  # which not every platform asks
-        assert (back.format, back.ok) == (other, True), back.summary.format_reason
+        assert (back.format, back.ok) == (other, True), summary_of(back).format_reason
         assert says_all(back.iter_rows(), report.iter_rows())
 
 

@@ -236,7 +236,7 @@ def test_a_folder_without_a_log_is_a_directory(tmp_path: Path) -> None:
 
 def test_a_folder_may_be_called_like_a_version(tmp_path: Path) -> None:
     name = make_delta(tmp_path / "t@v3", [DataFile(payloads(0, 3))])
-    assert validate_eval_set(name).name == f"{name}@v0"
+    assert summary_of(validate_eval_set(name)).name == f"{name}@v0"
     assert validate_eval_set(f"{name}@v0").row_count == 3
 
 

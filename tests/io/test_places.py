@@ -457,7 +457,7 @@ def test_a_table_of_the_active_session(spark: Any, samples: Path) -> None:
     spark.createDataFrame(rows).write.mode("overwrite").saveAsTable("default.places_rows")
     try:
         found = validate_eval_set(f"{catalog}.default.places_rows")
-        assert (found.name, found.row_count, found.counts) == (f"{catalog}.default.places_rows", 4, {})
+        assert (summary_of(found).name, found.row_count, found.counts) == (f"{catalog}.default.places_rows", 4, {})
         with pytest.raises(EvalSetError, match="Spark cannot read it"):
             validate_eval_set(f"{catalog}.default.nothing")
     finally:

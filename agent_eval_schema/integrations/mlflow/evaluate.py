@@ -266,7 +266,7 @@ def evaluate_eval_set(
     prepared = prepare(open_source(data, "data", columns), inputs=inputs, format=format, outputs=outputs)
     if prepared.reduced:
         warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
-    supported = SupportedScorers((), ()) if own is not None else supported_scorers(prepared.report, model=model)
+    supported = SupportedScorers() if own is not None else supported_scorers(prepared.report, model=model)
     chosen = own or list(supported)
     if not chosen:
         why = f"; {', '.join(supported.without_judge)} need model=" if supported.without_judge else ""

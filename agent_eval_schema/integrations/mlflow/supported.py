@@ -54,6 +54,16 @@ class ScorerLine(NamedTuple):
 class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
     """A list of the MLflow scorers that the rows support.
 
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        The support of every scorer, included or not: one row per scorer, with a RangeIndex and the columns `scorer` and
+        `system` (str; `"mlflow"` or `"agent_eval_schema"`), `rows` (int64; valid rows with all fields that the scorer
+        reads), `total` (int64), `included` (bool) and `why_left_out` (str; empty if it is included).
+    without_judge : dict of str to int
+        The scorers that are excluded only because no judge model is given, with the number of rows that each could
+        score.
+
     See Also
     --------
     supported_scorers : The function that returns the list.
@@ -65,50 +75,16 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
     >>> chosen = [*found, scorers.TrajectorySingleToolUse(tool_name="search")]
     >>> chosen[-1].name
     'trajectory_single_tool_use'
+    >>> table = found.table.set_index("scorer")
+    >>> bool(table.loc["DocumentRecall", "included"]), table.loc["DocumentRecall", "why_left_out"]
+    (True, '')
     """
 
-    def __init__(self, scorers: Iterable[Scorer], lines: Iterable[ScorerLine]) -> None:
+    def __init__(self, scorers: Iterable[Scorer] = (), lines: Iterable[ScorerLine] = ()) -> None:
         super().__init__(scorers)
         self._lines = tuple(lines)
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """The support of every scorer, included or not.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per scorer, with a RangeIndex and the columns `scorer` and `system` (str; `"mlflow"` or
-            `"agent_eval_schema"`), `rows` (int64; valid rows with all fields that the scorer reads), `total` (int64),
-            `included` (bool) and `why_left_out` (str; empty if it is included).
-
-        Examples
-        --------
-        >>> from agent_eval_schema import supported_scorers
-        >>> found = supported_scorers("sample_data/good.jsonl")
-        >>> table = found.table.set_index("scorer")
-        >>> bool(table.loc["DocumentRecall", "included"]), table.loc["DocumentRecall", "why_left_out"]
-        (True, '')
-        """
-        return pd.DataFrame(self._lines, columns=list(ScorerLine._fields))
-
-    @property
-    def without_judge(self) -> dict[str, int]:
-        """The scorers that are excluded only because no judge model is given.
-
-        Returns
-        -------
-        dict of str to int
-            By the name of the scorer: the number of rows that it could score.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import supported_scorers
-        >>> found = supported_scorers([{"request": "Hi", "response": "Hello!"}])
-        >>> found.without_judge["Safety"]
-        1
-        """
-        return {line.scorer: line.rows for line in self._lines if line.why_left_out == NEEDS_JUDGE}
+        self.table = pd.DataFrame(self._lines, columns=list(ScorerLine._fields))
+        self.without_judge = {line.scorer: line.rows for line in self._lines if line.why_left_out == NEEDS_JUDGE}
 
     def _repr_html_(self) -> str:
         included_first = sorted(self._lines, key=lambda line: line.why_left_out is not None)

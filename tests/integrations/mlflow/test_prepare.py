@@ -301,7 +301,7 @@ def test_the_report_is_that_of_the_check() -> None:
     """Figures of traces too, which a frame for mlflow does without."""
     data = [{"trace": path.read_text(encoding="utf-8")} for path in TRACES] + [{"request": " ", "response": "x"}]
     expected = validate_eval_set(data)
-    shown = {name: vars(d) for name, d in expected.summary.distributions.items()}
+    shown = {name: vars(d) for name, d in summary_of(expected).distributions.items()}
     traced = {"latency_seconds", "total_token_count", "tool_calls"}
     assert set(shown) == {*traced, "request_length", "response_length"}
     with pytest.raises(InvalidEvalSetError) as raised:
