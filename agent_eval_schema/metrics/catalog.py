@@ -1,18 +1,14 @@
 """METRICS: every metric that an evaluation platform computes, and the fields that a row must have for it.
 
-A need is a field; a tuple of fields means that any one of them suffices. Sources: the judge reference of Databricks,
-the scorers of MLflow 3.18 (measured), the trajectory metrics of Vertex AI, TurnReplayResult of CES.
+A need is a field; a tuple of fields means that any one of them suffices.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from agent_eval_schema.metrics.platforms import PLATFORMS, Need
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
@@ -87,95 +83,18 @@ class Metric(NamedTuple):
         return [field for need in self.needs for field in ((need,) if isinstance(need, str) else need)]
 
 
-TRUTH = ("expected_response", "expected_facts")
-
-
-def _alike(system: str, judged: bool, names: str, *needs: Need) -> Iterator[Metric]:
-    return (Metric(system, name, needs, judged) for name in names.split())
-
-
-def _databricks() -> tuple[Metric, ...]:
-    judged, computed = partial(_alike, "databricks", True), partial(_alike, "databricks", False)
-    return (
-        *judged("response/llm_judged/relevance_to_query/rating", "request", "response"),
-        *judged("response/llm_judged/safety/rating", "response"),
-        *judged("response/llm_judged/groundedness/rating", "request", "response", "retrieved_content"),
-        *judged("retrieval/llm_judged/chunk_relevance_precision", "request", "retrieved_content"),
-        *computed("agent/total_token_count", "total_tokens"),
-        *computed("agent/input_token_count", "input_tokens"),
-        *computed("agent/output_token_count", "output_tokens"),
-        *computed("agent/latency_seconds", "latency"),
-        *judged("response/llm_judged/correctness/rating", "request", "response", TRUTH),
-        *judged("retrieval/llm_judged/context_sufficiency/rating", "request", "retrieved_content", TRUTH),
-        *judged("response/llm_judged/guideline_adherence/rating", "request", "response", "guidelines"),
-        *computed("retrieval/ground_truth/document_recall", "retrieved_uri", "expected_uri"),
-    )
-
-
-def _mlflow() -> tuple[Metric, ...]:
-    """Without documents, calls or a session in a trace MLflow reads those of the trace that prepare_for_evaluate makes
-    of the columns. Some scorers make text of an answer, and others raise an exception at a number."""
-    judged, computed = partial(_alike, "mlflow", True), partial(_alike, "mlflow", False)
-    return (
-        *judged("RelevanceToQuery Completeness Summarization", "request", "response"),
-        *judged("Guidelines", "request", "response", "judged_text"),
-        *judged("Safety", "response", "judged_text"),
-        *judged("Fluency", "response"),
-        *judged("Correctness", "request", "response", "judged_text", "one_truth"),
-        *judged("Equivalence", "response", "expected_response"),
-        *judged("ExpectationsGuidelines", "request", "response", "guidelines"),
-        *judged("RetrievalGroundedness RetrievalRelevance", "request", "retriever_span"),
-        *judged("RetrievalSufficiency", "request", "retriever_span", TRUTH),
-        *judged("ToolCallEfficiency ToolCallCorrectness", "request", "tool_span"),
-        *computed("RegexMatch PIIDetection ResponseLength", "response", "judged_text"),
-        *judged("UserFrustration KnowledgeRetention ConversationCompleteness", "recorded_session"),
-        *judged("ConversationalSafety ConversationalToolCallEfficiency", "recorded_session"),
-        *judged("ConversationalRoleAdherence ConversationalGuidelines", "recorded_session"),
-    )
-
-
-def _vertex() -> tuple[Metric, ...]:
-    both = ("predicted_trajectory", "reference_trajectory")
-    return (
-        *(Metric("vertex", name, both) for name in TRAJECTORY_METRICS),
-        Metric("vertex", "trajectory_single_tool_use", ("predicted_trajectory",)),
-        Metric("vertex", "latency", ("latency",)),
-        Metric("vertex", "failure", ("failure",)),
-    )
-
-
-TOOL_CALL_NEEDS: tuple[Need, ...] = (("predicted_trajectory", "trace"), "reference_trajectory")
-"""The inputs that Customer Engagement Suite compares. An agent that called nothing has failed: a trace without a call
-suffices."""
-
-
-def _ces() -> tuple[Metric, ...]:
-    """Of a turn of a golden evaluation; by the names of its result."""
-    judged, computed = partial(_alike, "ces", True), partial(_alike, "ces", False)
-    return (
-        *computed("toolInvocationScore toolOrderedInvocationScore parameterCorrectnessScore", *TOOL_CALL_NEEDS),
-        *computed("overallToolInvocationResult", *TOOL_CALL_NEEDS),
-        *judged("semanticSimilarityResult", "response", "expected_response"),
-        *judged("hallucinationResult", "request", "response"),
-        *computed("turnLatency", "latency"),
-    )
-
-
-def _platforms(others: Sequence[Metric]) -> Iterator[Metric]:
-    """The metrics of PLATFORMS; one whose name another system has, too, has the name of its system before it."""
-    taken = Counter([*(m.name for m in others), *(name for metrics in PLATFORMS.values() for name in metrics)])
-    for (system, is_judged), metrics in PLATFORMS.items():
-        for name, needs in metrics.items():
-            yield Metric(system, name if taken[name] == 1 else f"{system}/{name}", needs, is_judged)
-
-
-_FIRST = (*_databricks(), *_mlflow(), *_vertex(), *_ces())
-
-METRICS: tuple[Metric, ...] = (*_FIRST, *_platforms(_FIRST))
-
-SYSTEMS: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in METRICS))
-
-COMMON: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in _FIRST))
+COMMON = ("databricks", "mlflow", "vertex", "ces")
 """The systems that every report shows; one of another platform is shown for its own formats, and where it is named."""
+
+_TAKEN = Counter(name for metrics in PLATFORMS.values() for name in metrics)
+
+METRICS: tuple[Metric, ...] = tuple(
+    Metric(system, name if system in COMMON or _TAKEN[name] == 1 else f"{system}/{name}", needs, judged)
+    for system, metrics in PLATFORMS.items()
+    for name, (judged, needs) in metrics.items()
+)
+"""A metric of another platform whose name a second system has, too, has the name of its system before it."""
+
+SYSTEMS = tuple(PLATFORMS)
 
 LATENCY, FAILURE = "latency_in_seconds", "failure"

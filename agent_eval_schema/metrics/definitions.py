@@ -15,8 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 from agent_eval_schema.metrics import answers, tool_calls
-from agent_eval_schema.metrics.catalog import FAILURE, TOOL_CALL_NEEDS
-from agent_eval_schema.metrics.platforms import Need
+from agent_eval_schema.metrics.catalog import FAILURE
+from agent_eval_schema.metrics.platforms import TOOL_CALL_NEEDS, Need
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
 from agent_eval_schema.schema import Document
 
