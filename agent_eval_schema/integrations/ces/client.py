@@ -20,7 +20,8 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from agent_eval_schema.formats.ces.evaluation import Evaluation
@@ -310,7 +311,9 @@ GOODBYE = 2.0
 
 FIX_FIELDS = "correct the fields that the server names"
 
-Send = Callable[[str, Courier, Any], Awaitable[Any]]
+T = TypeVar("T")
+
+Send = Callable[[str, Courier, Any], Awaitable[T]]
 """Sends requests to an address with a courier; the scope is that of the time limit."""
 
 
@@ -373,12 +376,9 @@ def update_evaluation(
     async def over_rest(where: str, courier: Courier, _: object) -> dict[str, Any]:
         return _evaluation((await courier.deliver("PATCH", where + path, body, writes=True)).text, courier)
 
-    async def over_mcp(where: str, courier: Courier, scope: Any) -> dict[str, Any]:
-        return await _over_mcp({"evaluation": evaluation, "updateMask": mask}, where, courier, scope)
-
+    over_mcp = partial(_over_mcp, {"evaluation": evaluation, "updateMask": mask})
     where = check_endpoint(endpoint or (REST_ENDPOINT if rest else MCP_ENDPOINT))
-    stored: dict[str, Any] = _sent(over_rest if rest else over_mcp, where, token, timeout, UNSURE, NOTHING_CHANGED)
-    return stored
+    return _sent(over_rest if rest else over_mcp, where, token, timeout, UNSURE, NOTHING_CHANGED)
 
 
 def get_evaluation(
@@ -426,8 +426,7 @@ def get_evaluation(
         stored.text = text
         return stored
 
-    found: Evaluation = _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
-    return found
+    return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
 
 
 def list_evaluations(
@@ -486,8 +485,7 @@ def list_evaluations(
                 raise EvalSetError(f"expected a new nextPageToken, got {courier.quoted(following)}: {courier.outcome}")
             tokens.append(following)
 
-    every: list[Evaluation] = _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
-    return every
+    return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
 
 
 def import_evaluations(
@@ -562,9 +560,7 @@ def import_evaluations(
                 reason = str(error).removesuffix(f": {courier.outcome}")
                 raise EvalSetError(f"{reason}: {courier.outcome}") from None
 
-    where = check_endpoint(endpoint or REST_ENDPOINT)
-    result: dict[str, Any] = _sent(send, where, token, timeout, UNSURE_IMPORT, NOTHING_CHANGED)
-    return result
+    return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout, UNSURE_IMPORT, NOTHING_CHANGED)
 
 
 POLLING = 1.0
@@ -581,41 +577,41 @@ _STATUS_CODES = {
 
 
 def _sent(
-    send: Send,
+    send: Send[T],
     endpoint: str,
     token: str | None,
     timeout: float,
     unsure: str = NOTHING_READ,
     unchanged: str = NOTHING_READ,
-) -> Any:
-    """What is sent gives, from a thread with an event loop of its own. Raises EvalSetError with the failure."""
+) -> T:
+    """The result of `send`, in a thread with an event loop of its own. Raises EvalSetError with the failure."""
     secret = find_token(token)
+    failure = ""
+
+    async def deliver() -> Any:
+        nonlocal failure
+        limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
+        is_here = endpoint.startswith("http:")  # a proxy must not get what is not encrypted
+        async with http.AsyncClient(timeout=limits, trust_env=not is_here) as client:
+            courier = Courier(client, secret, unsure, unchanged)
+            with anyio.move_on_after(timeout) as scope:
+                try:
+                    return await send(endpoint, courier, scope)
+                except EvalSetError as error:
+                    failure = str(error)
+                except Exception as error:  # of the SDK, which may be any
+                    failure = f"the request failed on its way ({courier.quoted(error)}): {courier.outcome}"
+            failure = failure or f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
+            return None
+
     loop = LoopThread("ces")
     try:
-        done, outcome = loop.submit(_deliver(send, endpoint, secret, timeout, unsure, unchanged)).result()
+        result: T = loop.submit(deliver()).result()
     finally:
         loop.stop(GOODBYE)
-    if not done:  # raised here, so that no exception that contains the request is its context
-        raise EvalSetError(outcome)
-    return outcome
-
-
-async def _deliver(
-    send: Send, endpoint: str, token: str, timeout: float, unsure: str, unchanged: str
-) -> tuple[bool, Any]:
-    """True and the result, or False and the message of the failure."""
-    limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
-    is_here = endpoint.startswith("http:")  # a proxy must not get what is not encrypted
-    async with http.AsyncClient(timeout=limits, trust_env=not is_here) as client:
-        courier = Courier(client, token, unsure, unchanged)
-        with anyio.move_on_after(timeout) as scope:
-            try:
-                return True, await send(endpoint, courier, scope)
-            except EvalSetError as error:
-                return False, str(error)
-            except Exception as error:  # of the SDK, which may be any
-                return False, f"the request failed on its way ({courier.quoted(error)}): {courier.outcome}"
-        return False, f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
+    if failure:  # raised here, so that no exception that contains the request is its context
+        raise EvalSetError(failure)
+    return result
 
 
 # ---------------------------------------------------------------------------------------------------------------------
