@@ -239,15 +239,15 @@ class Issue(Struct, frozen=True):  # numpydoc ignore=PR01
     url: str
 
 
-class Line(int):
+class FileLine(int):
     """The line of a file, counted from 1. Of data in several files, `file` is the name of the line's file."""
 
     file: str | None = None
 
     @staticmethod
-    def of(file: str, number: int) -> Line:
+    def of(file: str, number: int) -> FileLine:
         """The line of one of several files."""
-        line = Line(number)
+        line = FileLine(number)
         line.file = file
         return line
 

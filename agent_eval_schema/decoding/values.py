@@ -1,7 +1,7 @@
 """Decoded columns: one entry per row; None where a cell is absent, `FAILED` where it did not decode.
 
 Whether the cells are Python values (`ListColumn`) or stay in Arrow (`DocumentColumn`, `TextColumn`), a rule
-uses the same methods of the whole column (`Column`), and for a row only if necessary.
+uses the same methods of the whole column (`DecodedColumn`), and for a row only if necessary.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Mask = np.ndarray[Any, Any]
 """One bool per row."""
 
 
-class Column(Protocol):
+class DecodedColumn(Protocol):
     """The methods of a decoded column, however its cells are stored."""
 
     def __len__(self) -> int: ...
@@ -119,14 +119,14 @@ class NoCells(ListColumn):
         return []
 
 
-class Columns(dict[str, Column]):
+class Columns(dict[str, DecodedColumn]):
     """The decoded columns of a batch by their names; any other name is that of a column without cells."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
         self._no_cells = NoCells(rows)
 
-    def __missing__(self, _name: str) -> Column:
+    def __missing__(self, _name: str) -> DecodedColumn:
         return self._no_cells
 
 

@@ -22,7 +22,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.texts import copy_pipe, copy_stdin
 from agent_eval_schema.io.warehouses import active_table, fetch_bigquery, fetch_catalog
-from agent_eval_schema.issues import EvalSetError, Line, file_of
+from agent_eval_schema.issues import EvalSetError, FileLine, file_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import shown
 from agent_eval_schema.text.privacy import first_line
@@ -203,7 +203,7 @@ def _copied(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
     def lines(rows: Iterable[int]) -> dict[int, int]:
         found = source.lines(rows) if source.lines else {}
         places = {row: (file_of(line, ""), line) for row, line in found.items()}
-        return {row: Line.of(_original(file, path, name), n) if file else n for row, (file, n) in places.items()}
+        return {row: FileLine.of(_original(file, path, name), n) if file else n for row, (file, n) in places.items()}
 
     return replace(source, name=name, batches=batches, lines=lines if source.lines else None)
 

@@ -31,7 +31,7 @@ from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.envelopes import (
     OTHER_SIGNALS,
-    Part,
+    FoundSpan,
     are_empty_groups,
     is_document,
     is_span,
@@ -105,11 +105,11 @@ class _Row:
         found = None if self.text is None else trace_ids(self.text)
         return list(self.parts()) if found is None else found
 
-    def parts(self) -> dict[str, list[Part]]:
+    def parts(self) -> dict[str, list[FoundSpan]]:
         """The spans by the id of their trace; what has none goes with the first that has one."""
         parts = list(parts_of(self.value)) if self.text is None else raw_parts(self.text)
         first = next((part.trace_id for part in parts if part.trace_id), "")
-        found: dict[str, list[Part]] = {}
+        found: dict[str, list[FoundSpan]] = {}
         for part in parts:
             found.setdefault(part.trace_id or first, []).append(part)
         return found
@@ -166,7 +166,7 @@ def _find_ends(batches: Batches) -> Ends:
 # rows → traces
 def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.RecordBatch]:
     ends = find_ends()
-    open_traces: dict[str, list[Part]] = {}
+    open_traces: dict[str, list[FoundSpan]] = {}
     number, is_empty = 0, True
     for batch in batches():
         broken, noted = reading_problems(batch), notes_on(batch)
@@ -190,7 +190,7 @@ def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.Rec
         yield _batch([])
 
 
-def _finished(row: _Row, number: int, ends: Ends, held: dict[str, list[Part]]) -> list[str]:
+def _finished(row: _Row, number: int, ends: Ends, held: dict[str, list[FoundSpan]]) -> list[str]:
     """The lists of the traces that end in a row, in the order of their first spans in it."""
     ids = row.ids()
     if not ids and row.is_other_signal():

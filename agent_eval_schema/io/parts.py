@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from agent_eval_schema.io.places import root_of
 from agent_eval_schema.io.streams import Position
-from agent_eval_schema.issues import Line
+from agent_eval_schema.issues import FileLine
 
 Batches = Callable[[str, Position | None], Iterator[pa.RecordBatch]]
 Lines = Callable[[str], Iterator[int]]
@@ -75,7 +75,7 @@ class Parts:
         lines: dict[int, int] = {}
         for file, rows_of_file in wanted.items():
             for number, line in lines_of(read, file, rows_of_file).items():
-                lines[rows_of_file[number]] = Line.of(file, line)
+                lines[rows_of_file[number]] = FileLine.of(file, line)
         return lines
 
 

@@ -229,7 +229,7 @@ def contained(parts: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
     ]
 
 
-class Message(Struct, gc=False):
+class ComparedMessage(Struct, gc=False):
     """A message of a canonical request, as far as it is compared."""
 
     role: str = ""
@@ -237,7 +237,7 @@ class Message(Struct, gc=False):
 
 
 class _Chat(Struct, gc=False):
-    messages: list[Message] = []
+    messages: list[ComparedMessage] = []
 
 
 _chat = msgspec.json.Decoder(_Chat).decode
@@ -246,12 +246,12 @@ _chat = msgspec.json.Decoder(_Chat).decode
 _OF_SYSTEM = ("system", "developer")
 
 
-def messages_of(request: str | bytes | None) -> list[Message]:
+def messages_of(request: str | bytes | None) -> list[ComparedMessage]:
     """The messages of a canonical request."""
     return [] if request is None else _chat(request).messages
 
 
-def question_text(messages: Iterable[Message]) -> str:
+def question_text(messages: Iterable[ComparedMessage]) -> str:
     """What a row asks: its messages without those of the system."""
     texts = [content_text(m.content) for m in messages if m.role not in _OF_SYSTEM]
     return "\n".join(t for t in texts if t)
@@ -265,14 +265,14 @@ def content_text(content: Any) -> str:
 
 
 def beside_questions(
-    chats: Iterable[list[Message]], questions: Iterable[str], inputs: Iterable[str | bytes | None]
+    chats: Iterable[list[ComparedMessage]], questions: Iterable[str], inputs: Iterable[str | bytes | None]
 ) -> list[str | None]:
     """What belongs to each question beside its words, as JSON text: other parts of the messages, and other inputs. The
     same words about another document are another question."""
     return [_beside(*row) for row in zip(chats, questions, inputs, strict=True)]
 
 
-def _beside(messages: list[Message], question: str, inputs: str | bytes | None) -> str | None:
+def _beside(messages: list[ComparedMessage], question: str, inputs: str | bytes | None) -> str | None:
     rest: dict[str, Any] = {}
     value = jsontext.parse(inputs) if inputs is not None else None
     if isinstance(value, dict) and not (question.startswith("{") and jsontext.parse(question) == value):

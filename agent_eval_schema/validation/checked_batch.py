@@ -16,7 +16,7 @@ from agent_eval_schema.cells.arrow import text_array
 from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
 from agent_eval_schema.decoding.requests import last_user_text
-from agent_eval_schema.decoding.values import FAILED, Column, Mask, NoCells
+from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
@@ -134,7 +134,7 @@ def _reported(log: IssueLog, plan: Plan) -> IssueLog:
     return reported
 
 
-def _numbers(column: Column, read: Callable[[Any], int] | None = None) -> pa.Array:
+def _numbers(column: DecodedColumn, read: Callable[[Any], int] | None = None) -> pa.Array:
     if isinstance(column, NoCells):
         return pa.nulls(len(column), pa.float64())
     values = column if read is None else [v if v is None or v is FAILED else read(v) for v in column]
@@ -158,7 +158,7 @@ def _are_texts(rows: Rows, answers: pa.Array) -> Mask:
     return found
 
 
-def _truths(responses: Column, facts: Column) -> pa.Array:
+def _truths(responses: DecodedColumn, facts: DecodedColumn) -> pa.Array:
     """The ground truth of each row as one text to compare."""
     with_facts = np.flatnonzero(facts.filled()).tolist()
     if not with_facts:
@@ -169,12 +169,12 @@ def _truths(responses: Column, facts: Column) -> pa.Array:
     return text_array(texts)
 
 
-def _with_key(key: str, expected: Column) -> Mask:
+def _with_key(key: str, expected: DecodedColumn) -> Mask:
     """Whether an expectation of the user's own has this name, by which a third-party scorer of MLflow reads it."""
     return np.array([isinstance(v, dict) and bool(v.get(key)) for v in expected], bool)
 
 
-_PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (
+_PRESENCE: tuple[tuple[str, str, Callable[[DecodedColumn], Mask]], ...] = (
     ("request", "request", methodcaller("given")),
     ("response", "response", methodcaller("with_text")),
     ("retrieved_content", "retrieved_context", methodcaller("with_content")),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from agent_eval_schema.decoding.values import FAILED, Column, DocumentColumn
+from agent_eval_schema.decoding.values import FAILED, DecodedColumn, DocumentColumn
 from agent_eval_schema.schema import Document
 from agent_eval_schema.text.privacy import quoted
 
@@ -17,7 +17,7 @@ NONE, EXACT, NEAR = 0, 1, 2
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
 
 
-def nearness(expected: Column, retrieved: Column) -> tuple[list[int | None], list[list[str] | None]]:
+def nearness(expected: DecodedColumn, retrieved: DecodedColumn) -> tuple[list[int | None], list[list[str] | None]]:
     """For each row with both contexts NONE, EXACT or NEAR, and for a close match one pair [expected, retrieved].
 
     A close match only matters if nothing matches: once a row is EXACT, the other rows of the batch are left open
@@ -40,7 +40,7 @@ def nearness(expected: Column, retrieved: Column) -> tuple[list[int | None], lis
 FEW = 32
 
 
-def _first_exact(expected: Column, retrieved: Column) -> int | None:
+def _first_exact(expected: DecodedColumn, retrieved: DecodedColumn) -> int | None:
     """The first row that has a URI in both contexts. It is usually among the first, so those are tried alone."""
     if isinstance(expected, DocumentColumn) and isinstance(retrieved, DocumentColumn):
         for row in range(min(FEW, len(expected))):
@@ -52,7 +52,7 @@ def _first_exact(expected: Column, retrieved: Column) -> int | None:
     return None
 
 
-def _both(expected: Column, retrieved: Column) -> Iterator[tuple[int, list[Document], list[Document]]]:
+def _both(expected: DecodedColumn, retrieved: DecodedColumn) -> Iterator[tuple[int, list[Document], list[Document]]]:
     for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
         if wanted and found and wanted is not FAILED and found is not FAILED:
             yield row, wanted, found

@@ -10,7 +10,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import is_text, is_valid_text, list_array
 from agent_eval_schema.cells.batch import CANONICAL_CELLS, JSON_CELLS, is_json_column
 from agent_eval_schema.decoding.requests import Chat, canonical_request
-from agent_eval_schema.decoding.values import FAILED, Column
+from agent_eval_schema.decoding.values import FAILED, DecodedColumn
 from agent_eval_schema.schema import (
     COLUMNS,
     DOCUMENT,
@@ -51,7 +51,7 @@ def normalized(name: str, rows: Rows) -> pa.Array:
     return _in_arrow(name, [None if v is FAILED else v for v in column], kind)
 
 
-def _as_it_came(name: str, rows: Rows, values: Column) -> pa.Array | None:
+def _as_it_came(name: str, rows: Rows, values: DecodedColumn) -> pa.Array | None:
     """The column of the batch itself, if every cell is unchanged: large texts need not be rewritten."""
     at = rows.batch.schema.get_field_index(name)
     if name not in ("request", "trace") or at < 0 or is_json_column(rows.batch.schema.field(at)):

@@ -19,7 +19,7 @@ from agent_eval_schema.cells.notes import NOTES, is_unread, notes_on
 from agent_eval_schema.decoding.columns import decode_column, documents_of_trace, native_values
 from agent_eval_schema.decoding.requests import decode_requests
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
-from agent_eval_schema.decoding.values import Column, DocumentColumn, ListColumn
+from agent_eval_schema.decoding.values import DecodedColumn, DocumentColumn, ListColumn
 from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import hint_for_unknown
 from agent_eval_schema.issues import Severity
@@ -99,7 +99,7 @@ def read_columns(rows: Rows) -> None:
         rows.fail(name, unread)
 
 
-def _in_arrow(name: str, array: pa.Array) -> Column | None:
+def _in_arrow(name: str, array: pa.Array) -> DecodedColumn | None:
     """The column as it is in Arrow, if it has the required type and no issue."""
     if name in _CONTEXTS:
         return DocumentColumn.of(simplified(array))
@@ -112,7 +112,7 @@ _READ = (*(n for n in COLUMNS if n not in ("trace", *columns_of(JsonValue), *_CO
 """The columns in the order in which their issues are logged: documents are judged last. The source's own values
 (originals.py) may be anything."""
 
-Decoded = Column | list[Any]
+Decoded = DecodedColumn | list[Any]
 
 
 _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {

@@ -6,18 +6,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema.decoding.values import FAILED, Column, DocumentColumn, ListColumn
+from agent_eval_schema.decoding.values import FAILED, DecodedColumn, DocumentColumn, ListColumn
 from agent_eval_schema.schema import DOCUMENT, Document
 from agent_eval_schema.validation.doc_uris import EXACT, FEW, NEAR, NONE, nearness
 
 Uris = list[list[str] | None]
 
 
-def in_python(rows: Uris) -> Column:
+def in_python(rows: Uris) -> DecodedColumn:
     return ListColumn([None if row is None else [Document(uri) for uri in row] for row in rows])
 
 
-def in_arrow(rows: Uris) -> Column:
+def in_arrow(rows: Uris) -> DecodedColumn:
     cells: list[Any] = [None if row is None else [{"doc_uri": uri} for uri in row] for row in rows]
     return DocumentColumn(pa.array(cells, pa.list_(DOCUMENT)))
 
@@ -26,7 +26,7 @@ KINDS = pytest.mark.parametrize(
     ("expected_in", "retrieved_in"),
     [(in_python, in_python), (in_arrow, in_arrow), (in_arrow, in_python), (in_python, in_arrow)],
 )
-Make = Callable[[Uris], Column]
+Make = Callable[[Uris], DecodedColumn]
 
 
 @KINDS

@@ -32,7 +32,7 @@ from agent_eval_schema.metrics.batch.numbers import (
 )
 from agent_eval_schema.metrics.batch.texts import (
     CallBatch,
-    Texts,
+    CallTexts,
     Tools,
     decoded_again,
     joined,
@@ -68,7 +68,7 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False, by_n
     """
     tools = Tools()
     columns = {name: trajectory_column(batch, name, tools, log) for name in (PREDICTED, REFERENCE)}
-    texts = {name: column for name, column in columns.items() if isinstance(column, Texts)}
+    texts = {name: column for name, column in columns.items() if isinstance(column, CallTexts)}
     coded, to_read = _coded([column.texts for column in texts.values()])
     at = {name: np.full(batch.num_rows, -1) for name in columns} | dict(zip(texts, coded, strict=True))
     same = (at[PREDICTED] == at[REFERENCE]) & (at[PREDICTED] >= 0)
@@ -78,11 +78,11 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False, by_n
     parts = [of_texts(to_read, wanted[:-1], tools)]
     unreadable = np.append(parts[0].states == UNREADABLE_CALLS, False)
     for name, column in columns.items():
-        rows = np.flatnonzero(unreadable[at[name]]) if isinstance(column, Texts) else np.arange(batch.num_rows)
+        rows = np.flatnonzero(unreadable[at[name]]) if isinstance(column, CallTexts) else np.arange(batch.num_rows)
         if column is None or not len(rows):
             continue
         at[name][rows] = sum(part.size for part in parts) + np.arange(len(rows))
-        parts.append(decoded_again(rows, name, column, tools, log) if isinstance(column, Texts) else column)
+        parts.append(decoded_again(rows, name, column, tools, log) if isinstance(column, CallTexts) else column)
         same[rows] = False
     calls = joined(parts)
     predicted, reference = (_placed(calls, places) for places in at.values())

@@ -182,7 +182,7 @@ def _value_key(text: bytes) -> bytes:
         return text
 
 
-class _Call(Struct, gc=False):
+class _InputOnly(Struct, gc=False):
     """The parts of a call that are needed."""
 
     tool_input: dict[str, Any] | None = None
@@ -198,7 +198,7 @@ def _finite(text: str) -> int | float:
 decode_input = msgspec.json.Decoder(dict[str, Any] | None, float_hook=_finite).decode
 """The input of a call, whole numbers as such."""
 
-decode_inputs = msgspec.json.Decoder(list[_Call], float_hook=_finite).decode
+decode_inputs = msgspec.json.Decoder(list[_InputOnly], float_hook=_finite).decode
 """The inputs of calls, likewise."""
 
 BROKEN = ValueError

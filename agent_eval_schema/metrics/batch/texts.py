@@ -1,8 +1,8 @@
 """Columns of a batch → trajectories whose calls have texts and tools; inputs are not decoded yet.
 
-JSON text                     ──▶ Texts ──▶ Calls
-  what is not read here       ──decoding/──▶ Calls, and issues
-list<struct<name, input>>     ──▶ Calls
+JSON text                     ──▶ CallTexts ──▶ CallBatch
+  what is not read here       ──decoding/──▶ CallBatch, and issues
+list<struct<name, input>>     ──▶ CallBatch
 
 Of JSON text, the text of each call and the number of its tool:
 
@@ -52,7 +52,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import STAND_IN
 
 
-class Texts(Struct):
+class CallTexts(Struct):
     """A column of JSON texts; `json`: as the values of cells are written, so that a text among them has quotes."""
 
     texts: pa.Array
@@ -102,7 +102,7 @@ def joined(parts: Sequence[CallBatch]) -> CallBatch:
     )
 
 
-def trajectory_column(batch: pa.RecordBatch, name: str, tools: Tools, log: IssueLog) -> Texts | CallBatch | None:
+def trajectory_column(batch: pa.RecordBatch, name: str, tools: Tools, log: IssueLog) -> CallTexts | CallBatch | None:
     """The column as JSON texts, or as calls if it has that type; None if the batch does not have it."""
     at = batch.schema.get_field_index(name)
     if at < 0:
@@ -111,12 +111,12 @@ def trajectory_column(batch: pa.RecordBatch, name: str, tools: Tools, log: Issue
         return _of_structs(batch.column(at), tools)
     array = simplified(batch.column(at))
     if is_text(array.type) and not _is_unreadable(array):
-        return Texts(_shallow(array.cast(pa.large_string())), is_json_column(batch.schema.field(at)))
+        return CallTexts(_shallow(array.cast(pa.large_string())), is_json_column(batch.schema.field(at)))
     cells = read_cells(batch, name)
     assert cells is not None
     for row, message in cells.unreadable.items():
         log.add(NOT_UTF8, row, name, message)
-    return Texts(_shallow(pa.array(cells.texts, pa.large_string())), cells.json)
+    return CallTexts(_shallow(pa.array(cells.texts, pa.large_string())), cells.json)
 
 
 def _shallow(texts: pa.Array) -> pa.Array:
@@ -137,7 +137,7 @@ def _is_unreadable(texts: pa.Array) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # texts
-def decoded_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> CallBatch:
+def decoded_again(rows: Numbers, name: str, cells: CallTexts, tools: Tools, log: IssueLog) -> CallBatch:
     """The trajectories of cells that failed: the rules report the problem; a cell with only warnings has its calls."""
     apart = IssueLog(len(rows))
     values = decode_column(name, Cells(cells.json, cells.texts.take(pa.array(rows)).to_pylist()), apart)

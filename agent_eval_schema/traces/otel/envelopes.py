@@ -28,7 +28,7 @@ from agent_eval_schema.traces.spans import NOTHING, Context
 Json = dict[str, Any]
 
 
-class Part(NamedTuple):
+class FoundSpan(NamedTuple):
     """A span as it was written, the trace that it belongs to, and what stood around it."""
 
     trace_id: str
@@ -41,7 +41,7 @@ _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrume
 _TRACE_IDS, _SPAN_IDS = ("traceId", "trace_id", "traceID"), ("spanId", "span_id", "spanID")
 
 
-def parts_of(document: Any) -> Iterator[Part]:
+def parts_of(document: Any) -> Iterator[FoundSpan]:
     """The spans in a document of any tool; none if it is not one. What is no span is passed on to be reported."""
     if isinstance(document, list):
         for item in document:
@@ -53,32 +53,32 @@ def parts_of(document: Any) -> Iterator[Part]:
         for group in _list(document.get(key)):
             yield from _of_resource(group)
     if isinstance(document.get("observations"), list):
-        yield from (Part(trace_id_of(span), span) for span in spans_of_download(document))
+        yield from (FoundSpan(trace_id_of(span), span) for span in spans_of_download(document))
     elif isinstance(document.get("data"), list):
         for item in document["data"]:
             yield from _of_jaeger(item) if isinstance(item, dict) and "spans" in item else parts_of(item)
     elif is_span(document):
-        yield Part(trace_id_of(document), document, None, document.get("scope"))
+        yield FoundSpan(trace_id_of(document), document, None, document.get("scope"))
 
 
-def _of_resource(group: Any) -> Iterator[Part]:
+def _of_resource(group: Any) -> Iterator[FoundSpan]:
     if not isinstance(group, dict):
-        yield Part("", group)
+        yield FoundSpan("", group)
         return
     for key in _SCOPES:
         for scope in _list(group.get(key)):
             inner = scope if isinstance(scope, dict) else {"spans": [scope]}
             for span in _list(inner.get("spans")):
                 about = inner.get("scope", inner.get("instrumentationLibrary"))
-                yield Part(trace_id_of(span), span, group.get("resource"), about)
+                yield FoundSpan(trace_id_of(span), span, group.get("resource"), about)
 
 
-def _of_jaeger(trace: Json) -> Iterator[Part]:
+def _of_jaeger(trace: Json) -> Iterator[FoundSpan]:
     processes = trace["processes"] if isinstance(trace.get("processes"), dict) else {}
     for span in _list(trace.get("spans")):
         about = processes.get(str(span.get("processID"))) if isinstance(span, dict) else None
         tags = about.get("tags") if isinstance(about, dict) else None
-        yield Part(trace_id_of(span) or _id(trace.get("traceID")), span, {"attributes": tags} if tags else None)
+        yield FoundSpan(trace_id_of(span) or _id(trace.get("traceID")), span, {"attributes": tags} if tags else None)
 
 
 def _list(value: Any) -> Sequence[Any]:
@@ -186,7 +186,7 @@ _groups = jsontext.decoder(list[_ResourceSpans])
 _span_ids = msgspec.json.Decoder(_Ids).decode
 
 
-def raw_parts(groups: bytes) -> list[Part]:
+def raw_parts(groups: bytes) -> list[FoundSpan]:
     """The spans in the text of a list of `resourceSpans`, each as its JSON text; read generically if it is unusual."""
     try:
         parts = []
@@ -197,14 +197,14 @@ def raw_parts(groups: bytes) -> list[Part]:
                     ids = _span_ids(span)
                     of_context = ids.context.trace_id if ids.context is not None else None
                     trace_id = ids.traceId or ids.trace_id or ids.traceID or of_context or ""
-                    parts.append(Part(normal_id(trace_id, 16), span, *around))
+                    parts.append(FoundSpan(normal_id(trace_id, 16), span, *around))
         return parts
     except ValueError:
         value = jsontext.parse_leniently(groups.decode("utf-8", "replace"))
         return list(parts_of({"resourceSpans": value}))
 
 
-def joined(parts: Sequence[Part]) -> str:
+def joined(parts: Sequence[FoundSpan]) -> str:
     """The text of a list of `resourceSpans` with these spans; neighbors with the same resource and scope share it."""
     groups: list[Json] = []
     last: tuple[bytes, bytes] | None = None
