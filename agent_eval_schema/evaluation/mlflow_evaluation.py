@@ -62,8 +62,9 @@ CELLS_SHOWN = ("request", "response", "expected_response", "expected_facts", "gu
 
 class MlflowEvaluation(Struct, frozen=True):
     """The result of `mlflow.genai.evaluate`, by the rows that came in. `scores` and `reasons` have a column per scorer
-    (and request_id), `metrics` are MLflow's aggregates, `answers` the responses of `predict_fn` by row, `failed` the
-    rows on which it failed; `without_judge` are the skipped scorers, with the rows that each could score."""
+    (and request_id), `metrics` are MLflow's aggregates, `answers` the responses of `predict_fn` by row, `failures` the
+    error of each row on which it failed; `without_judge` are the skipped scorers, with the rows that each could
+    score."""
 
     scores: pd.DataFrame
     reasons: pd.DataFrame
@@ -72,7 +73,7 @@ class MlflowEvaluation(Struct, frozen=True):
     report: Report
     result: Any
     without_judge: dict[str, int] = {}
-    failed: tuple[int, ...] = ()
+    failures: dict[int, str] = {}
     answers: dict[int, Any] = {}
 
     @property
@@ -90,7 +91,7 @@ class MlflowEvaluation(Struct, frozen=True):
                 [self.answers.get(row) for row in range(len(rows))], rows.index, dtype="object"
             )
             table[FAILURE] = pd.Series(0, rows.index)
-            table[FAILURE].iloc[list(self.failed)] = 1
+            table[FAILURE].iloc[list(self.failures)] = 1
         for name in self.scorers:
             values = self.scores[name].tolist()
             table[score_column(name)] = pd.Series(numbers_of(values), rows.index)
@@ -192,7 +193,7 @@ class MlflowEvaluation(Struct, frozen=True):
         names, scores, report = list(self.scorers), self.scores, self.report
         values = list(scores[names].itertuples(index=False, name=None))
         whys = list(self.reasons[names].itertuples(index=False, name=None))
-        ranks = [-1.0 if row in self.failed else _rank(found) for row, found in enumerate(values)]
+        ranks = [-1.0 if row in self.failures else _rank(found) for row, found in enumerate(values)]
         chosen = np.argsort(ranks, kind="stable")[:most].tolist()
         ids = scores[REQUEST_ID].tolist() if REQUEST_ID in scores else [None] * len(scores)
         cells: dict[int, dict[str, Any]] = {}
@@ -207,7 +208,7 @@ class MlflowEvaluation(Struct, frozen=True):
                 [name, _score(score), Cell(str(why or ""), "muted")]
                 for name, score, why in zip(names, values[row], whys[row], strict=True)
             ]
-            label, failed, cells_of_scores = str(scores.index[row]), row in self.failed, list(map(_cell, values[row]))
+            label, failed, cells_of_scores = str(scores.index[row]), row in self.failures, list(map(_cell, values[row]))
             shown = open_row(label, own, CELLS_SHOWN, cells_of_scores, failed=failed, match="call")
             rows.append(replace(shown, table=Table(["Scorer", "Score", "Reason"], lines), request_id=ids[row] or ""))
         return rows

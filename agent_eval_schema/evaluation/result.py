@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.result_blocks import (
+    CAUSES_SHOWN,
     Overview,
     ResultSummary,
     Scored,
@@ -34,7 +35,6 @@ from agent_eval_schema.evaluation.result_blocks import (
     worst_rows,
 )
 from agent_eval_schema.evaluation.table import (
-    NAMED,
     REQUEST_ID,
     RESAMPLES,
     FailedCalls,
@@ -270,26 +270,27 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         return frame
 
     @property
-    def failed(self) -> tuple[int, ...]:
-        """The rows on which the agent failed.
+    def failures(self) -> dict[int, str]:
+        """The rows on which the agent failed, each with its error.
 
         Returns
         -------
-        tuple of int
-            Their 0-based positions; empty if no agent was run.
+        dict of int to str
+            By their 0-based positions; empty if no agent was run.
 
         Examples
         --------
         >>> from agent_eval_schema import EvalTask
         >>> data = [{"prompt": "1 / 2"}, {"prompt": "1 / 0"}]
-        >>> EvalTask(data, []).evaluate(lambda prompt: str(eval(prompt))).failed
-        (1,)
+        >>> EvalTask(data, []).evaluate(lambda prompt: str(eval(prompt))).failures
+        {1: 'ZeroDivisionError: division by zero'}
         """
         if self._evaluation is not None:
-            return self._evaluation.failed
+            return self._evaluation.failures
         if not self._failed.count:
-            return ()
-        return tuple(np.flatnonzero(self.metrics_table[FAILURE].to_numpy() == 1).tolist())
+            return {}
+        rows = np.flatnonzero(self.metrics_table[FAILURE].to_numpy() == 1)
+        return dict(zip(rows.tolist(), self.metrics_table["error"].iloc[rows].tolist(), strict=True))
 
     @overload
     def quantile(self, q: float, metric: str = ...) -> float: ...
@@ -600,6 +601,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             reason_groups=[(reason, rows, metrics) for (reason, rows), metrics in groups.items()],
             issue_counts=self.issue_counts,
             headline=self._headline,
+            errors=self._failed.errors.most_common(CAUSES_SHOWN),
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
         )
         if not worst:
@@ -622,7 +624,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             intervals={name: one.interval() for name, one in stats.items() if one.scored > 1},
             steps=overview.steps,
             groups=overview.groups,
-            errors=overview.errors,
         )
 
     def to_json(self) -> str:
@@ -771,13 +772,16 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
     ids = evaluation.scores[REQUEST_ID].tolist() if REQUEST_ID in evaluation.scores else [None] * size
     if evaluation.report.outputs == "generated":
         ran = np.zeros(size)
-        ran[list(evaluation.failed)] = 1
+        ran[list(evaluation.failures)] = 1
         tallies = {FAILURE: ScoreStats(ran), **tallies}
     unscored = {
         (name, reason): rows
         for name in evaluation.scorers
         for reason, rows in Counter(evaluation.reasons[name][evaluation.scores[name].isna()]).items()
     }
+    failed = FailedCalls()
+    for row, error in evaluation.failures.items():
+        failed.add(row, ids[row] or str(index[row]), error)
     return EvalResult(
         metrics=evaluation.scorers,
         tallies=tallies,
@@ -786,6 +790,6 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
         reasons=dict,
         unscored=unscored,
         call=run_of(evaluation.report).call,
-        failed=FailedCalls(len(evaluation.failed), [ids[row] or str(index[row]) for row in evaluation.failed[:NAMED]]),
+        failed=failed,
         evaluation=evaluation,
     )

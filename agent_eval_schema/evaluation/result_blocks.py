@@ -19,7 +19,6 @@ from __future__ import annotations
 import heapq
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -69,7 +68,17 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.figures import CELLS
 from agent_eval_schema.render.page import heat, percent, runs
-from agent_eval_schema.render.phrases import MISSING, Call, NextCommand, aligned, number, plural, seconds, share
+from agent_eval_schema.render.phrases import (
+    EXAMPLES_SHOWN,
+    MISSING,
+    Call,
+    NextCommand,
+    aligned,
+    number,
+    plural,
+    seconds,
+    share,
+)
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
@@ -210,7 +219,7 @@ def _next_commands(result: ResultSummary) -> list[NextCommand]:
     if any(RULES[code].severity is not Severity.INFO for code in result.issue_counts):
         return [NextCommand(result.call.validation(), "shows where the issues are and how to fix them")]
     if any(line.metric == FAILURE and line.mean > 0 for line in result.lines):
-        return [NextCommand("result.metrics_table.query('failure == 1')", "shows the calls that failed")]
+        return [NextCommand("result.failures", "lists the error of each call that failed")]
     command = result.call.command("metrics", "--system", "vertex")
     if command and result.headline and result.row_count and _VERTEX.issuperset(result.metrics):
         return [NextCommand(command, "shows which field would enable the most rows")]
@@ -299,7 +308,10 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
         Line((Part(f"{code} {RULES[code].name}", f"tag {RULES[code].severity}"), ": ", Part(f"{count:,} ×", "count")))
         for code, count in result.issue_counts.items()
     ]
-    yield Only("text", [*texts, *issues])
+    causes = [Line(f"{count:,} × {error}") for error, count in result.errors[:EXAMPLES_SHOWN]]
+    if len(result.errors) > len(causes):
+        causes.append(Line(f"… and {plural(len(result.errors) - len(causes), 'other error')}", "muted"))
+    yield Only("text", [*causes, *texts, *issues])
     errors = [[error, f"{rows:,}"] for error, rows in result.errors]
     found: list[list[Words | Cell]] = [
         ["" if is_absent(row) else f"{row:,}", Cell("" if is_absent(path) else path, "path"), Part(message, "message")]
@@ -358,7 +370,7 @@ def _grouping(column: str, groups: Sequence[GroupOfRows]) -> Table:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# the pictures, counted while the rows pass by: part ─▶ steps, groups, errors
+# the pictures, counted while the rows pass by: part ─▶ steps, groups
 GROUPINGS, MOST_GROUPS = 3, 12
 """Columns that rows are grouped by, and the values of such a column, at most."""
 
@@ -367,9 +379,6 @@ CAUSES_SHOWN = 10
 
 SMALLEST_GROUP = 2
 """Rows that a group has on average, at least: otherwise the values identify rows."""
-
-ERRORS_COUNTED, LONGEST_ERROR = 1_000, 200
-"""Different errors that are counted, and the characters of one by which it is known."""
 
 GROUP_RESAMPLES = 500
 """Samples that the interval of a group is read from; there can be hundreds of them."""
@@ -388,7 +397,6 @@ class Overview:
         self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._groups: dict[str, Groups] | None = None
-        self._errors: Counter[str] = Counter()
         self._rows = 0
 
     def watching(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -400,11 +408,6 @@ class Overview:
                 np.add.at(self._lost[name], at, np.nan_to_num(1 - scores))
                 np.add.at(self._unscored[name], at, np.isnan(scores))
             self._add_groups(part)
-            if FAILURE in self._names:
-                errors = part.loc[(part[FAILURE] == 1).to_numpy(bool, na_value=False), "error"].dropna()
-                for error in errors.astype(str).str.slice(0, LONGEST_ERROR):
-                    if error in self._errors or len(self._errors) < ERRORS_COUNTED:
-                        self._errors[error] += 1
             self._rows += len(part)
             yield part
 
@@ -420,11 +423,6 @@ class Overview:
                 del self._groups[column]
                 continue
             add_by_group(found, part, keys, self._names)
-
-    @property
-    def errors(self) -> list[tuple[str, int]]:
-        """The most frequent errors of calls that failed, each with its rows."""
-        return self._errors.most_common(CAUSES_SHOWN)
 
     @property
     def steps(self) -> list[ScoreSteps]:

@@ -5,7 +5,8 @@ LangChain, LangGraph (.invoke)        {"messages": [...]}, {"input": ...}, or th
                                       the same for its bound method, graph.ainvoke
 ChatAgent, ResponsesAgent of mlflow   messages, before the agent is logged as a model
 mlflow pyfunc model (.predict)        by the model's signature
-function, async function, callable    with the prompt
+function, async function, callable    with the text of the prompt; its messages, or the request, if the first parameter
+                                      is called `messages`, or `request` or `inputs`
 
 A LangChain runnable with a part that is only async (a node, a tool of an MCP server) is awaited. Every call of a graph
 with a checkpointer is a conversation of its own.
@@ -37,12 +38,14 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.chat import user_message
 from agent_eval_schema.decoding.columns import decode_column
+from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.depth import STAND_IN, is_too_deep
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
@@ -56,12 +59,16 @@ class _Kind(NamedTuple):
     make_input: Callable[[Any], Callable[[Any], Any]] = lambda _: lambda prompt: prompt
 
 
-def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
+def calling(runnable: Any, make_input: Callable[[Any], Any] | str | None = None) -> Callable[[Any], Any]:
     """The function that calls a runnable with a prompt (a coroutine function if the runnable is one).
 
-    `make_input` converts a prompt into the input of the runnable, where the kinds below choose the wrong one. Raises
-    EvalSetError for an object that cannot be run, or whose input schema is unknown.
+    `make_input` converts a prompt into the input of the runnable, where the kinds below choose the wrong one: a
+    function, or a name of INPUTS. Raises EvalSetError for an object that cannot be run, or whose input schema is
+    unknown.
     """
+    if isinstance(make_input, str):
+        require_choice("make_input", make_input, list(INPUTS))
+        make_input = INPUTS[make_input]
     if isinstance(runnable, type) and any(hasattr(runnable, name) for name in _METHODS):
         name = visible(runnable.__name__)
         raise EvalSetError(f"cannot run the class {name}: give an object of it, such as {name}()")
@@ -207,8 +214,29 @@ def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
     return lambda prompt: [{key: prompt}]
 
 
+def _text_of(prompt: Any) -> Any:
+    """The text of the last user message, which a conversation is asked to answer."""
+    return (last_question(prompt) or prompt) if isinstance(prompt, dict) else prompt
+
+
+def _request_of(prompt: Any) -> Any:
+    return {"messages": user_message(prompt)} if isinstance(prompt, str) else prompt
+
+
+INPUTS: dict[str, Callable[[Any], Any]] = {"text": _text_of, "messages": messages_of, "request": _request_of}
+"""What a function can be called with, by the name of its first parameter (`inputs` is `request`; else `text`)."""
+
+
+def _function_input(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    try:
+        name = next(iter(inspect.signature(function).parameters), "")
+    except (TypeError, ValueError):  # of a builtin
+        name = ""
+    return INPUTS.get("request" if name == "inputs" else name, _text_of)
+
+
 _KINDS = (
-    _Kind(lambda r: callable(getattr(r, "query", None)), _query),
+    _Kind(lambda r: callable(getattr(r, "query", None)), _query, lambda _: _text_of),
     _Kind(
         lambda r: callable(getattr(r, "invoke", None)),
         lambda r: _with_memory(r, r.ainvoke if _is_only_async(r) else r.invoke),
@@ -223,7 +251,7 @@ _KINDS = (
     _Kind(
         lambda r: callable(getattr(r, "predict", None)) and hasattr(r, "metadata"), lambda r: r.predict, _pyfunc_input
     ),
-    _Kind(callable, lambda r: r),
+    _Kind(callable, lambda r: r, _function_input),
 )
 
 

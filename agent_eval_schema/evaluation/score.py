@@ -366,7 +366,8 @@ class Scoring:
         for name, stats in self._stats.items():
             stats.add(part.columns[score_column(name)].astype(np.float64, copy=False))
         if FAILURE in self._stats:
-            self._failed.add(part.columns[FAILURE], self._rows, part.ids)
+            for row in np.flatnonzero(part.columns[FAILURE] > 0).tolist():
+                self._failed.add(self._rows + row, part.ids[row], str(part.columns["error"][row]))
         self._findings.add(part.log, self._rows)
         self._unscored.update(part.unscored)
         self._rows += part.log.size

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.formats.registry import column_at
@@ -119,16 +119,23 @@ def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None
 
 
 class FailedCalls(Struct):
-    """How many rows failed, and the first of them by their request_id or position."""
+    """How many rows failed, the first of them by their request_id or position, and how often each error occurred."""
 
     count: int = 0
     names: list[str] = []
+    errors: Counter[str] = field(default_factory=Counter)
 
-    def add(self, failed: Numbers, start: int, ids: Sequence[str | None]) -> None:
-        """Take in the rows of a part, the first of which is row `start`."""
-        rows: list[int] = np.flatnonzero(failed > 0).tolist()
-        self.count += len(rows)
-        self.names += [ids[row] or str(start + row) for row in rows[: NAMED - len(self.names)]]
+    def add(self, row: int, id: str | None, error: str) -> None:
+        self.count += 1
+        if len(self.names) < NAMED:
+            self.names.append(id or str(row))
+        short = error[:LONGEST_ERROR]
+        if short in self.errors or len(self.errors) < ERRORS_COUNTED:
+            self.errors[short] += 1
+
+
+ERRORS_COUNTED, LONGEST_ERROR = 1_000, 200
+"""Different errors that are counted, and the characters of one by which it is known."""
 
 
 NAMED = 10

@@ -25,7 +25,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 import pandas as pd
@@ -130,14 +130,14 @@ class EvalTask:
         max_workers: int = 4,
         timeout: float | None = None,
         journal: str | os.PathLike[str] | None = None,
-        make_input: Callable[[Any], Any] | None = None,
+        make_input: Callable[[Any], Any] | Literal["text", "messages", "request"] | None = None,
     ) -> EvalResult:
         """Run an agent on every prompt, if one is given, and compute the metrics.
 
         Parameters
         ----------
         runnable : object or None, default None
-            The agent: a function or coroutine function of the prompt, an object with a method `query(input=...)`, a
+            The agent: a function or coroutine function, an object with a method `query(input=...)`, a
             LangChain or LangGraph runnable, or an MLflow pyfunc model, ChatAgent or ResponsesAgent. It returns a
             string, `{"response": ..., "predicted_trajectory": ...}`, LangChain's `intermediate_steps` or messages, or a
             chat object. A missing trajectory is taken from the MLflow trace of the call. Its outputs replace those of
@@ -151,9 +151,11 @@ class EvalTask:
             The path of a checkpoint file with the finished rows: an interrupted run that is started again with it calls
             the agent on the other rows only. It belongs to the prompts of the data; use a new file for another agent.
             None writes none.
-        make_input : callable or None, default None
-            A function from the prompt to the input of the agent, such as `lambda prompt: {"question": prompt}`. None
-            uses the input schema of the agent.
+        make_input : callable, {"text", "messages", "request"} or None, default None
+            What the agent is called with: `"text"`, the text of the last user message; `"messages"`, the list of
+            messages; `"request"`, the object with the messages; or a function from the prompt, such as
+            `lambda prompt: {"question": prompt}`. None uses the input schema of the agent; a function gets the text,
+            unless its first parameter is called `messages` or `request`.
 
         Returns
         -------

@@ -94,5 +94,5 @@ def test_failed_calls_are_grouped_by_their_error() -> None:
     assert found.summary(worst=1).errors == [("KeyError: 'no voice'", 3), ("KeyError: 'c'", 1)]
     page = found.to_html()
     assert page.index("KeyError: &#39;no voice&#39;") < page.index(">Rows</h2>")
-    assert "metrics_table.query(&#39;failure == 1&#39;)" in page
-    assert len(found.metrics_table.query("failure == 1")) == 4
+    assert "result.failures" in page
+    assert len(found.failures) == 4

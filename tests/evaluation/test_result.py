@@ -412,7 +412,7 @@ def test_reasons_of_metrics_of_every_kind_and_the_rows_that_failed() -> None:
     rows = [{"prompt": "a", "reference": "1"}, {"prompt": " ", "reference": "1"}, {"prompt": "bb"}]
     metrics = ["exact_match", "trajectory_recall", CustomMetric("picky", picky)]
     found = EvalTask(rows, metrics).evaluate(agent)
-    assert found.failed == (1,)
+    assert found.failures == {1: "ZeroDivisionError: integer division or modulo by zero"}
     assert found.reasons["exact_match"].tolist() == [None, "the call failed", "the row lacks reference"]
     assert found.reasons["trajectory_recall"].tolist()[1] == "the call failed"
     assert found.reasons["picky"].tolist()[0] is None

@@ -199,9 +199,37 @@ def test_a_run_takes_the_place_of_outputs_in_the_data() -> None:
 def test_requests_of_other_formats_are_prompts() -> None:
     chat = {"messages": [{"role": "system", "content": "Be kind"}, {"role": "user", "content": "b"}]}
     rows = [{"request": "a", "reference_trajectory": [WARM]}, {"request": chat, "reference_trajectory": [WARM]}]
+    question = [{"role": "user", "content": "a"}]
+    expected = {
+        "text": ["a", "b"],
+        "messages": [question, chat["messages"]],
+        "request": [{"messages": question}, chat],
+    }
     seen: list[Any] = []
-    EvalTask(rows, ["trajectory_recall"]).evaluate(lambda prompt: seen.append(prompt) or "yes", max_workers=1)
-    assert seen == ["a", chat]
+    task = EvalTask(rows, ["trajectory_recall"])
+    by_name = {
+        "text": lambda prompt: seen.append(prompt) or "yes",
+        "messages": lambda messages: seen.append(messages) or "yes",
+        "request": lambda inputs: seen.append(inputs) or "yes",
+    }
+    for name, agent in by_name.items():
+        assert not task.evaluate(agent, max_workers=1).failures
+        assert seen == expected[name]
+        seen.clear()
+        assert not task.evaluate(by_name["text"], max_workers=1, make_input=name).failures  # type: ignore[arg-type]
+        assert seen == expected[name]
+        seen.clear()
+    with pytest.raises(EvalSetError, match="make_input"):
+        task.evaluate(by_name["text"], make_input="message")  # type: ignore[arg-type]
+
+
+def test_the_errors_of_calls_are_counted_and_listed() -> None:
+    rows = [{"prompt": str(number), "reference": "1"} for number in range(12)]
+    found = EvalTask(rows, ["exact_match"]).evaluate(lambda prompt: str(12 // (int(prompt) // 6)), max_workers=1)
+    assert found.failures == dict.fromkeys(range(6), "ZeroDivisionError: integer division or modulo by zero")
+    assert "6 × ZeroDivisionError: integer division or modulo by zero" in str(found)
+    assert found.scores["exact_match"].isna().tolist() == [True] * 6 + [False] * 6
+    assert not EvalTask(rows, ["exact_match"]).evaluate().failures
 
 
 def test_the_samples_can_be_evaluated_as_they_are() -> None:

@@ -307,7 +307,7 @@ def evaluate_eval_set(
     otherwise = "the scorer gave no score"
     if is_old and predict_fn is None and "trace" in frame:
         otherwise += f": mlflow {mlflow.__version__} hands it no trace of the data; update mlflow, or give predict_fn"
-    scores, reasons, failed = scores_by_row(
+    scores, reasons, failures = scores_by_row(
         result.run_id,
         result_lines(mlflow, result, run.info.experiment_id),
         chosen,
@@ -324,7 +324,7 @@ def evaluate_eval_set(
         prepared.report,
         result,
         supported.without_judge,
-        tuple(failed),
+        failures,
         answers_by_row(result) if predict_fn is not None else {},
     )
     found = result_of_evaluation(evaluation)

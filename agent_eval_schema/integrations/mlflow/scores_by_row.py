@@ -107,9 +107,10 @@ def scores_by_row(
     *,
     ran: bool,
     otherwise: str,
-) -> tuple[pd.DataFrame, pd.DataFrame, list[int]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[int, str]]:
     """The results of MLflow, at the place of each row; where there is none, the reason: `otherwise` if nothing else is
-    known. The rows have the index of the data, and their request_id. Then the rows on which the agent failed."""
+    known. The rows have the index of the data, and their request_id. Then the errors of the rows on which
+    the agent failed."""
     joined = _ScoresAndReasons(map(scorer_name, scorers), report.row_count)
     of_sessions = [scorer_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     errors = errors_by_row(report) if report.invalid_count else {}
@@ -125,7 +126,7 @@ def scores_by_row(
         run = ScoredRow(None, None, None, line.get("trace")).derived if ran else None
         if run is not None and run.failure:
             reasons[row] = "predict_fn raised an exception" + (f": {visible(run.error)}" if run.error else "")
-    failed = sorted(reasons)
+    failures = dict(sorted(reasons.items()))
     for row, valid in enumerate(report.valid_mask.tolist()):
         if not valid:
             codes = dict.fromkeys(f"{issue.code} {issue.name}" for issue in errors.get(row, ()))
@@ -143,7 +144,7 @@ def scores_by_row(
         pd.DataFrame({n: pd.Series(c, dtype="object", index=index) for n, c in {**known, **columns}.items()})
         for columns in (joined.scores, joined.reasons)
     )
-    return of_rows, why, failed
+    return of_rows, why, failures
 
 
 def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
