@@ -189,7 +189,8 @@ def evaluate_eval_set(
         The scorers: of MLflow, of `agent_eval_schema.scorers` or your own. `"supported"` uses
         `supported_scorers(data, model=model)`.
     predict_fn : callable or None, default None
-        The agent, called with the keys of `inputs` as keyword arguments. It can be async; then each call has at most
+        The agent, called with the keys of `inputs` as keyword arguments; without `stream` and `stream_options` of
+        logged requests, unless it has parameters with these names. It can be async; then each call has at most
         MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT seconds (default 300). None scores the outputs and traces of the data.
     model : str or None, default None
         The judge model for MLflow's scorers, such as `"openai:/gpt-4o"`. None skips scorers that need a judge.
@@ -273,6 +274,7 @@ def evaluate_eval_set(
         raise EvalSetError(f"no scorer can score any row: supported_scorers(data).table lists the missing fields{why}")
     _require_names(mlflow, chosen)
     if predict_fn is not None:
+        prepared.frame["inputs"] = _without_delivery(predict_fn, prepared.frame["inputs"])
         _require_accepted(predict_fn, prepared.frame["inputs"])
     is_old = mlflow.__version__.startswith(OLD)
     frame = _with_positions(prepared, position_as_id=is_old)
@@ -376,6 +378,20 @@ def _with_positions(prepared: Prepared, *, position_as_id: bool) -> pd.DataFrame
     frame["tags"] = pd.Series(tags, dtype="object")
     frame[REQUEST_ID] = pd.Series(list(map(str, positions)) if position_as_id else ids, dtype="object")
     return frame
+
+
+_DELIVERY = ("stream", "stream_options")
+"""What a logged request says of how its answer is delivered, not of what is asked: a stream is no answer to score."""
+
+
+def _without_delivery(app: Callable[..., Any], inputs: pd.Series) -> pd.Series:
+    """The inputs without what concerns the delivery of an answer, unless the app has a parameter of that name."""
+    try:
+        parameters = inspect.signature(app).parameters
+    except (TypeError, ValueError):  # of a builtin
+        return inputs
+    dropped = {name for name in _DELIVERY if name not in parameters}
+    return inputs.map(lambda row: {name: value for name, value in row.items() if name not in dropped})
 
 
 def _require_accepted(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:

@@ -296,6 +296,21 @@ def test_an_app_with_other_parameters_is_told_before_it_is_run() -> None:
     assert "unexpected keyword argument 'q'" in found.reasons.at[0, "exact"]
 
 
+@pytest.mark.usefixtures("mlflow")
+def test_the_stream_of_a_logged_request_is_not_asked_for() -> None:
+    logged = {"messages": [{"role": "user", "content": "a"}], "stream": True, "stream_options": {"include_usage": True}}
+
+    def app(messages: list[dict[str, str]]) -> str:
+        return messages[-1]["content"] + "!"
+
+    def streaming(messages: list[dict[str, str]], stream: bool) -> str:
+        return f"{messages[-1]['content']} {stream}"
+
+    assert evaluated([{"inputs": logged}], [made(exact)], app).scores["exact"].tolist() == ["a!"]
+    assert evaluated([{"inputs": logged}], [made(exact)], streaming).scores["exact"].tolist() == ["a True"]
+    assert "stream" in logged
+
+
 class Asked:
     """An app that is an object, as agents of many frameworks are."""
 
