@@ -164,7 +164,7 @@ _HANDED = ("inputs", "outputs", "expectations", "trace")
 # the metrics of metrics/definitions.py
 class _Defined(RowScorer):
     """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric. The
-    section Parameters of its docstring is made of its fields."""
+    section Parameters of its docstring is made of its fields, and that of a metric which is a column has an example."""
 
     definition: ClassVar[Definition]
 
@@ -174,8 +174,9 @@ class _Defined(RowScorer):
         found = DEFINITIONS.get(cls.model_fields["name"].default)
         if found is not None:  # a class of a user's own may have another name
             cls.definition, cls.reads, cls.needs, cls.undefined = found, found.reads, found.needs, found.undefined
-            before, section, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also")
-            cls.__doc__ = f"{before}{_parameters(cls)}{section}{after}"
+            if cls.__module__ == __name__:
+                before, section, after = inspect.cleandoc(cls.__doc__ or "").partition("\n\nSee Also")
+                cls.__doc__ = f"{before}\n\n{_parameters(cls)}{section}{after or _OF_A_COLUMN.format(cls)}"
 
     def measure(self, *values: Any) -> float:
         return self.definition.measure(*values, **self.options)
@@ -214,7 +215,22 @@ def _parameters(scorer: type[RowScorer]) -> str:
             default = "" if field.is_required() else f", default {json.dumps(field.default)}"
             description = field.description or "The name of the scorer."
             lines += [f"{name} : {kind}{default}", textwrap.indent(textwrap.fill(description, 112), "    ")]
-    return "\n".join([*lines, "", ""])
+    return "\n".join(lines)
+
+
+_OF_A_COLUMN = """
+
+See Also
+--------
+agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
+
+Examples
+--------
+>>> from agent_eval_schema import scorers
+>>> scorer = scorers.{0.__name__}()
+>>> scorer(outputs={{"{0.reads[0]}": 1}}).value
+1.0
+"""
 
 
 class DocumentRecall(_Defined):  # numpydoc ignore=PR01
@@ -470,73 +486,25 @@ class ToolCallsPass(_Defined):  # numpydoc ignore=PR01
 
 
 class InputTokenCount(_Defined):  # numpydoc ignore=PR01
-    """Return the number of input tokens of a run.
-
-    See Also
-    --------
-    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> scorer = scorers.InputTokenCount()
-    >>> scorer(outputs={"input_token_count": 12}).value
-    12.0
-    """
+    """Return the number of input tokens of a run."""
 
     name: str = "input_token_count"
 
 
 class OutputTokenCount(_Defined):  # numpydoc ignore=PR01
-    """Return the number of output tokens of a run.
-
-    See Also
-    --------
-    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> scorer = scorers.OutputTokenCount()
-    >>> scorer(outputs={"output_token_count": 12}).value
-    12.0
-    """
+    """Return the number of output tokens of a run."""
 
     name: str = "output_token_count"
 
 
 class TotalTokenCount(_Defined):  # numpydoc ignore=PR01
-    """Return the number of input and output tokens of a run.
-
-    See Also
-    --------
-    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> scorer = scorers.TotalTokenCount()
-    >>> scorer(outputs={"total_token_count": 12}).value
-    12.0
-    """
+    """Return the number of input and output tokens of a run."""
 
     name: str = "total_token_count"
 
 
 class LatencySeconds(_Defined):  # numpydoc ignore=PR01
-    """Return the duration of a run, in seconds.
-
-    See Also
-    --------
-    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> scorer = scorers.LatencySeconds()
-    >>> scorer(outputs={"latency_seconds": 0.8}).value
-    0.8
-    """
+    """Return the duration of a run, in seconds."""
 
     name: str = "latency_seconds"
 
