@@ -380,9 +380,6 @@ def explain(code: str) -> str:
     return rule_text(rule, FIXABLE.get(rule.code, ()))
 
 
-UNREADABLE_TRACES = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
-
-
 class UnreadableTraceWarning(UserWarning):
     """Some traces could not be read; their rows contain the trace only.
 
@@ -453,7 +450,8 @@ def eval_set_from_traces(traces: Any, *, columns: Mapping[str, str] | None = Non
     'get_leave_balance'
     """
     report = validate_traces(traces, screen=notebook(), columns=columns)
-    failed = {i.row: i for i in report.iter_issues() if i.code in UNREADABLE_TRACES and i.row is not None}
+    unreadable = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
+    failed = {i.row: i for i in report.iter_issues() if i.code in unreadable and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
         message = f"{len(failed)} of {report.row_count} traces could not be read; row {row}: {issue.message}"

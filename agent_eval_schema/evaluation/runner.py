@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, Union
 
 from msgspec import Struct
 
@@ -50,17 +50,9 @@ class CallOutcome(Struct):
 
 
 Call = Callable[[Any], Any]
-Inbox = queue.SimpleQueue[tuple["Slot", CallOutcome]]
-
-
-class Slot(Protocol):
-    """Something that can make one call at a time. `overtime` is how much longer than its time a call may take."""
-
-    overtime: float
-
-    def start(self, row: int, given: Any) -> None: ...
-
-    def stop(self) -> None: ...
+Slot = Union["_ThreadSlot", "_LoopSlot"]
+"""Makes one call at a time. `overtime` is how much longer than its time a call may take."""
+Inbox = queue.SimpleQueue[tuple[Slot, CallOutcome]]
 
 
 def run_all(

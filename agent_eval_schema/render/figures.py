@@ -204,7 +204,7 @@ class Occurrences:
 
 
 class Together:
-    """How many rows have the issues of two codes: `pairs` by both codes in order, `rows` by one code."""
+    """How many rows have the issues of two codes: `pairs` by both codes in order."""
 
     def __init__(self) -> None:
         self.pairs: Counter[tuple[str, str]] = Counter()

@@ -180,7 +180,7 @@ def prepare_for_evaluate(
         format=format,
         outputs=outputs,
         keep=on_invalid == "keep",
-        figures=evaluator not in _HAND_ON_TRACES,
+        figures=evaluator != "mlflow.genai",
     )
     if on_invalid == "raise" and not prepared.report.ok:
         raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
@@ -195,10 +195,6 @@ def prepare_for_evaluate(
     if prepared.reduced:
         warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
     return prepared.frame
-
-
-_HAND_ON_TRACES = ("mlflow.genai",)
-"""The targets for which a trace is read by the evaluator, not here."""
 
 
 def prepare(
@@ -218,7 +214,7 @@ def prepare(
     require_choice("inputs", inputs, INPUTS)
     plan = make_plan(source, format, outputs, complete=True)
     require_rows(plan.format)
-    beside = evaluator in _HAND_ON_TRACES
+    beside = evaluator == "mlflow.genai"  # which reads the traces itself
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
         kept = [

@@ -42,8 +42,6 @@ try:
 except ImportError as error:
     raise missing("mlflow", "mlflow 3.3", error) from None
 
-AGGREGATIONS = ("mean", "min", "max", "p90")
-
 
 class RowScorer(Scorer):  # numpydoc ignore=PR01
     """Compute a metric from the columns of a row.
@@ -87,7 +85,7 @@ class RowScorer(Scorer):  # numpydoc ignore=PR01
     needs: ClassVar[tuple[Need, ...]]
     undefined: ClassVar[str] = "the metric is not defined for this row"
 
-    aggregations: list[Any] | None = Field(default_factory=lambda: list(AGGREGATIONS))
+    aggregations: list[Any] | None = Field(default_factory=lambda: ["mean", "min", "max", "p90"])
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

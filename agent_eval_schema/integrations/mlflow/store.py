@@ -62,11 +62,6 @@ class Store:
         if file is not None and not os.path.exists(file.group(1)):
             raise EvalSetNotFoundError(f"tracking store {self.shown} not found: no such file")
 
-    @property
-    def is_files(self) -> bool:
-        """Whether the store is a folder of files, which can do less than a database."""
-        return "://" not in self.uri or self.uri.startswith("file:")
-
     def active(self) -> AbstractContextManager[Any]:
         """A block in which MLflow is set to this store: datasets use no other."""
         if self.uri == self.mlflow.get_tracking_uri():
@@ -147,7 +142,7 @@ class DatasetStore(Store):
 
     def __init__(self, uri: str | None = None) -> None:
         super().__init__(uri, minimum=OLDEST_WITH_DATASETS)
-        if self.is_files:
+        if "://" not in self.uri or self.uri.startswith("file:"):
             message = f"the tracking store {self.shown} is a file store, which does not support MLflow datasets"
             raise EvalSetError(f"{message}: use a database (sqlite:///mlflow.db) or a server")
 
