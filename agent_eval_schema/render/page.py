@@ -165,8 +165,8 @@ def plot(
     show: Callable[[float], str] | None = None,
     quantile: Callable[[float], float] | None = None,
 ) -> dict[str, Any]:
-    """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them; its
-    quantiles too may be told by somebody who knows them better."""
+    """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them.
+    `quantile` is more exact than its own."""
     show, quantile = show or number, quantile or distribution.quantile
     bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}

@@ -21,7 +21,7 @@ import numpy as np
 from agent_eval_schema.cells.hashing import Array
 
 NEAR = 0.7
-"""The similarity from which on two questions are near duplicates, unless another one is asked for."""
+"""The similarity from which on two questions are near duplicates, by default."""
 
 ROWS = 4
 FOUND = 0.98
@@ -36,14 +36,14 @@ def bands_for(threshold: float) -> int:
     return max(1, math.ceil(math.log(1 - FOUND) / math.log(1 - threshold**ROWS))) if threshold < 1 else 1
 
 
-def repeats(exact: Array, asked: Array, shingles: Array, ends: Array, threshold: float) -> tuple[Array, Array]:
+def repeats(exact: Array, chosen: Array, shingles: Array, ends: Array, threshold: float) -> tuple[Array, Array]:
     """For each question the first one with the same words (`exact` are their hashes), and the first one of its group of
-    similar ones. Those that are not `asked` are alone."""
-    # for each question the first one with the same hash; those that are not asked are their own
-    firsts, rows = np.arange(len(exact)), np.flatnonzero(asked)
+    similar ones. Those that are not `chosen` are alone."""
+    # for each question the first one with the same hash; those that are not chosen are their own
+    firsts, rows = np.arange(len(exact)), np.flatnonzero(chosen)
     _, index, inverse = np.unique(exact[rows], return_index=True, return_inverse=True)
     firsts[rows] = rows[index[inverse]]
-    alone = np.flatnonzero(asked & (firsts == np.arange(len(firsts))))
+    alone = np.flatnonzero(chosen & (firsts == np.arange(len(firsts))))
     sizes = np.diff(ends)
     kept = np.zeros(len(sizes), bool)
     kept[alone] = True

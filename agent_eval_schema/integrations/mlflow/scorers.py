@@ -129,13 +129,13 @@ class RowScorer(Scorer):  # numpydoc ignore=PR01
         """The serialized form that `Scorer.model_validate` reads: the source of a function that calls this class."""
         options = {"name": self.name, **self.options}
         arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
-        handed = ", ".join(f"{name}={name}" for name in _HANDED)
+        passed_on = ", ".join(f"{name}={name}" for name in _ARGUMENTS)
         written = SerializedScorer(
             name=self.name,
             aggregations=self.aggregations,
             call_source=f"from agent_eval_schema.scorers import {type(self).__name__}\n"
-            f"return {type(self).__name__}({arguments})({handed})",
-            call_signature=f"({', '.join(f'{name}=None' for name in _HANDED)})",
+            f"return {type(self).__name__}({arguments})({passed_on})",
+            call_signature=f"({', '.join(f'{name}=None' for name in _ARGUMENTS)})",
             original_func_name=type(self).model_fields["name"].default,
         )
         fields = asdict(written)
@@ -154,8 +154,8 @@ def _by_code(scorer: Scorer) -> AssessmentSource:
     return AssessmentSource(source_type=AssessmentSourceType.CODE, source_id=scorer.name)
 
 
-_HANDED = ("inputs", "outputs", "expectations", "trace")
-"""What mlflow hands to a scorer."""
+_ARGUMENTS = ("inputs", "outputs", "expectations", "trace")
+"""The arguments with which MLflow calls a scorer."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -552,8 +552,9 @@ class Guarded(Scorer):
         lacking = ScoredRow(inputs, outputs, expectations, trace).lacks(self._metric.needs)
         if lacking:
             return skipped(self, f"the row lacks {', and '.join(lacking)}")
-        handed = {"inputs": inputs, "outputs": outputs, "expectations": expectations, "trace": trace}
-        return self._within.run(**handed)  # type: ignore[no-untyped-call]
+        return self._within.run(  # type: ignore[no-untyped-call]
+            inputs=inputs, outputs=outputs, expectations=expectations, trace=trace
+        )
 
     @property
     def kind(self) -> ScorerKind:

@@ -62,10 +62,10 @@ class _ScoresAndReasons:
         for name, texts in rationales.items():
             self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
 
-    def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, anew: bool = False) -> None:
-        """Fill in the reason of a row without a score where there is none; `anew`: replace an existing one."""
+    def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, replace: bool = False) -> None:
+        """Fill in the reason of a row without a score where there is none; `replace`: also an existing one."""
         for name in self.scores if only is None else only:
-            if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
+            if self.scores[name][row] is None and (replace or self.reasons[name][row] is None):
                 self.reasons[name][row] = reason
 
 
@@ -134,7 +134,7 @@ def scores_by_row(
         elif row not in found:
             reasons[row] = "MLflow recorded no trace for this row, so it has no score"
         if row in reasons:
-            joined.explain(row, reasons[row], anew=True)
+            joined.explain(row, reasons[row], replace=True)
         else:
             joined.explain(row, "a session has one score, on its first row", only=of_sessions)
             joined.explain(row, otherwise)

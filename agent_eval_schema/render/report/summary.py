@@ -29,7 +29,7 @@ class Excerpt(NamedTuple):
 
 
 class FixPreview(Struct, frozen=True):
-    """What the safe fixes would change: the number of issues per code that they settle (None: not counted), the cells,
+    """What the safe fixes would change: the number of issues per code that they fix (None: not counted), the cells,
     rows and column names that they change, the valid rows afterwards, and what applies them."""
 
     codes: Mapping[str, int | None]

@@ -159,8 +159,8 @@ def needs_no_action(report: ReportSummary, code: str) -> bool:
 def no_action_line(report: ReportSummary) -> str:
     """The codes about which nothing is to be done, in one line."""
     codes = [code for code in report.codes_of(Severity.INFO) if needs_no_action(report, code)]
-    told = ", ".join(f"{code} {RULES[code].name} {report.counts[code]:,}" for code in codes)
-    return f"{NO_ACTION}: {told}" if codes else ""
+    counts = ", ".join(f"{code} {RULES[code].name} {report.counts[code]:,}" for code in codes)
+    return f"{NO_ACTION}: {counts}" if codes else ""
 
 
 def _print_issues(console: Console, report: ReportSummary, shown: Shown, severity: Severity) -> None:
@@ -199,10 +199,10 @@ def _print_alike(console: Console, report: ReportSummary, shown: Shown, alike: l
     issue = alike[0]
     for one in alike:
         _print_place(console, report, one, shown.lines.get(-1 if one.row is None else one.row))
-    told = Text(visible(issue.message))
+    message = Text(visible(issue.message))
     if issue.row is None and issue.path:
-        told = Text.assemble((f"{visible(issue.path)}: ", "cyan"), told)
-    console.print(Padding(told, (0, 0, 0, INDENT + 2)))
+        message = Text.assemble((f"{visible(issue.path)}: ", "cyan"), message)
+    console.print(Padding(message, (0, 0, 0, INDENT + 2)))
     excerpt = None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path))
     if excerpt is not None:
         _print_excerpt(console, excerpt)
