@@ -104,7 +104,7 @@ def print_columns(
             line = Text.assemble(" " * indent, *cells, style=style)
         line.rstrip()
         console.print(line, soft_wrap=True)
-        if notes and i >= 0 and notes[i + 1 : i + 2] != [notes[i]]:
+        if notes and i >= 0 and notes[i] and notes[i + 1 : i + 2] != [notes[i]]:
             console.print(Padding(Text("↳ ", style="dim").append(notes[i]), (0, 0, 0, indent + 2)))
 
 

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.metrics.support import Support
-from agent_eval_schema.render.console import TITLES, drawn, print_verdict
+from agent_eval_schema.render.console import TITLES, drawn, print_columns, print_verdict
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, plural, share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
@@ -282,23 +282,12 @@ def _print_metrics(console: Console, report: ReportSummary, system: str) -> None
     title = f"Metric coverage ({system})" + (", after outputs are generated" if report.outputs == "generated" else "")
     console.print()
     console.print(Text(title, style="bold"))
-    names = max((cell_len(line.metric) for line in support), default=0)
-    counts = [f"{line.supported:,} of {line.total:,}" for line in support]
-    longest = max(map(len, counts), default=0)
-    one_line = INDENT + names + BAR + longest + 2 <= console.width
-    by_advice: dict[str, list[tuple[Support, str]]] = {}
-    for line, count in zip(support, counts, strict=True):
-        by_advice.setdefault(support_advice(line), []).append((line, count))
-    for advice, lines in by_advice.items():
-        for line, count in lines:
-            numbers = Text.assemble(_bar(line), f"  {count:>{longest}}")
-            if one_line:
-                console.print(Text.assemble(f"  {line.metric:<{names}}  ", numbers), soft_wrap=True)
-            else:
-                console.print(Text(f"  {line.metric}"), soft_wrap=True)
-                console.print(Text.assemble(" " * INDENT, numbers), soft_wrap=True)
-        if advice:
-            console.print(Padding(Text(f"↳ {advice}", style="dim"), (0, 0, 0, INDENT)))
+    by_advice: dict[str, list[Support]] = {}
+    for line in support:
+        by_advice.setdefault(support_advice(line), []).append(line)
+    lines = [(line, Text(advice)) for advice, lines in by_advice.items() for line in lines]
+    rows = [[Text(line.metric), _bar(line), Text(f"{line.supported:,} of {line.total:,}")] for line, _ in lines]
+    print_columns(console, None, rows, 2, [advice for _, advice in lines])
     if report.usable_count < report.row_count and support:
         console.print(Padding(Text(invalid_advice(report), style="dim"), (0, 0, 0, 2)))
 
