@@ -350,10 +350,8 @@ def _pictures(result: ResultSummary) -> Iterator[Block]:
 
 def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
     mean = number(next(one.mean for one in result.lines if one.metric == line.metric))
-    lost = runs(0.0 if not share else round(0.2 + 0.8 * share, 2) for share in line.lost)
-    unscored = runs(0.0 if not share else round(0.2 + 0.5 * share, 2) for share in line.unscored)
     label = f"{line.metric} over {plural(result.row_count, 'row')}: mean {mean}"
-    strip = Strip(len(line.lost), [("none", unscored), ("error", lost)], label)
+    strip = Strip(len(line.lost), [("none", runs(line.unscored, span=0.5)), ("error", runs(line.lost))], label)
     return [Part(line.metric, "name"), Cell(picture=strip), mean]
 
 

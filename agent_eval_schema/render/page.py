@@ -137,10 +137,12 @@ def percent(part: float, whole: float) -> float:
     return min(max(round(100 * part / whole, 1), 0.5), 99.5)
 
 
-def runs(opacities: Iterable[float]) -> list[dict[str, Any]]:
-    """Neighboring steps of a strip that are equally full as one rectangle; those that are empty are left out."""
+def runs(shares: Iterable[float], least: float = 0.2, span: float = 0.8) -> list[dict[str, Any]]:
+    """Neighboring steps of a strip that are equally full as one rectangle, the darker the larger the share: from
+    `least` to `least + span`. Empty ones are left out."""
     found: list[dict[str, Any]] = []
-    for x, opacity in enumerate(opacities):
+    for x, part in enumerate(shares):
+        opacity = round(least + span * part, 2) if part else 0.0
         if found and found[-1]["opacity"] == opacity:
             found[-1]["width"] += 1
         else:

@@ -110,7 +110,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
                 "field": "valid rows" if line.field == "valid" else line.field,
                 "rows": line.rows,
                 "width": len(line.shares),
-                "runs": _filled(line.shares),
+                "runs": runs(line.shares),
             }
             for line in report.presence
         ],
@@ -156,7 +156,7 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
     fixable = "fixable" if fixed == count else fixable
     shares = [] if of_dataset else occurrences.shares(report.row_count)
     most_rows = max(shares, default=0) or 1  # a step is the fuller the more rows of the code it has
-    strip = runs([0.0 if not s else round(0.35 + 0.65 * s / most_rows, 2) for s in shares])
+    strip = runs([s / most_rows for s in shares], 0.35, 0.65)
     return {
         "code": code,
         "name": rule.name,
@@ -221,15 +221,11 @@ def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
         "number": _NUMBERS[line.metric],
         "advice": support_advice(line),
         "width": len(shares),
-        "runs": _filled(shares),
+        "runs": runs(shares),
     }
 
 
 _NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
-
-
-def _filled(shares: Iterable[float]) -> list[dict[str, Any]]:
-    return runs(0.0 if not share else round(0.2 + 0.8 * share, 2) for share in shares)
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:
