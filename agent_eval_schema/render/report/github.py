@@ -47,7 +47,11 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
         del shown[Severity.INFO][ANNOTATIONS_SHOWN - 1 :]  # the closing note is a notice too
     lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
     if is_cut:
-        lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
+        left = {s: counts[s] - len(shown[s]) for s in Severity}
+        parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in left.items() if n)
+        more = f"{sum(left.values()):,} more: {parts}. GitHub shows {ANNOTATIONS_SHOWN} of each level."
+        more += f" All of them: {visible(command)}" if command else ""
+        lines.append(_command("notice", more, title="agent-eval-schema"))
     for report in reports:
         line = (f"{path_from(report.name, root)}: " if report.name else "") + report_headline(report)
         lines.append(f"./{line}" if line.lstrip().startswith("::") else line)  # it does not begin as a command does
@@ -88,12 +92,6 @@ def _annotation(found: _Found, root: str) -> str:
     text += f"\n→ {visible(issue.hint)}" if issue.hint else ""
     where = {"file": path_from(file_of(line, report.name), root) if report.name else None, "line": line}
     return _command(COMMANDS[issue.severity], text, **where, title=f"{issue.code} {issue.name}")
-
-
-def _closing(left: dict[Severity, int], command: str) -> str:
-    parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in left.items() if n)
-    text = f"{sum(left.values()):,} more: {parts}. GitHub shows {ANNOTATIONS_SHOWN} of each level."
-    return _command("notice", f"{text} All of them: {visible(command)}" if command else text, title="agent-eval-schema")
 
 
 def _command(name: str, text: str, **properties: object) -> str:

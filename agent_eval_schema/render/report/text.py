@@ -44,7 +44,21 @@ def report_text(
     report: ReportSummary, shown: Shown | None = None, *, color: bool, width: int | None, system: str
 ) -> str:
     """The whole report for a terminal of the given width (that of the terminal, or 100, if not given)."""
-    return drawn(lambda console: print_report(console, report, shown or Shown(), system), color, width)
+    shown = shown or Shown()
+
+    def draw(console: Console) -> None:
+        if report.row_count:
+            _print_source(console, report)
+        for severity in Severity:
+            _print_issues(console, report, shown, severity)
+        if report.has_metrics and shown.metrics and report.row_count:
+            _print_metrics(console, report, system)
+        if report.row_count:
+            console.print()
+        style = "red" if not (report.ok and report.row_count) else "" if report.unselected else "green"
+        print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes))
+
+    return drawn(draw, color, width)
 
 
 def metrics_text(
@@ -67,20 +81,6 @@ def metrics_text(
         print_verdict(console, enabled(lines), "", following)
 
     return drawn(draw, color, width).lstrip("\n")
-
-
-def print_report(console: Console, report: ReportSummary, shown: Shown, system: str | None = None) -> None:
-    """Draw the report on a console that reads no markup."""
-    if report.row_count:
-        _print_source(console, report)
-    for severity in Severity:
-        _print_issues(console, report, shown, severity)
-    if report.has_metrics and shown.metrics and report.row_count:
-        _print_metrics(console, report, system or report.system)
-    if report.row_count:
-        console.print()
-    style = "red" if not (report.ok and report.row_count) else "" if report.unselected else "green"
-    print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes))
 
 
 def _print_source(console: Console, report: ReportSummary) -> None:
