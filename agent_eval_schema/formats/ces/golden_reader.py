@@ -97,10 +97,23 @@ class GoldenReader:
                     self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
                 if "\0" in text:
                     self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
+        acts = "turn_index" in cells or "action_type" in cells
         if name is None:
             self._conversation(row, cells)
+        elif acts and self._current is not None and name == self._current.name:
+            message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
+            self._report(row, "display_name", golden.NAME_ON_CONVERSATION, message)
+            self._conversation(row, cells)
         else:
-            self._named_row(row, name, cells)
+            self._start(row, name, cells)
+            if acts:
+                message = "expected an evaluation row, got an action as well"
+                self._report(row, "display_name", golden.EVALUATION_ROW, message)
+                self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
+            for column in () if acts else cells:
+                if column in CONVERSATION:
+                    message = f"`{column}` is not used on an evaluation row, it is ignored"
+                    self._report(row, column, golden.UNUSED_CELL, message)
         self._row = row
 
     def skip(self, row: int) -> None:
@@ -125,13 +138,7 @@ class GoldenReader:
 
     # evaluation rows
 
-    def _named_row(self, row: int, name: str, cells: GoldenCells) -> None:
-        acts = "turn_index" in cells or "action_type" in cells
-        if acts and self._current is not None and name == self._current.name:
-            message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
-            self._report(row, "display_name", golden.NAME_ON_CONVERSATION, message)
-            self._conversation(row, cells)
-            return
+    def _start(self, row: int, name: str, cells: GoldenCells) -> None:
         self._close()
         self._current = conversation = _Conversation(row, name)
         evaluation = conversation.evaluation
@@ -154,17 +161,6 @@ class GoldenReader:
             evaluation["description"] = cells["description"]
         if tags := _split(cells.get("tags", "")):
             evaluation["tags"] = tags
-        if acts:
-            self._report(
-                row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well"
-            )
-            self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
-            return
-        for column in cells:
-            if column in CONVERSATION:
-                self._report(
-                    row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
-                )
 
     def _close(self) -> None:
         conversation = self._current
@@ -191,14 +187,14 @@ class GoldenReader:
         if text != conversation.turn_text or not text:
             found = _TURN.fullmatch(text)
             now, number = conversation.turn, int(found[1]) if found else None
-            is_astray = number is None
+            is_astray, got = number is None, _describe_cell(text)
             if number is None or number < max(now, 1) or (not now and number != 1):
                 expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
-                self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_describe_cell(text)}")
+                self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {got}")
                 number = max(now, number or 1)
             elif number > now + 1 or not text.strip().isdecimal():
                 expected = _turn_words(min(number, now + 1))
-                self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {_describe_cell(text)}")
+                self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {got}")
             if number != now or not conversation.turns:
                 self._end_turn(conversation)
                 conversation.steps = []
@@ -210,8 +206,7 @@ class GoldenReader:
             conversation.turn_text, conversation.astray = text, is_astray
         else:
             conversation.astray = False
-        step = self._step(row, cells, conversation)
-        if step is not None:
+        if (step := self._step(row, cells, conversation)) is not None:
             conversation.steps.append(step)
 
     def _end_turn(self, conversation: _Conversation) -> None:
@@ -229,25 +224,24 @@ class GoldenReader:
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
+        shown = name if may_quote() else "the action"
         for column in () if cells.keys() <= _ALLOWED[name] else cells:
             if column in METADATA:
                 message = f"`{column}` belongs on the evaluation row, it is ignored here"
                 self._report(row, column, golden.METADATA_ON_CONVERSATION, message)
             elif column in CONVERSATION and column not in action.columns:
-                self._report(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
+                self._report(row, column, golden.UNUSED_CELL, f"{shown} does not use `{column}`, it is ignored")
         values: dict[str, Any] = cells
         for column in action.required:
             if column not in cells:
-                self._report(row, column, golden.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
+                self._report(row, column, golden.REQUIRED_CELL, f"{shown} needs `{column}`, it is blank")
                 values = {}
         for column in _READ_BY[name]:
             if column in cells:
                 values = values and {**values, column: self._read_cell(row, column, cells)}
-        if not values or (values is not cells and any(v is _UNREADABLE for v in values.values())):
-            return None
-        return action.step(values)
+        return action.step(values) if values and None not in values.values() else None
 
-    # cells that are more than text
+    # cells that are more than text; None for one that could not be read (and was reported)
 
     def _read_cell(self, row: int, column: str, cells: GoldenCells) -> Any:
         if column == "image_content":
@@ -255,11 +249,12 @@ class GoldenReader:
         if column != "image_mime_type":
             return self._object(row, column, cells[column])
         kind = cells[column].strip().lower()
-        if kind not in IMAGE_TYPES:
-            self._report(row, column, golden.IMAGE, *(image_problem(kind, b"") or ("",)))
-        return kind if kind in IMAGE_TYPES else _UNREADABLE
+        if kind in IMAGE_TYPES:
+            return kind
+        self._report(row, column, golden.IMAGE, *(image_problem(kind, b"") or ("",)))
+        return None
 
-    def _object(self, row: int, column: str, text: str) -> Any:
+    def _object(self, row: int, column: str, text: str) -> dict[str, Any] | None:
         try:
             found = shapes.object_decoder()(text)
             if shapes.repeats_no_key(text, found):
@@ -269,46 +264,38 @@ class GoldenReader:
         value = inspection.parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
             self._report(row, column, value.rule, value.message)
-            return _UNREADABLE
+            return None
         if not isinstance(value, dict):
             self._report(row, column, golden.JSON_CELL, f"expected a JSON object, got {describe(value)}")
-            return _UNREADABLE
+            return None
         findings = inspection.inspect_object(value, column)
         for finding in findings:
             rule = golden.JSON_CELL if finding.rule in (ces.REPEATED_KEY, ces.FIELD_TYPE) else finding.rule
             self.note(row, replace(finding, rule=rule))
-        return _UNREADABLE if any(f.rule.severity == "error" for f in findings) else value
+        return None if any(f.rule.severity == "error" for f in findings) else value
 
-    def _image(self, row: int, cells: GoldenCells) -> Any:
+    def _image(self, row: int, cells: GoldenCells) -> str | None:
         text = cells["image_content"].strip()
-        data: bytes | None
         try:
             data = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
-            data = self._unusual_image(row, text)
-            if data is None:
-                return _UNREADABLE
-            text = base64.b64encode(data).decode()
+            plain = _DATA_URI.sub("", text)
+            found = None if text.startswith(("b'", 'b"')) else inspection.decode_base64(re.sub(r"\s", "", plain))
+            if found is None:
+                is_printed = text.startswith(("b'", 'b"'))
+                got = "bytes as Python prints them" if is_printed else describe(text)
+                hint = "write base64.b64encode(data).decode()" if is_printed else ""
+                self._report(row, "image_content", golden.IMAGE, f"expected base64, got {got}", hint)
+                return None
+            got = "the URL-safe alphabet, line breaks or no padding" if plain == text else "a data: URI"
+            data, text = found, base64.b64encode(found).decode()
+            message = f"expected plain base64, got {got}: it is accepted"
+            self._report(row, "image_content", golden.IMAGE_SPELLING, message)
         kind = cells.get("image_mime_type", "").strip().lower()
         if kind in IMAGE_TYPES and (problem := image_problem(kind, data)):
             self._report(row, "image_content", golden.IMAGE, *problem)
-            return _UNREADABLE
+            return None
         return text
-
-    def _unusual_image(self, row: int, text: str) -> bytes | None:
-        """The bytes of base64 in another alphabet, or None; both are reported."""
-        if text.startswith(("b'", 'b"')):
-            hint = "write base64.b64encode(data).decode()"
-            self._report(row, "image_content", golden.IMAGE, "expected base64, got bytes as Python prints them", hint)
-            return None
-        plain = _DATA_URI.sub("", text)
-        data = inspection.decode_base64(re.sub(r"\s", "", plain))
-        if data is None:
-            self._report(row, "image_content", golden.IMAGE, f"expected base64, got {describe(text)}")
-            return None
-        got = "a data: URI" if plain != text else "the URL-safe alphabet, line breaks or no padding"
-        self._report(row, "image_content", golden.IMAGE_SPELLING, f"expected plain base64, got {got}: it is accepted")
-        return data
 
 
 class _Conversation:
@@ -326,9 +313,6 @@ class _Conversation:
         """Whether the last row may as well be one of the next turn: it could not be read, or its turn_index not."""
 
 
-_UNREADABLE: Any = object()
-"""The value for a cell that could not be read (and was reported)."""
-
 _READ = frozenset((*JSON_COLUMNS, "image_content", "image_mime_type"))
 _READ_BY = {name: tuple(c for c in action.columns if c in _READ) for name, action in ACTIONS.items()}
 _ALLOWED = {name: frozenset((*REQUIRED, *action.columns)) for name, action in ACTIONS.items()}
@@ -341,10 +325,6 @@ _TURN = re.compile(r"\s*(\d{1,9})(\.0+)?\s*", re.ASCII)
 def _turn_words(number: int) -> str:
     """The number of a turn in a cell."""
     return str(number) if may_quote() else "the number that follows"
-
-
-def _action(name: str) -> str:
-    return name if may_quote() else "the action"
 
 
 def _describe_cell(text: str) -> str:
@@ -462,7 +442,16 @@ def read_golden_csv(
                 reader.read(row, record.fields)
         reader.finish()
         evaluations = [Evaluation(e if names is None else with_names(e, names)) for e in reader.evaluations]
-        found = GoldenFile(evaluations, reader.groups, _issues(reader, header, lines), reader.starts)
+    of_header = [
+        Finding(columns.DUPLICATE_COLUMN, f"expected one column `{name}`, got several", name)
+        for name in dict.fromkeys(name for i, name in enumerate(header) if name in header[:i])
+    ]
+    empty = [] if lines else [Finding(columns.NO_ROWS, "expected at least one row, got none")]
+    issues = [_on_line(finding, 1).issue() for finding in (*of_header, *reader.of_header)]
+    for row, findings in sorted(reader.findings.items()):
+        issues += (_on_line(finding, lines[row]).issue(row) for finding in findings)
+    issues += (_on_line(finding, 1).issue() for finding in empty)
+    found = GoldenFile(evaluations, reader.groups, issues, reader.starts)
     if strict and not found.ok:
         first = next(issue for issue in found.issues if issue.severity is Severity.ERROR)
         raise EvalSetError(f"the golden CSV has errors, the first one: {first.code} {first.message}")
@@ -493,21 +482,6 @@ def _with_header(records: Iterator[Record], where: str, path: str = "") -> Itera
     if wrong:
         raise EvalSetError(f"{where}: line 1: {wrong}")
     return chain([head], records)
-
-
-def _issues(reader: GoldenReader, header: list[str], lines: list[int]) -> list[Issue]:
-    repeated = [name for i, name in enumerate(header) if name in header[:i]]
-    doubled = [
-        Finding(columns.DUPLICATE_COLUMN, f"expected one column `{name}`, got several", name)
-        for name in dict.fromkeys(repeated)
-    ]
-    empty = [] if lines else [Finding(columns.NO_ROWS, "expected at least one row, got none")]
-    of_rows = sorted(reader.findings.items())
-    return [
-        *(_on_line(finding, 1).issue() for finding in (*doubled, *reader.of_header)),
-        *(_on_line(finding, lines[row]).issue(row) for row, findings in of_rows for finding in findings),
-        *(_on_line(finding, 1).issue() for finding in empty),
-    ]
 
 
 def _on_line(finding: Finding, line: int) -> Finding:

@@ -127,27 +127,31 @@ class _Unwritten(NamedTuple):
     path: str
     fields: dict[str, Any]
 
-    def take(self, name: str) -> Any:
-        """The value of a field, which counts as written now; None if it is not set."""
-        return self.fields.pop(name, None)
+    @classmethod
+    def of(cls, message: str, value: Any, path: str) -> _Unwritten:
+        table = schema.message(message)
+        found: dict[str, Any] = {}
+        for key, item in value.items() if isinstance(value, dict) else ():
+            name = table.json_name(str(key)) or str(key)
+            if item is not None:
+                found[str(key) if name in found else name] = item
+        return cls(message, path, found)
 
     def at(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
 
+    def take(self, name: str) -> Any:
+        """The value of a field, which counts as written now; None if it is not set."""
+        return self.fields.pop(name, None)
 
-def _fields(message: str, value: Any, path: str) -> _Unwritten:
-    table = schema.message(message)
-    found: dict[str, Any] = {}
-    for key, item in value.items() if isinstance(value, dict) else ():
-        name = table.json_name(str(key)) or str(key)
-        if item is not None:
-            found[str(key) if name in found else name] = item
-    return _Unwritten(message, path, found)
+    def take_message(self, name: str) -> _Unwritten:
+        """The message in a field."""
+        return self.of(schema.message(self.message).fields[name].message, self.take(name), self.at(name))
 
 
-def _is_whole(text: str) -> bool:
-    """Whether the text can be encoded as UTF-8: it contains no lone surrogate."""
-    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+def _is_text(value: Any) -> bool:
+    """Whether a cell can hold the value: text that is not blank and has no lone surrogate."""
+    return isinstance(value, str) and bool(value.strip()) and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 class _NotRepresentable(Exception):
@@ -167,83 +171,75 @@ class _Writer:
     def rows(self, number: int, evaluation: Mapping[str, Any]) -> list[GoldenCells]:
         """The rows of an evaluation; none if the CSV cannot represent it at all, which is a loss."""
         self._number, self._kept = number, {}
-        fields = _fields(schema.EVALUATION, dict(evaluation), "")
+        fields = _Unwritten.of(schema.EVALUATION, dict(evaluation), "")
         self._name = name = fields.take("displayName")
         if is_result(evaluation):
-            self._lose(conversion.NO_EVALUATION, "", "a result is excluded: a golden CSV contains evaluations only")
-            return []
+            message = "a result is excluded: a golden CSV contains evaluations only"
+            return self._lose(conversion.NO_EVALUATION, "", message)
         if "scenario" in fields.fields:
-            self._lose(conversion.SCENARIO, "scenario", "a golden CSV cannot represent a scenario")
-            return []
-        golden = _fields("Evaluation.Golden", fields.take("golden"), "golden")
+            return self._lose(conversion.SCENARIO, "scenario", "a golden CSV cannot represent a scenario")
+        golden = fields.take_message("golden")
         turns = golden.fields.get("turns")
-        if not isinstance(name, str) or not name.strip() or not _is_whole(name):
+        if not _is_text(name):
             reason = "it has no display name"
         elif name in self._written:
             reason = "duplicate display name"
         else:
             reason = "" if isinstance(turns, list) and turns else "it has no turns"
         if reason:
-            self._lose(conversion.NO_EVALUATION, "displayName", f"the evaluation is excluded: {reason}")
-            return []
+            return self._lose(conversion.NO_EVALUATION, "displayName", f"the evaluation is excluded: {reason}")
         rows = list(self._conversation(golden))
         if not rows:
-            self._lose(
-                conversion.NO_EVALUATION, "golden", "the evaluation is excluded: none of its steps can be represented"
-            )
-            return []
+            message = "the evaluation is excluded: none of its steps can be represented"
+            return self._lose(conversion.NO_EVALUATION, "golden", message)
         self._written.add(name)
-        resource = self._text_of(fields, "name")
-        parent, _, own = resource.rpartition("/")
+        parent, _, own = self._text_of(fields, "name").rpartition("/")
         if parent:
             self._kept[parent] = "name"
         if own and own in self._ids:
-            self._lose(
-                conversion.FIELD, "name", f"{describe(own)} is the ID of another evaluation: the cell stays blank"
-            )
+            message = f"{describe(own)} is the ID of another evaluation: the cell stays blank"
+            self._lose(conversion.FIELD, "name", message)
             own = ""
         self._ids.add(own)
         row = {"display_name": name, "evaluation_id": own, "description": self._text_of(fields, "description")}
         row["tags"] = self._list(self._items(fields, "tags"), "tags")
         row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
-        head = {column: text for column, text in row.items() if text}
         self._leftover(fields)
         for shown, path in self._kept.items():
             self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
-        return [head, *rows]
+        return [{column: text for column, text in row.items() if text}, *rows]
 
-    def _lose(self, rule: Rule, path: str, message: str) -> None:
+    def _lose(self, rule: Rule, path: str, message: str) -> list[GoldenCells]:
+        """Report a loss; the rows are none."""
         self.losses.append(inspection.finding_at(rule, path, message).issue(self._number, self._name))
+        return []
 
     def _leftover(self, fields: _Unwritten) -> None:
         """Report the fields that were not written."""
         for name, value in fields.fields.items():
             if value not in ([], ""):
-                self._lose(
-                    conversion.FIELD, fields.at(name), f"`{key_name(name)}` has no column, got {describe(value)}"
-                )
+                message = f"`{key_name(name)}` has no column, got {describe(value)}"
+                self._lose(conversion.FIELD, fields.at(name), message)
 
     def _text_of(self, fields: _Unwritten, name: str) -> str:
         text = fields.take(name)
-        if text is None or (isinstance(text, str) and not text):  # a cell may be a Series, which has no truth
-            return ""
-        if not isinstance(text, str) or not text.strip() or not _is_whole(text):
+        if _is_text(text):
+            return str(text)
+        if text is not None and not (isinstance(text, str) and not text):  # it may be a Series, which has no truth
             self._lose(conversion.FIELD, fields.at(name), f"expected text for its cell, got {describe(text)}")
-            return ""
-        return text
+        return ""
 
     def _items(self, fields: _Unwritten, name: str) -> list[Any]:
         items = fields.take(name)
         if items is not None and not isinstance(items, list):
-            self._lose(conversion.FIELD, fields.at(name), f"expected a list, got {describe(items)}")
-            return []
+            return self._lose(conversion.FIELD, fields.at(name), f"expected a list, got {describe(items)}")
         return items or []
 
     def _list(self, items: list[Any], path: str) -> str:
         """The items between semicolons; those that would be read back as others are losses."""
         writable = []
         for i, item in enumerate(items):
-            if isinstance(item, str) and item and item == item.strip() and SEPARATOR not in item and _is_whole(item):
+            if _is_text(item) and item == item.strip() and SEPARATOR not in item:
                 writable.append(item)
             else:
                 message = f"{describe(item)} cannot be written between semicolons"
@@ -256,8 +252,9 @@ class _Writer:
         number = 0
         for i, turn in enumerate(golden.take("turns")):
             path = f"golden.turns[{i}]"
-            fields = _fields("Evaluation.GoldenTurn", turn, path)
-            rows = [row for at, step in enumerate(self._items(fields, "steps")) for row in self._step(step, path, at)]
+            fields = _Unwritten.of("Evaluation.GoldenTurn", turn, path)
+            steps = enumerate(self._items(fields, "steps"))
+            rows = [row for at, step in steps for row in self._step(step, f"{path}.steps[{at}]")]
             self._leftover(fields)
             if rows:
                 number += 1
@@ -266,50 +263,44 @@ class _Writer:
                 self._lose(conversion.STEP, path, "the turn is excluded: the CSV can represent none of its steps")
         self._leftover(golden)
 
-    def _step(self, step: Any, turn: str, at: int) -> list[GoldenCells]:
-        fields = _fields("Evaluation.Step", step, f"{turn}.steps[{at}]")
+    def _step(self, value: Any, path: str) -> list[GoldenCells]:
+        step = _Unwritten.of("Evaluation.Step", value, path)
         before = len(self.losses)
         try:
-            rows = self._rows_of(fields)
+            for kind in ("userInput", "expectation"):
+                if kind in step.fields:
+                    rows = self._rows_of(step.take_message(kind))
+                    self._leftover(step)
+                    return rows
+            raise _NotRepresentable(f"no action for {', '.join(step.fields) or 'nothing'}")
         except _NotRepresentable as reason:
             del self.losses[before:]  # one cause, one loss
-            self._lose(conversion.STEP, fields.path, f"the step is excluded: {reason}")
-            return []
-        self._leftover(fields)
-        return rows
+            return self._lose(conversion.STEP, path, f"the step is excluded: {reason}")
 
-    def _rows_of(self, step: _Unwritten) -> list[GoldenCells]:
-        if "userInput" in step.fields:
-            return self._one_of(_fields("SessionInput", step.take("userInput"), step.at("userInput")), _INPUTS)
-        if "expectation" in step.fields:
-            path = step.at("expectation")
-            fields = _fields("Evaluation.GoldenExpectation", step.take("expectation"), path)
-            return self._one_of(fields, _EXPECTATIONS)
-        raise _NotRepresentable(f"no action for {', '.join(step.fields) or 'nothing'}")
-
-    def _one_of(self, fields: _Unwritten, makers: _Makers) -> list[GoldenCells]:
+    def _rows_of(self, fields: _Unwritten) -> list[GoldenCells]:
+        """The rows of an input or an expectation."""
         (group,) = schema.message(fields.message).oneofs.values()
         found = [name for name in group if name in fields.fields]
-        if len(found) != 1 or found[0] not in makers:
+        if len(found) != 1 or found[0] not in _ROWS:
             raise _NotRepresentable(f"no action for {', '.join(found) or 'nothing'}")
-        kind, make = makers[found[0]]
-        value, path = fields.take(found[0]), fields.at(found[0])
-        inner = _fields(kind, value, path) if kind else value
-        rows = make(self, inner)
-        if kind:
-            self._leftover(inner)
-        if makers is _EXPECTATIONS:
-            note = self._text_of(fields, "note")
-            rows = [{**row, "expectation_note": note} if note else row for row in rows]
+        if schema.message(fields.message).fields[found[0]].message:
+            message = fields.take_message(found[0])
+            rows = _ROWS[found[0]](self, message)
+            self._leftover(message)
+        else:
+            rows = _ROWS[found[0]](self, fields.take(found[0]))
+        has_note = "note" in schema.message(fields.message).fields
+        if has_note and (note := self._text_of(fields, "note")):
+            rows = [{**row, "expectation_note": note} for row in rows]
         self._leftover(fields)
         return rows
 
     # the content of a cell
 
     def _text(self, value: Any, what: str) -> str:
-        if not isinstance(value, str) or not value.strip() or not _is_whole(value):
+        if not _is_text(value):
             raise _NotRepresentable(f"{what} is {describe(value)}, the CSV needs text there")
-        return value
+        return str(value)
 
     def _json(self, value: Any, what: str) -> str:
         if not isinstance(value, dict):
@@ -319,16 +310,13 @@ class _Writer:
         return jsontext.write_exactly(value)
 
     def _named(self, fields: _Unwritten, name: str, kind: str) -> str:
+        if "toolsetTool" in fields.fields:
+            raise _NotRepresentable("no column for `toolsetTool`")
         text = self._text(fields.take(name), f"`{name}`")
         shown = display(text, kind, self._names)
         if shown is None:
             self._kept.setdefault(text, fields.at(name))
         return shown or text
-
-    def _tool(self, fields: _Unwritten) -> str:
-        if "toolsetTool" in fields.fields:
-            raise _NotRepresentable("no column for `toolsetTool`")
-        return self._named(fields, "tool", "tools")
 
     # inputs
 
@@ -341,25 +329,23 @@ class _Writer:
         return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
 
     def _input_responses(self, outer: _Unwritten) -> list[GoldenCells]:
-        responses = self._items(outer, "toolResponses")
+        responses, path = self._items(outer, "toolResponses"), outer.at("toolResponses")
         if not responses:
             raise _NotRepresentable("no tool response in it")
         if len(responses) > 1:
-            message = f"{len(responses)} tool responses of one step become a step each"
-            self._lose(conversion.FIELD, outer.at("toolResponses"), message)
+            self._lose(conversion.FIELD, path, f"{len(responses)} tool responses of one step become a step each")
         self._leftover(outer)  # before those of the responses
         outer.fields.clear()
-        return [self._input_response(r, f"{outer.at('toolResponses')}[{i}]") for i, r in enumerate(responses)]
-
-    def _input_response(self, value: Any, path: str) -> GoldenCells:
-        fields = _fields("ToolResponse", value, path)
-        row = {"action_type": "INPUT_TOOL_RESPONSE", "tool_name": self._tool(fields)}
-        response = fields.take("response")
-        if response is None:
-            self._lose(conversion.FIELD, fields.at("response"), "no response comes back as an empty object")
-        row["tool_response_json"] = self._json({} if response is None else response, "`response`")
-        self._leftover(fields)
-        return row
+        rows = []
+        for i, value in enumerate(responses):
+            fields = _Unwritten.of("ToolResponse", value, f"{path}[{i}]")
+            row = {"action_type": "INPUT_TOOL_RESPONSE", "tool_name": self._named(fields, "tool", "tools")}
+            if "response" not in fields.fields:
+                self._lose(conversion.FIELD, fields.at("response"), _NO_RESPONSE)
+            row["tool_response_json"] = self._json(fields.fields.pop("response", {}), "`response`")
+            self._leftover(fields)
+            rows.append(row)
+        return rows
 
     # expectations
 
@@ -369,31 +355,25 @@ class _Writer:
             message = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
             self._lose(conversion.FIELD, fields.at("role"), message)
         role = UNNAMED if role is None else self._text(role, "`role`")
-        chunks = [
-            _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
-        ]
-        if any(list(chunk.fields) != ["text"] for chunk in chunks):
+        chunks = [_Unwritten.of("Chunk", chunk, "").fields for chunk in self._items(fields, "chunks")]
+        if any(list(chunk) != ["text"] for chunk in chunks):
             raise _NotRepresentable("chunks that are not text")
         if len(chunks) > 1:
-            message = f"{len(chunks)} chunks of text become one"
-            self._lose(conversion.FIELD, fields.at("chunks"), message)
-        texts = [chunk.take("text") for chunk in chunks]
-        text = self._text("".join(t for t in texts if isinstance(t, str)), "the text")
+            self._lose(conversion.FIELD, fields.at("chunks"), f"{len(chunks)} chunks of text become one")
+        text = self._text("".join(c["text"] for c in chunks if isinstance(c["text"], str)), "the text")
         return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
 
     def _expected_call(self, fields: _Unwritten) -> list[GoldenCells]:
-        row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._tool(fields)}
+        row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._named(fields, "tool", "tools")}
         if "args" in fields.fields:
             row["tool_call_args_json"] = self._json(fields.take("args"), "`args`")
         return [row]
 
     def _expected_response(self, fields: _Unwritten) -> list[GoldenCells]:
-        row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
+        row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._named(fields, "tool", "tools")}
         response = fields.take("response")
         if not isinstance(response, dict) or response:
-            message = (
-                "no response comes back as an empty object" if response is None else "no column for the expectation"
-            )
+            message = _NO_RESPONSE if response is None else "no column for the expectation"
             self._lose(conversion.FIELD, fields.at("response"), message)
         return [row]
 
@@ -402,27 +382,21 @@ class _Writer:
         return [{"action_type": "EXPECTATION_AGENT_TRANSFER", "agent_transfer_target": target}]
 
 
-_Makers = dict[str, tuple[str, Callable[[_Writer, Any], list[GoldenCells]]]]
-"""By the field, the message in it (empty: another value), and the function that makes its rows."""
+_NO_RESPONSE = "no response comes back as an empty object"
 
-_INPUTS: _Makers = {
-    "text": ("", lambda writer, v: [{"action_type": "INPUT_TEXT", "text_content": writer._text(v, "the text")}]),
-    "image": ("Image", _Writer._input_image),
-    "toolResponses": ("ToolResponses", _Writer._input_responses),
-    "variables": (
-        "",
-        lambda writer, v: [
-            {"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": writer._json(v, "`variables`")}
-        ],
-    ),
+_ROWS: dict[str, Callable[[_Writer, Any], list[GoldenCells]]] = {
+    "text": lambda writer, v: [{"action_type": "INPUT_TEXT", "text_content": writer._text(v, "the text")}],
+    "image": _Writer._input_image,
+    "toolResponses": _Writer._input_responses,
+    "variables": lambda writer, v: [
+        {"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": writer._json(v, "`variables`")}
+    ],
+    "agentResponse": _Writer._expected_text,
+    "toolCall": _Writer._expected_call,
+    "toolResponse": _Writer._expected_response,
+    "agentTransfer": _Writer._expected_transfer,
 }
-_EXPECTATIONS: _Makers = {
-    "agentResponse": ("Message", _Writer._expected_text),
-    "toolCall": ("ToolCall", _Writer._expected_call),
-    "toolResponse": ("ToolResponse", _Writer._expected_response),
-    "agentTransfer": ("AgentTransfer", _Writer._expected_transfer),
-}
-"""The conditions and inputs that have an action; the others are losses."""
+"""The inputs and expectations that have an action; the others are losses."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
