@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.adk_schema import PART, SESSION, TURN, Found, Place, inspect_value, snake_case
+from agent_eval_schema.formats.adk_schema import PART, SESSION, TURN, Found, inspect_value, snake_case
 from agent_eval_schema.formats.azure import is_action_file
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import (
@@ -126,7 +126,7 @@ def turns_of_test_list() -> Unfold:
     def turn_of(row: Mapping[str, Any]) -> Iterator[Unfolded]:
         place = {"eval_id": None, "turn": next(number), "history": list(before)}
         yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_value(row, TURN)), *_cut(place)]
-        before.append(_told(row))
+        before.append(_for_later(row))
 
     return turn_of
 
@@ -145,14 +145,10 @@ def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
     first turn."""
     found: dict[tuple[int, int], list[Finding]] = {}
     for place, finding in defects:
-        turn = max(_number_of("conversation", 2, place), _number_of("data", 0, place))
-        found.setdefault((_number_of("eval_cases", 0, place), turn), []).append(finding)
+        numbers = {key: number for key, number in pairwise(place[:4]) if isinstance(number, int)}
+        turn = numbers.get("conversation", numbers.get("data", 0))
+        found.setdefault((numbers.get("eval_cases", 0), turn), []).append(finding)
     return found
-
-
-def _number_of(key: str, at: int, place: Place) -> int:
-    number = place[at + 1] if place[at : at + 1] == (key,) and len(place) > at + 1 else 0
-    return number if isinstance(number, int) else 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -160,14 +156,19 @@ def _number_of(key: str, at: int, place: Place) -> int:
 def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
-    told = list(map(_told, turns))
+    history = list(map(_for_later, turns))
     for i, turn in enumerate(turns):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
-        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": told[max(0, i - MOST_BEFORE) : i]}
+        place = {
+            "eval_id": eval_id,
+            "turn": i + 1,
+            "turns": len(turns),
+            "history": history[max(0, i - MOST_BEFORE) : i],
+        }
         yield {**beside, **snake_keys(own), **place}
 
 
-def _told(turn: Any) -> Any:
+def _for_later(turn: Any) -> Any:
     """What a later turn reads of one: the message and the answer, not what the agent did."""
     if not isinstance(turn, Mapping):
         return turn
@@ -202,28 +203,28 @@ _OWN = frozenset(("eval_set_id", "adk_rubrics", *OF_A_SET, *OF_A_CASE, "conversa
 
 # ---------------------------------------------------------------------------------------------------------------------
 # turn → row
-def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
-    turn = _Turn(theirs)
-    history = theirs.get("history")
-    before = [m for t in (history if isinstance(history, list) else []) for m in _Turn(t).messages()]
-    asked = turn.asked()
-    if asked is not None:
-        made["request"] = {"messages": [*before, {"role": "user", "content": asked}]}
-    made["expected_response"] = turn.answer()
-    made["reference_trajectory"] = turn.calls()
+def _read_turn(source: Row, row: dict[str, Any]) -> None:
+    question, row["expected_response"] = _said(source)
+    if question is not None:
+        messages: chat.Messages = []
+        for before, answer in map(_said, _listed(source.get("history"))):
+            messages += [{"role": "user", "content": before}] if before is not None else []
+            messages += [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
+        row["request"] = {"messages": [*messages, {"role": "user", "content": question}]}
+    row["reference_trajectory"] = _calls(_without_nulls(source))
     # no ID is made for a case without one, as the turns of several such cases would share it
-    eval_id, place = theirs.get("eval_id"), theirs.get("turn")
+    eval_id, place = source.get("eval_id"), source.get("turn")
     is_named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
-    is_turn = is_named and place is not None and theirs.get("turns") != 1
-    made["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
-    rubrics = [*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))]
-    made["guidelines"] = _guidelines(rubrics)
-    made[_RUBRICS] = rubrics or None
-    session = theirs.get("session_input")
+    is_turn = is_named and place is not None and source.get("turns") != 1
+    row["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
+    rubrics = [*_listed(source.get("eval_case_rubrics")), *_listed(source.get("rubrics"))]
+    row["guidelines"] = _guidelines(rubrics)
+    row[_RUBRICS] = rubrics or None
+    session = source.get("session_input")
     if isinstance(session, dict):
         session = snake_keys(session)
-        made["session_id"] = session.get("session_id")
-        made["tags"] = as_tags({k: session[k] for k in ("app_name", "user_id", "state") if session.get(k)}) or None
+        row["session_id"] = session.get("session_id")
+        row["tags"] = as_tags({k: session[k] for k in ("app_name", "user_id", "state") if session.get(k)}) or None
 
 
 _RUBRICS = "adk_rubrics"
@@ -242,34 +243,30 @@ def _guidelines(rubrics: Sequence[Any]) -> dict[str, list[Any]] | None:
     return named or None
 
 
-class _Turn:
-    """An invocation of an evalset, or an entry of a test list."""
+def _said(turn: Any) -> tuple[Any, Any]:
+    """The question and the answer of an invocation of an evalset, or of an entry of a test list."""
+    turn = _without_nulls(turn) if isinstance(turn, Mapping) else {}
+    content = turn.get("final_response")
+    answer = _joined(_parts(content)) if isinstance(content, dict) else content
+    return turn.get("query", _content(turn.get("user_content"))), turn.get("reference", answer)
 
-    def __init__(self, given: Any) -> None:
-        self._given = _without_nulls(given) if isinstance(given, Mapping) else {}
 
-    def asked(self) -> Any:
-        return self._given.get("query", _content(self._given.get("user_content")))
-
-    def answer(self) -> Any:
-        content = self._given.get("final_response")
-        return self._given.get("reference", _joined(_parts(content)) if isinstance(content, dict) else content)
-
-    def calls(self) -> Any:
-        if "expected_tool_use" in self._given:
-            return calls_from("tool_name", "tool_input")(self._given["expected_tool_use"])
-        made = self._given.get("intermediate_data")
-        if not isinstance(made, dict):
-            return None
-        made = _without_nulls(made)  # `{}` as google-adk writes it for no call
-        uses = made.get("tool_uses", _parts_of(made.get("invocation_events") or [], "function_call"))
-        return calls_from("name", "args")(uses)
-
-    def messages(self) -> chat.Messages:
-        """The turn as part of the history of a later one: the request and the expected answer."""
-        asked, answer = self.asked(), self.answer()
-        told = [{"role": "user", "content": asked}] if asked is not None else []
-        return told + ([{"role": "assistant", "content": answer}] if isinstance(answer, str) else [])
+def _calls(turn: Row) -> Any:
+    if "expected_tool_use" in turn:
+        return calls_from("tool_name", "tool_input")(turn["expected_tool_use"])
+    data = turn.get("intermediate_data")
+    if not isinstance(data, dict):
+        return None
+    data = _without_nulls(data)  # `{}` as google-adk writes it for no call
+    if "tool_uses" in data:
+        return calls_from("name", "args")(data["tool_uses"])
+    events = data.get("invocation_events") or []
+    if not isinstance(events, list):
+        return None
+    contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
+    parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
+    calls = (p.get("function_call") for p in parts if isinstance(p, dict))
+    return calls_from("name", "args")([snake_keys(call) for call in calls if isinstance(call, dict)])
 
 
 def _content(content: Any) -> Any:
@@ -279,7 +276,7 @@ def _content(content: Any) -> Any:
     parts = _parts(content)
     if all(isinstance(p, dict) and p.keys() <= {"text"} for p in parts):
         return _joined(parts)
-    return [_part(p) for p in parts if p]
+    return [{"type": "text" if "text" in p else next(iter(p)), **p} if isinstance(p, dict) else p for p in parts if p]
 
 
 def _parts(content: Row) -> list[Any]:
@@ -297,24 +294,8 @@ def _joined(parts: Iterable[Any]) -> str | None:
     return "\n".join(text for text in texts if text) if texts else None
 
 
-def _part(part: Any) -> Any:
-    if not isinstance(part, dict):
-        return part
-    if "text" in part:
-        return {"type": "text", **part}
-    return {"type": next(iter(part)), **part}
-
-
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _parts_of(events: Any, kind: str) -> Any:
-    if not isinstance(events, list):
-        return None
-    contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
-    parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
-    return [snake_keys(p[kind]) for p in parts if isinstance(p, dict) and isinstance(p.get(kind), dict)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -403,16 +384,20 @@ def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str,
 
 def _invocation(row: Row, start: int = 0) -> dict[str, Any]:
     """The row's own turn: its messages from `start` on, as far as they are one invocation, and the ground truth."""
-    own = (_invocations(_messages(row)[start:]) or [[]])[-1]
-    made: dict[str, Any] = {"user_content": _question(own), **_carried(row, OF_A_TURN)}
-    if row.get("expected_response") is not None:
-        made["final_response"] = _to_content(row["expected_response"], "model")
-    data: dict[str, Any] = {}
-    if row.get("reference_trajectory") is not None:
-        data["tool_uses"] = [{"name": c["tool_name"], "args": c["tool_input"]} for c in row["reference_trajectory"]]
-    if responses := _responses(own):
+    messages = (_invocations(_messages(row)[start:]) or [[]])[-1]
+    calls = row.get("reference_trajectory")
+    uses = None if calls is None else [{"name": c["tool_name"], "args": c["tool_input"]} for c in calls]
+    return _turn(messages, row.get("expected_response"), uses, _carried(row, OF_A_TURN))
+
+
+def _turn(messages: Sequence[Any], answer: Any, uses: Any, others: Row) -> dict[str, Any]:
+    turn: dict[str, Any] = {"user_content": _question(messages), **others}
+    if answer is not None:
+        turn["final_response"] = _to_content(answer, "model")
+    data = {} if uses is None else {"tool_uses": uses}
+    if responses := _responses(messages):
         data["tool_responses"] = responses
-    return {**made, "intermediate_data": data} if data else made
+    return {**turn, "intermediate_data": data} if data else turn
 
 
 def _invocations(messages: Sequence[Any]) -> list[list[Any]]:
@@ -429,16 +414,14 @@ def _invocations(messages: Sequence[Any]) -> list[list[Any]]:
 
 def _question(messages: Sequence[Any]) -> dict[str, Any]:
     contents = [m.get("content") for m in messages if m["role"] == "user"]
-    spoken = [c for c in contents if not _are_variables(c)] or contents
-    if len(spoken) < 2:
-        return _to_content(spoken[0] if spoken else "", "user")
-    return {"role": "user", "parts": [part for c in spoken for part in _to_content(c, "user")["parts"]]}
-
-
-def _are_variables(content: Any) -> bool:
-    """Whether a message only sets variables of a session, as one of CES may: no words of the user."""
-    kinds = {part.get("type") for part in content} if isinstance(content, list) and content else set()
-    return kinds == {"variables"}
+    # a message that only sets variables of a session, as one of CES may, has no words of the user
+    spoken = [
+        c for c in contents if not isinstance(c, list) or not c or any(part.get("type") != "variables" for part in c)
+    ]
+    first, *more = spoken or contents or [""]
+    content = _to_content(first, "user")
+    content["parts"] += [part for c in more for part in _to_content(c, "user")["parts"]]
+    return content
 
 
 def _responses(messages: Sequence[Any]) -> list[dict[str, Any]]:
@@ -459,24 +442,14 @@ def _messages(row: Row) -> list[Any]:
     return row["request"]["messages"] if row["request"] is not None else []
 
 
-def _asked(row: Row) -> dict[str, Any]:
-    """The last message of the user."""
-    return next((m for m in reversed(_messages(row)) if m["role"] == "user"), {"content": ""})
-
-
 def _history(row: Row) -> list[dict[str, Any]]:
     """The messages before the last question as turns of their own: a question, the calls of tools, and the answer."""
     turns: list[dict[str, Any]] = []
     for messages in _invocations(_messages(row))[:-1]:
-        turn: dict[str, Any] = {"user_content": _question(messages)}
         answers = [chat.join_text(m.get("content")) for m in messages if m["role"] == "assistant"]
-        if texts := [text for text in answers if isinstance(text, str) and text]:
-            turn["final_response"] = _to_content(texts[-1], "model")
+        texts = [text for text in answers if isinstance(text, str) and text]
         uses = [{"name": name, "args": args or {}} for name, args in chat.read_tool_calls(messages)]
-        data = {"tool_uses": uses, "tool_responses": _responses(messages)}
-        turns.append(
-            {**turn, **({"intermediate_data": {k: v for k, v in data.items() if v}} if any(data.values()) else {})}
-        )
+        turns.append(_turn(messages, texts[-1] if texts else None, uses or None, {}))
     return turns
 
 
@@ -487,33 +460,30 @@ def _to_content(content: Any, role: str) -> dict[str, Any]:
 
 
 def _to_part(part: Any) -> dict[str, Any]:
-    """A part of a message as google-genai takes it: as it is, as media, else its JSON text."""
+    """A part of a message as google-genai takes it: as it is, an image of OpenAI's chat as media, else its JSON
+    text."""
     own = {k: v for k, v in part.items() if k != "type"} if isinstance(part, dict) else {}
     if own and not inspect_value(own, PART):
         return own
-    return _to_media(own.get("image_url")) or {"text": jsontext.encode_text(part)}
-
-
-def _to_media(image: Any) -> dict[str, Any] | None:
-    """An image of OpenAI's chat, {"url": …}."""
+    image = own.get("image_url")
     url = image.get("url") if isinstance(image, dict) else image
     if not isinstance(url, str):
-        return None
+        return {"text": jsontext.encode_text(part)}
     kind, mark, data = url.removeprefix("data:").partition(";base64,")
-    if mark and url.startswith("data:"):
-        inline = {"inline_data": {"mime_type": kind, "data": data}}
-        return None if inspect_value(inline, PART) else inline
-    return {"file_data": {"file_uri": url}}
+    is_inline = mark and url.startswith("data:")
+    media: Row = {"inline_data": {"mime_type": kind, "data": data}} if is_inline else {"file_data": {"file_uri": url}}
+    return {"text": jsontext.encode_text(part)} if is_inline and inspect_value(media, PART) else dict(media)
 
 
 def _one_session(rows: Sequence[Row]) -> Written:
     """The older test list, which is one session with a turn a row; and the numbers of the rows' turns."""
-    made = []
+    turns = []
     for row in rows:
-        asked = as_text(chat.join_text(_asked(row).get("content")) or "")
-        turn = {"query": asked, "expected_tool_use": row["reference_trajectory"] or []}
-        made.append(turn if row["expected_response"] is None else {**turn, "reference": row["expected_response"]})
-    return Written(made, made, "adk-legacy", range(len(made)))
+        questions = (m.get("content") for m in reversed(_messages(row)) if m["role"] == "user")
+        question = as_text(chat.join_text(next(questions, "")) or "")
+        turn = {"query": question, "expected_tool_use": row["reference_trajectory"] or []}
+        turns.append(turn if row["expected_response"] is None else {**turn, "reference": row["expected_response"]})
+    return Written(turns, turns, "adk-legacy", range(len(turns)))
 
 
 ADK = Format(

@@ -11,7 +11,6 @@ may be text, a text may not be a number.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.formats.ces.inspection import decode_base64
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import adk
 from agent_eval_schema.text.describe import describe, key_name
@@ -67,11 +67,6 @@ def snake_case(key: str) -> str:
 def table() -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(files(__package__).joinpath("adk_schema.json").read_bytes())
     return found
-
-
-def source() -> str:
-    """The version of the package that the table was made from."""
-    return str(table()["$comment"])
 
 
 def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
@@ -166,16 +161,11 @@ def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
             hint = f"rename `{_shown(spelt)}`" if spelt else f"add `{snake_case(name)}`"
             yield _found(adk.MISSING_KEY, (*place, snake_case(name)), f"`{snake_case(name)}` is missing", hint)
     if "conversationScenario" in properties:
-        yield from _one_conversation(value, place)
-
-
-def _one_conversation(case: Mapping[str, Any], place: Place) -> Iterator[Found]:
-    scenario = case.get("conversationScenario", case.get("conversation_scenario"))
-    given = [value is not None for value in (case.get("conversation"), scenario)]
-    if sum(given) != 1:
-        got = "both" if all(given) else "neither"
-        message = f"expected one of `conversation` and `conversation_scenario`, got {got}"
-        yield _found(adk.ONE_CONVERSATION, place, message)
+        scenario = value.get("conversationScenario", value.get("conversation_scenario"))
+        if (value.get("conversation") is None) == (scenario is None):
+            got = "neither" if scenario is None else "both"
+            message = f"expected one of `conversation` and `conversation_scenario`, got {got}"
+            yield _found(adk.ONE_CONVERSATION, place, message)
 
 
 def _items(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
@@ -212,30 +202,20 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value) and value.is_integer())
 
 
-def _is_boolean(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.lower() in ("0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes")
-    return value in (0, 1)
-
-
 def _is_base64(value: Any) -> bool:
-    """In either alphabet, padded or not."""
-    if not isinstance(value, str) or not value.isascii():
-        return False
-    digits = value.rstrip("=").replace("-", "+").replace("_", "/")
-    padding = "=" * (-len(digits) % 4)
-    try:
-        read = base64.b64decode(digits + padding, validate=True)
-    except binascii.Error:
-        return False
-    return len(value) - len(digits) in (0, len(padding)) and base64.b64encode(read).decode() == digits + padding
+    """In either alphabet, padded or not; no bit is set that no byte has."""
+    data = decode_base64(value) if isinstance(value, str) else None
+    return data is not None and base64.b64encode(data, b"-_").decode().rstrip("=") == value.rstrip("=").translate(_SAFE)
 
+
+_SAFE = str.maketrans("+/", "-_")
+_BOOLEANS = ("0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes")
 
 _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("text", lambda value: isinstance(value, str)),
     "number": ("a number", _is_number),
     "integer": ("a whole number", _is_integer),
-    "boolean": ("true or false", _is_boolean),
+    "boolean": ("true or false", lambda v: v.lower() in _BOOLEANS if isinstance(v, str) else v in (0, 1)),
     "base64url": ("base64 text", _is_base64),
     "null": ("null", lambda value: value is None),
 }

@@ -94,7 +94,7 @@ def inspect_message(name: str, value: Any) -> list[Finding]:
 
 def inspect_object(value: Any, path: str) -> list[Finding]:
     """Every problem of an object of free content (arguments, variables, a response)."""
-    return list(_free_object(value, path, 1))
+    return list(_free_value(value, path, 1)) if isinstance(value, dict) else [_wrong_type("an object", value, path)]
 
 
 class _Walk:
@@ -115,7 +115,13 @@ class _Walk:
         for key, item in value.items():
             json_name = message.json_name(str(key))
             if json_name is None:
-                yield _unknown(name, str(key), meant.get(str(key)), path)
+                place, shown, right = _join(path, key_name(str(key))), key_name(str(key)), meant.get(str(key))
+                if name == "ToolCall" and key in ALIASES["tool_input"]:
+                    message_ = f"expected the arguments in `args`, got them in `{shown}`"
+                    yield finding_at(ces.CALL_ARGUMENTS, place, message_)
+                else:
+                    hint = f"did you mean `{right}`?" if right else ""
+                    yield finding_at(ces.UNKNOWN_FIELD, place, f"unknown field `{shown}` is kept as it is", hint)
             elif item is not None:
                 yield from self._field(name, json_name, message.fields[json_name], item, _join(path, str(key)))
         named = set(meant.values())
@@ -184,7 +190,7 @@ class _Walk:
                 message = f"expected one of {names(values)}, got {describe(value)}"
                 yield finding_at(ces.ENUM, path, message, hint_for_name(value, values))
         elif field.type == schema.STRUCT:
-            yield from _free_object(value, path, 1)
+            yield from inspect_object(value, path)
         else:
             expected, accepts = _SCALARS[field.type]
             if not accepts(value):
@@ -204,19 +210,6 @@ def _join(path: str, key: str) -> str:
 
 def _wrong_type(expected: str, value: Any, path: str) -> Finding:
     return finding_at(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
-
-
-def _unknown(message: str, key: str, meant: str | None, path: str) -> Finding:
-    name = key_name(key)
-    if message == "ToolCall" and key in ALIASES["tool_input"]:
-        message_ = f"expected the arguments in `args`, got them in `{name}`"
-        return finding_at(ces.CALL_ARGUMENTS, _join(path, name), message_)
-    return finding_at(
-        ces.UNKNOWN_FIELD,
-        _join(path, name),
-        f"unknown field `{name}` is kept as it is",
-        f"did you mean `{meant}`?" if meant else "",
-    )
 
 
 def _get(value: Any, message: str, *path: str) -> Any:
@@ -321,13 +314,6 @@ def hint_for_name(value: Any, known: Collection[str]) -> str:
     return f"did you mean {close[value].upper()}?" if close else f"use one of {names(known)}"
 
 
-def _free_object(value: Any, path: str, depth: int) -> Iterator[Finding]:
-    if not isinstance(value, dict):
-        yield _wrong_type("an object", value, path)
-        return
-    yield from _free_value(value, path, depth)
-
-
 def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
     if depth > DEEPEST:
         yield finding_at(reading.TOO_DEEP, path, f"expected at most {DEEPEST} levels, got more")
@@ -369,11 +355,6 @@ def _as_int(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _is_int32(value: Any) -> bool:
-    number = _as_int(value)
-    return number is not None and -(1 << 31) <= number < 1 << 31
-
-
 def _is_double(value: Any, most: float = math.inf) -> bool:
     if isinstance(value, str):
         if value in ("NaN", "Infinity", "-Infinity"):
@@ -405,6 +386,9 @@ _TIMESTAMP = re.compile(
 )
 
 
+_DURATION = re.compile(r"-?(\d{1,12})(\.\d{1,9})?s", re.ASCII)
+
+
 def _is_timestamp(value: Any) -> bool:
     found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if found is None:
@@ -416,23 +400,21 @@ def _is_timestamp(value: Any) -> bool:
     return True
 
 
-_DURATION = re.compile(r"-?(\d{1,12})(\.\d{1,9})?s", re.ASCII)
-
-
-def _is_duration(value: Any) -> bool:
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    return found is not None and int(found[1]) <= 315_576_000_000
-
-
 _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("text", lambda v: isinstance(v, str)),
     "bool": ("true or false", lambda v: isinstance(v, bool)),
     "bytes": ("base64 text", lambda v: isinstance(v, str) and decode_base64(v) is not None),
-    "int32": ("a whole number of 32 bits", _is_int32),
+    "int32": (
+        "a whole number of 32 bits",
+        lambda v: -(1 << 31) <= (1 << 31 if (n := _as_int(v)) is None else n) < 1 << 31,
+    ),
     "float": ("a number", lambda v: _is_double(v, FLOAT_MAX)),
     "double": ("a number", _is_double),
     schema.TIMESTAMP: ('a time with an offset ("2025-01-31T12:00:00Z")', _is_timestamp),
-    schema.DURATION: ('a duration in seconds ("1.5s")', _is_duration),
+    schema.DURATION: (
+        'a duration in seconds ("1.5s")',
+        lambda v: bool(isinstance(v, str) and (m := _DURATION.fullmatch(v)) and int(m[1]) <= 315_576_000_000),
+    ),
     schema.STATUS: ("an object with code, message and details", lambda v: isinstance(v, dict)),
     "google.protobuf.FieldMask": ("text: field paths between commas", lambda v: isinstance(v, str)),
 }
