@@ -404,9 +404,12 @@ def _call_of_part(part: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _function(identity: Any, name: Any, arguments: Any) -> dict[str, Any] | None:
-    if not isinstance(name, str):
-        return None
-    text = arguments if isinstance(arguments, str) else jsontext.encode({} if arguments is None else arguments).decode()
+    return function_call(name, arguments, identity) if isinstance(name, str) else None
+
+
+def function_call(name: Any, arguments: Any, identity: Any = None) -> dict[str, Any]:
+    """A tool call of a message, as the API of OpenAI writes it."""
+    text = arguments if isinstance(arguments, str) else jsontext.encode_text({} if arguments is None else arguments)
     function = {"name": name, "arguments": text}
     return {**({"id": identity} if isinstance(identity, str) else {}), "type": "function", "function": function}
 

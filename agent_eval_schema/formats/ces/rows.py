@@ -21,7 +21,7 @@ the way back is tried: everything else is kept with the rows, as the API writes 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -108,11 +108,6 @@ def has_column(expectation: Object) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the fields of an evaluation as a whole ⇄ request_id and tags of its rows
-HEAD = ("name", "displayName", "description", "tags")
-HEAD_TAGS = ("display_name", "description", "tags")
-"""The fields of an evaluation that are read here, and their tags."""
-
-
 def identity(evaluation: Object) -> str:
     """The id of an evaluation: the last part of its resource name, else its display name."""
     name = evaluation.get("name")
@@ -132,29 +127,8 @@ def head_tags(evaluation: Object, groups: Sequence[str] = ()) -> dict[str, str]:
     return {k: v for k, v in texts.items() if isinstance(v, str) and v}
 
 
-def head_by(identity_: str, tags: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that follow from an ID and tags."""
-    shown = tags.get("display_name")
-    return without_null_keys(
-        {
-            "name": identity_ if shown else None,
-            "displayName": shown or identity_,
-            "description": tags.get("description"),
-            "tags": _items(tags.get("tags")) or None,
-        }
-    )
-
-
-def groups_by(tags: Mapping[str, str]) -> list[str]:
-    """The names of the datasets of a row, which only the CSV has."""
-    return _items(tags.get("evaluation_groups"))
-
-
 def _items(text: str | None) -> list[str]:
     return [item for item in (text or "").split(SEPARATOR) if item]
-
-
-Turn = dict[str, Any]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -217,14 +191,12 @@ def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
     """The expected behavior of the agent in a turn, as messages of the history."""
     call_ids: dict[str, str] = {}
     for i, expectation in enumerate(expected):
-        call, response = expectation.get("toolCall"), expectation.get("toolResponse")
-        answer = expectation.get("agentResponse")
+        call, response, answer = map(expectation.get, ("toolCall", "toolResponse", "agentResponse"))
         if isinstance(call, dict):
             expected_call = tool_call(call)
             name = expected_call["tool_name"]
             call_ids[name] = call_id = str(call.get("id") or f"call_{i}")
-            function = {"name": name, "arguments": encode_text(expected_call.get("tool_input") or {})}
-            entry = {"id": call_id, "type": "function", "function": function}
+            entry = chat.function_call(name, expected_call["tool_input"], call_id)
             yield {"role": "assistant", "content": None, "tool_calls": [entry]}
         elif isinstance(response, dict):
             name = tool_name(response)
@@ -236,10 +208,10 @@ def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # columns → turns
-def turns_of(messages: Iterable[Object], row: Object) -> list[Turn]:
+def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
     """The turns of the messages and the ground truth of a row: the messages before the last question are turns before
     the row's own."""
-    turns: list[Turn] = []
+    turns: list[dict[str, Any]] = []
     messages = list(messages)
     tools = chat.tools_of_calls(messages)
     for message in messages:
@@ -286,8 +258,7 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
 def _inputs_of(message: Object) -> list[dict[str, Any]]:
     content = message.get("content")
     if message["role"] == "tool":
-        response = {"tool": message.get("name") or "?", "response": _object(content)}
-        return [{"userInput": {"toolResponses": {"toolResponses": [response]}}}]
+        return [{"userInput": {"toolResponses": {"toolResponses": [_tool_response(message)]}}}]
     if not isinstance(content, list):
         return [{"userInput": {"text": content or ""}}]
     return [{"userInput": _input(part)} for part in content]
@@ -309,8 +280,7 @@ _INLINE_IMAGE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 def _steps_of(message: Object) -> list[dict[str, Any]]:
     """A message of the agent in the history as expectations."""
     if message["role"] == "tool":
-        response = {"tool": message.get("name") or "?", "response": _object(message.get("content"))}
-        return [{"expectation": {"toolResponse": response}}]
+        return [{"expectation": {"toolResponse": _tool_response(message)}}]
     calls = [{"toolCall": {"tool": name, "args": args or {}}} for name, args in chat.read_tool_calls([message])]
     text = chat.join_text(message.get("content"))
     answers = [_agent_response(text, message.get("name"))] if isinstance(text, str) and text else []
@@ -321,10 +291,11 @@ def _agent_response(text: str, agent: Any) -> dict[str, Any]:
     return {"agentResponse": without_null_keys({"role": agent, "chunks": [{"text": text}]})}
 
 
-def _object(content: Any) -> dict[str, Any]:
-    """The content of a tool message as the object that it must be there."""
+def _tool_response(message: Object) -> dict[str, Any]:
+    """The result of a tool, which is an object there."""
+    content = message.get("content")
     value = jsontext.parse_leniently(content) if isinstance(content, str) else content
-    return value if isinstance(value, dict) else {"output": value}
+    return {"tool": message.get("name") or "?", "response": value if isinstance(value, dict) else {"output": value}}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -348,38 +319,31 @@ def scenario_columns(scenario: Object) -> Row:
 
 def scenario_by(row: Object, original: Object) -> dict[str, Any]:
     """The original scenario of a row, with the parts replaced in which the columns differ from it."""
-    before = scenario_columns(original)
-    changed = {name for name in _PARTS if row.get(name) != before.get(name)}
-    return {**original, **{key: value for name in changed for key, value in _PARTS[name](row, original).items()}}
+    before, scenario = scenario_columns(original), dict(original)
 
+    def differ(*columns: str) -> bool:
+        return any(row.get(name) != before.get(name) for name in columns)
 
-def _expectations(row: Object, original: Object) -> dict[str, Any]:
-    """The values of the columns; of the original scenario, those that agree with the columns."""
-    facts, calls = list(row.get("expected_facts") or ()), list(row.get("reference_trajectory") or ())
-    kept = []
-    for expectation in objects(original.get("scenarioExpectations")):
-        one = scenario_columns({"scenarioExpectations": [expectation]})
-        (fact,), (call,) = one.get("expected_facts", [None]), one.get("reference_trajectory", [None])
-        if fact in (None, *facts) and call in (None, *calls):
-            kept.append(expectation)
-            for items, item in ((facts, fact), (calls, call)):
-                if item in items:
-                    items.remove(item)
-    tools = [{"expectedToolCall": {"tool": c["tool_name"], "args": c["tool_input"]}} for c in calls]
-    answers = [{"chunks": [{"text": fact}]} for fact in facts]
-    new = [*({"toolExpectation": tool} for tool in tools), *({"agentResponse": answer} for answer in answers)]
-    return {"scenarioExpectations": [*kept, *new]}
-
-
-_PARTS: dict[str, Callable[[Object, Object], dict[str, Any]]] = {
-    "request": lambda row, _: {
-        "task": "\n".join(str(chat.join_text(m.get("content")) or "") for m in row["request"]["messages"])
-    },
-    "guidelines": lambda row, _: {"rubrics": [t for texts in (row.get("guidelines") or {}).values() for t in texts]},
-    "expected_facts": _expectations,
-    "reference_trajectory": _expectations,
-}
-"""The columns of a scenario's row, and the functions that make its fields of them."""
+    if differ("request"):
+        scenario["task"] = "\n".join(str(chat.join_text(m.get("content")) or "") for m in row["request"]["messages"])
+    if differ("guidelines"):
+        scenario["rubrics"] = [text for texts in (row.get("guidelines") or {}).values() for text in texts]
+    if differ("expected_facts", "reference_trajectory"):  # of the original those are kept that agree with the columns
+        facts, calls = list(row.get("expected_facts") or ()), list(row.get("reference_trajectory") or ())
+        expected = []
+        for expectation in objects(original.get("scenarioExpectations")):
+            one = scenario_columns({"scenarioExpectations": [expectation]})
+            (fact,), (call,) = one.get("expected_facts", [None]), one.get("reference_trajectory", [None])
+            if fact in (None, *facts) and call in (None, *calls):
+                expected.append(expectation)
+                for items, item in ((facts, fact), (calls, call)):
+                    if item in items:
+                        items.remove(item)
+        tools = [{"expectedToolCall": {"tool": c["tool_name"], "args": c["tool_input"]}} for c in calls]
+        expected += ({"toolExpectation": tool} for tool in tools)
+        expected += ({"agentResponse": {"chunks": [{"text": fact}]}} for fact in facts)
+        scenario["scenarioExpectations"] = expected
+    return scenario
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -401,8 +365,8 @@ def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
         rest = _not_in_rows(value, evaluation_by([row]))
         return [_with_part(row, rest) if rest else row]
     if isinstance(value.get("goldenResult"), dict):
-        return list(replayed_rows(value))
-    return [scenario_result_row(value)] if isinstance(value.get("scenarioResult"), dict) else []
+        return list(_replayed_rows(value))
+    return [_scenario_result_row(value)] if isinstance(value.get("scenarioResult"), dict) else []
 
 
 def by_json_names(value: Object) -> dict[str, Any]:
@@ -428,7 +392,7 @@ def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
         tags = {**head_tags(evaluation, groups), **columns.get("tags", {})}
         request_id = f"{identity(evaluation)}#{number + row_turn(span) + 1}"
         row = without_null_keys({"request_id": request_id, **columns, "tags": tags or None})
-        if turns_by(row, len(before)) != span:
+        if turns_of(row["request"]["messages"][len(before) :], row) != span:
             row = _with_part(row, {"golden": {"turns": span}})
         rows.append(row)
         before = before + history_of(span)
@@ -455,29 +419,25 @@ def _with_part(row: Row, part: dict[str, Any]) -> Row:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # result → rows: the expected and the observed behavior, latency and scores
-SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
-
-
-def replayed_rows(result: Object) -> Iterator[Row]:
+def _replayed_rows(result: Object) -> Iterator[Row]:
     """A row per turn of a replayed golden evaluation: the expectations of its outcomes, and the observed behavior."""
     turns = objects(result["goldenResult"].get("turnReplayResults"))
     for number, turn in enumerate(turns, start=1):
         outcomes = objects(turn.get("expectationOutcome"))
         expected = each(outcomes, "expectation")
-        observed_calls = list(map(tool_call, each(outcomes, "observedToolCall")))
-        reference = expected_calls(expected)
-        others = [e for e in expected if not has_column(e)]
         overall = turn.get("overallToolInvocationResult")
-        scores = {name: turn[name] for name in SCORES if name in turn}  # 0 and false are scores
+        named = ("toolInvocationScore", "toolOrderedInvocationScore")
+        scores = {name: turn[name] for name in named if name in turn}  # 0 and false are scores
         if isinstance(overall, dict) and "toolInvocationScore" in overall:
             scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
         scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
         parts = each(outcomes, "toolInvocationResult")
-        right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
-        if right:
+        if right := [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]:
             scores["parameterCorrectnessScore"] = right
-        verdicts = [o["outcome"] for o in outcomes if "outcome" in o]
-        custom = {"scores": {**scores, "outcomes": verdicts} if verdicts else scores, EXPECTATIONS_KEY: others}
+        if verdicts := [o["outcome"] for o in outcomes if "outcome" in o]:
+            scores["outcomes"] = verdicts
+        custom = {"scores": scores, EXPECTATIONS_KEY: [e for e in expected if not has_column(e)]}
+        calls, error = each(outcomes, "observedToolCall"), turn.get("errorInfo") or result.get("errorInfo")
         yield without_null_keys(
             {
                 "request_id": f"{_tested(result)}#{number}",
@@ -485,17 +445,52 @@ def replayed_rows(result: Object) -> Iterator[Row]:
                 "request": {
                     "messages": chat.user_message(f"{result.get('displayName') or _tested(result)}, turn {number}")
                 },
-                "response": joined_text(each(outcomes, "observedAgentResponse")),
                 "expected_response": expected_text(expected)[0],
-                "predicted_trajectory": observed_calls if observed_calls or reference else None,
-                "reference_trajectory": reference,
+                **_observed(result, outcomes, calls, expected_calls(expected), error),
                 "latency_seconds": seconds(turn.get("turnLatency")),
-                **_failure(turn.get("errorInfo") or result.get("errorInfo")),
                 "session_id": turn.get("conversation"),
                 "custom_expected": {k: v for k, v in custom.items() if v} or None,
-                "tags": _result_tags(result),
             }
         )
+
+
+def _scenario_result_row(result: Object) -> Row:
+    """A scenario that was played: the expected and the observed behavior of the agent."""
+    found = result["scenarioResult"]
+    outcomes = objects(found.get("expectationOutcomes"))
+    tools = each(each(outcomes, "expectation"), "toolExpectation")
+    reference = list(map(tool_call, each(tools, "expectedToolCall")))
+    calls = each(each(outcomes, "observedToolCall"), "toolCall")
+    named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
+    scores = {name: found[name] for name in named if name in found}
+    scores |= _scores_in(found, "taskCompletion", "userGoalSatisfaction")
+    return without_null_keys(
+        {
+            "request_id": _tested(result),
+            "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
+            **_observed(result, outcomes, calls, reference or None, result.get("errorInfo")),
+            "session_id": found.get("conversation"),
+            "custom_expected": {"scores": scores} if scores else None,
+        }
+    )
+
+
+def _observed(
+    result: Object, outcomes: Sequence[Object], calls: Iterable[Object], reference: list[Row] | None, error: Any
+) -> Row:
+    """The columns of what was observed, and of the result itself."""
+    observed = list(map(tool_call, calls))
+    words = [error.get(name) for name in ("errorType", "errorMessage")] if isinstance(error, dict) else []
+    shown = ": ".join(word for word in words if isinstance(word, str) and word) or "failed"
+    names = {"evaluation_status": "evaluationStatus", "evaluation_run": "evaluationRun", "app_version": "appVersion"}
+    tags = {tag: result[field] for tag, field in names.items() if isinstance(result.get(field), str)}
+    return {
+        "response": joined_text(each(outcomes, "observedAgentResponse")),
+        "predicted_trajectory": observed if observed or reference else None,
+        "reference_trajectory": reference,
+        **({"failure": True, "error": shown} if isinstance(error, dict) else {}),
+        "tags": tags or None,
+    }
 
 
 def _tested(result: Object) -> str:
@@ -509,44 +504,6 @@ def _scores_in(part: Object, *names: str) -> dict[str, Any]:
     """The scores of those results that have one."""
     results = {name: part.get(f"{name}Result") for name in names}
     return {name: r["score"] for name, r in results.items() if isinstance(r, dict) and "score" in r}
-
-
-def scenario_result_row(result: Object) -> Row:
-    """A scenario that was played: the expected and the observed behavior of the agent."""
-    found = result["scenarioResult"]
-    outcomes = objects(found.get("expectationOutcomes"))
-    tools = each(each(outcomes, "expectation"), "toolExpectation")
-    reference = list(map(tool_call, each(tools, "expectedToolCall")))
-    observed_calls = list(map(tool_call, each(each(outcomes, "observedToolCall"), "toolCall")))
-    named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
-    scores = {name: found[name] for name in named if name in found}
-    scores |= _scores_in(found, "taskCompletion", "userGoalSatisfaction")
-    return without_null_keys(
-        {
-            "request_id": _tested(result),
-            "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
-            "response": joined_text(each(outcomes, "observedAgentResponse")),
-            "predicted_trajectory": observed_calls if observed_calls or reference else None,
-            "reference_trajectory": reference or None,
-            **_failure(result.get("errorInfo")),
-            "session_id": found.get("conversation"),
-            "custom_expected": {"scores": scores} if scores else None,
-            "tags": _result_tags(result),
-        }
-    )
-
-
-def _failure(error: Any) -> dict[str, Any]:
-    if not isinstance(error, dict):
-        return {}
-    words = [error[name] for name in ("errorType", "errorMessage") if isinstance(error.get(name), str) and error[name]]
-    return {"failure": True, "error": ": ".join(words) or "failed"}
-
-
-def _result_tags(result: Object) -> dict[str, str] | None:
-    names = {"evaluation_status": "evaluationStatus", "evaluation_run": "evaluationRun", "app_version": "appVersion"}
-    tags = {tag: result[field] for tag, field in names.items() if isinstance(result.get(field), str)}
-    return tags or None
 
 
 def seconds(duration: Any) -> float | None:
@@ -588,11 +545,6 @@ def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
     return next(_assembled(rows, range(len(rows)))).evaluation
 
 
-def turns_by(row: Object, start: int) -> list[Turn]:
-    """The turns of the columns of a row, whose first messages are those of the rows before it."""
-    return turns_of(row["request"]["messages"][start:], row)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # which rows are of one evaluation
 def _together(rows: Sequence[Object]) -> list[list[int]]:
@@ -630,7 +582,7 @@ def numbered(row: Object) -> tuple[str | None, int | None]:
 class _Chain(Struct):
     """Rows whose chats continue each other: their turns so far, the number of each row's turn, and the chat."""
 
-    turns: list[Turn] = []
+    turns: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
     messages: chat.Messages = []
 
@@ -649,7 +601,7 @@ class _Chain(Struct):
         if original and _view(span_columns(self.messages, original)) == _view(row):
             span, expected = original, expectations_of(original[row_turn(original)])
         else:
-            span, expected = turns_by(row, start), list(expected_by(row))
+            span, expected = turns_of(row["request"]["messages"][start:], row), list(expected_by(row))
         self.numbers[place] = len(self.turns) + row_turn(span) + 1
         self.turns += span
         self.messages = [*self.messages, *row["request"]["messages"][start:], *expected_messages(expected)]
@@ -660,7 +612,8 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
     scenario = _part(first, "scenario")
     if scenario is not None:
         fields = {"scenario": scenario_by(first, scenario)}
-        yield Assembled(_with_head(fields, [first], first["request_id"]), groups_by(_tags(first)), {places[0]: 0})
+        evaluation = _with_head(fields, [first], first["request_id"])
+        yield Assembled(evaluation, _items(_tags(first).get("evaluation_groups")), {places[0]: 0})
         return
     chains: list[_Chain] = []
     for place in places:
@@ -673,7 +626,7 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
         members = [rows[place] for place in chain.numbers]
         name = (numbered(members[0])[0] if whole else None) or members[0]["request_id"]
         evaluation = _with_head({"golden": {"turns": chain.turns}}, members, name, whole)
-        yield Assembled(evaluation, groups_by(_tags(members[0])), chain.numbers)
+        yield Assembled(evaluation, _items(_tags(members[0]).get("evaluation_groups")), chain.numbers)
 
 
 def _view(row: Object) -> list[Any]:
@@ -684,16 +637,22 @@ def _view(row: Object) -> list[Any]:
     return [*columns, others, _tags(row).get("response_agent")]
 
 
+_HEAD_TAGS = ("display_name", "description", "tags")
+"""The tags that are fields of the evaluation as a whole."""
+
+
 def _with_head(fields: dict[str, Any], rows: Sequence[Object], name: str, whole: bool = True) -> dict[str, Any]:
     """The evaluation of that name; with the part that was kept with its rows, unless ID and tags differ from it. An
     incomplete one gets a name of its own."""
-    tags = {k: v for k, v in _tags(rows[0]).items() if k in HEAD_TAGS and (whole or k != "display_name")}
-    evaluation = {**head_by(name, tags), **fields}
+    tags = {k: v for k, v in _tags(rows[0]).items() if k in _HEAD_TAGS[0 if whole else 1 :]}
+    shown = tags.get("display_name")
+    head = {"name": name if shown else None, "displayName": shown or name, "description": tags.get("description")}
+    evaluation = without_null_keys({**head, "tags": _items(tags.get("tags")) or None}) | fields
     for row in rows:
         kept = {k: v for k, v in (_part(row) or {}).items() if k not in ("golden", "scenario")}
         candidate = {**evaluation, **kept}
         if not whole or (identity(candidate), head_tags(candidate)) != (name, tags):
-            kept = {k: v for k, v in kept.items() if k not in HEAD}
+            kept = {k: v for k, v in kept.items() if k not in ("name", "displayName", "description", "tags")}
         golden = {k: v for k, v in (_part(row, "golden") or {}).items() if k != "turns"}
         evaluation = {**evaluation, **kept, **({"golden": {**evaluation["golden"], **golden}} if golden else {})}
     return evaluation
