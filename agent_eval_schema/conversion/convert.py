@@ -137,7 +137,7 @@ class _Work:
         plan = make_plan(source, format, "auto", ignore=_NOT_ASKED, complete=not instead)
         self._run = CheckedRun(source, replace(plan, columns=True, instead_of_request=instead))
         self.losses = Losses(target, self._run.plan)
-        self._own = set(self._writer.columns).difference(self._writer.marks)
+        self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
         self._names: dict[str, str] = {}
         self._kinds: Counter[str] = Counter()

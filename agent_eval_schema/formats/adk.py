@@ -62,8 +62,6 @@ def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     return nulls | {snake_case(key): v for key, v in value.items() if v is not None}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the three forms
 def is_evalset(names: Sequence[str], head: Head) -> bool:
     """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
     if not set(CASES) & set(names):
@@ -151,8 +149,6 @@ def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# one conversation
 def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
@@ -201,8 +197,6 @@ _OWN = frozenset(("eval_set_id", "adk_rubrics", *OF_A_SET, *OF_A_CASE, "conversa
 """Other parts of an evalset: they are passed through, and written back into an evalset."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# turn → row
 def _read_turn(source: Row, row: dict[str, Any]) -> None:
     question, row["expected_response"] = _said(source)
     if question is not None:
@@ -298,8 +292,6 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows → evalset
 def _evalset(rows: Sequence[Row]) -> Written:
     """An evalset of canonical rows, and the number of each row's turn among all turns in it.
 

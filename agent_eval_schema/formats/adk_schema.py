@@ -110,8 +110,6 @@ SESSION = _object(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the walk
 def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
     if "$ref" in schema:
         schema = table()["$defs"][schema["$ref"].rpartition("/")[2]]

@@ -25,6 +25,7 @@ from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
     as_text,
+    of_list,
     question,
     question_or_messages,
     read_statements,
@@ -43,9 +44,7 @@ def _read_names(value: Any) -> Any:
     """Names of tools, or calls, as a list or below `toolNames`."""
     given = structured(value)
     names = given.get("toolNames", given) if isinstance(given, dict) else given
-    if not isinstance(names, list):
-        return names
-    return [_call(name) for name in names]
+    return of_list(_call)(names)
 
 
 def _call(step: Any) -> Any:
@@ -57,14 +56,7 @@ def _call(step: Any) -> Any:
     return step
 
 
-def _write_names(calls: list[dict[str, Any]]) -> list[str]:
-    return [call["tool_name"] for call in calls]
-
-
-def _said(turn: Row) -> tuple[Any, Any]:
-    return turn.get("input"), turn.get("expected_response")
-
-
+_write_names = of_list(lambda call: call["tool_name"])
 _OF_A_SESSION = ("expected_trajectory", ASSERTIONS, "metadata")
 
 
@@ -79,7 +71,9 @@ def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     return {"scenarios": sessions}
 
 
-_TURNS = Conversations("turns", _said, _OF_A_SESSION, ("scenario_id",), _dataset)
+_TURNS = Conversations(
+    "turns", lambda turn: (turn.get("input"), turn.get("expected_response")), _OF_A_SESSION, ("scenario_id",), _dataset
+)
 
 
 def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
@@ -138,8 +132,6 @@ AGENTCORE: Format = Format(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Strands
 def _write_assertion(guidelines: dict[str, list[str]]) -> str | None:
     texts = write_statements(guidelines)
     return texts[0] if len(texts) == 1 else "\n".join(texts) or None

@@ -29,8 +29,6 @@ from agent_eval_schema.text.jsontext import encode_text, structured
 Calls = list[dict[str, Any]]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# messages
 def _asked(query: Any) -> Any:
     messages = structured(query)
     return {"messages": [_message(m) for m in messages]} if isinstance(messages, list) else query
@@ -100,8 +98,6 @@ def _write_calls(calls: Calls) -> Calls:
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# ground truth and documents
 def _expected_calls(truth: Any) -> Any:
     """The tools that an agent is expected to call: names, or names and their arguments."""
     given = structured(truth)
@@ -160,8 +156,6 @@ def _write_labels(documents: list[dict[str, Any]]) -> Any:
     return [{"document_id": d["doc_uri"], "query_relevance_label": 1} for d in documents]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows that contain others
 def _is_conversation(names: Sequence[str], head: Head) -> bool:
     given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)

@@ -27,7 +27,7 @@ from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, Conversations
 from agent_eval_schema.formats.format import Field, Format, Row, Writer, lists_in, save_lines
 from agent_eval_schema.formats.shapes import MADE_URI, of_list, question, read_texts, text_only, uri_of
-from agent_eval_schema.text.jsontext import structured, value_at
+from agent_eval_schema.text.jsontext import value_at
 
 
 def _with_model(_: Row, made: dict[str, Any]) -> None:
@@ -77,17 +77,6 @@ def _write_result(document: dict[str, Any]) -> dict[str, Any]:
     return {"content": {"text": uri if text is None else text}, **name}
 
 
-def _read_contexts(value: Any) -> Any:
-    given = structured(value)
-    if not isinstance(given, list):
-        return given
-    return read_texts([value_at(context, "content[0].text") for context in given])
-
-
-def _write_contexts(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"content": [{"text": d["doc_uri"] if d["content"] is None else d["content"]}]} for d in documents]
-
-
 def _said(turn: Row) -> tuple[Any, Any]:
     answer = value_at(turn, _REFERENCE)
     return value_at(turn, _PROMPT), answer if isinstance(answer, str) else value_at(turn, "output.text")
@@ -121,7 +110,11 @@ BEDROCK_RAG: Format = Format(
         Field(_REFERENCE, "expected_response"),
         Field("output.text", "response", lambda v: v or None),
         Field(_PASSAGES, "retrieved_context", of_list(_document), of_list(_write_result), (_RETRIEVED_ONLY,)),
-        Field("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
+        Field(
+            *("referenceContexts", "expected_retrieved_context"),
+            lambda v: read_texts(of_list(lambda context: value_at(context, "content[0].text"))(v)),
+            of_list(lambda d: {"content": [{"text": d["doc_uri"] if d["content"] is None else d["content"]}]}),
+        ),
         Field("session_id", "session_id", text_only, lambda _: None),
     ),
     more=TURN,

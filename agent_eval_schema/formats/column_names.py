@@ -130,8 +130,6 @@ def _end_of_column(path: str, names: list[str]) -> int | None:
     return next((end for end in sorted(ends, reverse=True) if path[:end] in names), None)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows
 def _renamed(batch: pa.RecordBatch, moves: list[Move]) -> pa.RecordBatch:
     taken = frozenset(move.column for move in moves)
     # also without a value, and without a row: the columns of a source are those of its first batch
@@ -224,8 +222,6 @@ def _with_uris(documents: Any) -> Any:
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows on a cluster
 class _Named:
     """Remote rows under other names: the columns are moved where the rows are."""
 

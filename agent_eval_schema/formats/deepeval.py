@@ -36,8 +36,6 @@ from agent_eval_schema.formats.shapes import (
 )
 from agent_eval_schema.text.jsontext import structured
 
-# ---------------------------------------------------------------------------------------------------------------------
-# documents
 SEPARATOR, TOOL_SEPARATOR = "|", ";"
 _python_lists = python_lists("context", "retrieval_context", "retrievalContext", "turns")
 _SOURCED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<context>.*)")
@@ -72,8 +70,6 @@ def _sourced(document: dict[str, Any]) -> str | None:
     return text if _document(text) == document else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# calls
 _read_named_calls = calls_from("name", "input_parameters", "inputParameters")
 
 
@@ -91,8 +87,6 @@ _CALLS = (_read_calls, calls_to("name", "input_parameters"))
 _lone_arguments = lone_arguments("input_parameters", "tools_called", "expected_tools")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# conversations
 _OUTCOMES = ("expected_outcome", "expectedOutcome")
 CONVERSATION = ("scenario", "turns", *_OUTCOMES)
 
@@ -112,19 +106,6 @@ def _either(turn: Row, *names: str) -> Any:
     return next((turn[name] for name in names if turn.get(name) is not None), None)
 
 
-def _write_conversation(row: Row, written: dict[str, Any]) -> None:
-    """A row that comes from a conversation is written as one: its columns are passed through, and contain all of
-    these."""
-    if row.get("scenario") is None:
-        return
-    for name in ("input", "actual_output", "expected_output", "retrieval_context", "tools_called"):
-        written.pop(name, None)
-    if row.get("turns") is None:
-        written["turns"] = []  # by which it is known as a conversation
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# rows
 def _with_camel(*fields: Field) -> tuple[Field, ...]:
     """The fields, which have their names in camelCase too."""
     return tuple(replace(f, others=(*f.others, *_camel([f.path]))) for f in fields)
@@ -159,7 +140,13 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     wanted = (row.get("custom_expected") or {}).get("expectations")
     if wanted is not None:
         written["expectations"] = wanted
-    _write_conversation(row, written)
+    if row.get("scenario") is None:
+        return
+    # a row that comes from a conversation is written as one: its columns are passed through, and contain all of these
+    for name in ("input", "actual_output", "expected_output", "retrieval_context", "tools_called"):
+        written.pop(name, None)
+    if row.get("turns") is None:
+        written["turns"] = []  # by which it is known as a conversation
 
 
 _OWN = (

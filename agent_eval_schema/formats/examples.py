@@ -92,11 +92,6 @@ _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "us
 _read_langfuse, _write_langfuse = rest_of("input", "expectedOutput")
 
 
-def _write_item(row: Row, written: dict[str, Any]) -> None:
-    _write_langfuse(row, written)
-    written["status"] = "ACTIVE"  # by which it is known as an item
-
-
 def _inspect_status(theirs: Row) -> Iterator[Finding]:
     if theirs.get("status") == "ARCHIVED":
         yield Finding(
@@ -168,11 +163,11 @@ LANGFUSE = Format(
         ]
     ),
     read_rest=_read_langfuse,
-    write_rest=_write_item,
+    write_rest=_write_langfuse,
     inspect_row=_inspect_status,
     inspected=("status",),
     nested=(Nested(is_page, rows_of_page, parts=("data",), columns=("input", "datasetId"), ends=_more_pages),),
-    writer=Writer(marks=("status",)),
+    writer=Writer(marks={"status": "ACTIVE"}),
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -180,15 +175,9 @@ LANGFUSE = Format(
 _read_braintrust, _write_braintrust = rest_of("input", "expected")
 
 
-def _write_row(row: Row, written: dict[str, Any]) -> None:
-    _write_braintrust(row, written)
-    written.setdefault("metadata", {})  # by which it is known as a row of a dataset
-
-
-def _read_row(theirs: Row, made: dict[str, Any]) -> None:
-    _read_braintrust(theirs, made)
-    if made.get("tags") == {}:
-        del made["tags"]
+def _read_tags(metadata: Any, labels: Any) -> Any:
+    tags = read_labels(metadata, labels)
+    return None if tags == {} else tags
 
 
 BRAINTRUST = Format(
@@ -201,15 +190,16 @@ BRAINTRUST = Format(
         sure=(*each_with("input", "_xact_id", "_pagination_key", "root_span_id"), ("input", "expected", "metadata")),
         never=_NEVER,
     ),
-    fields=(*_fields("input", "expected")[:-1], Field("metadata", "tags", read_labels, write_labels, second=LABELS)),
+    fields=(*_fields("input", "expected")[:-1], Field("metadata", "tags", _read_tags, write_labels, second=LABELS)),
     own=frozenset(
         [
             *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
             *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
         ]
     ),
-    read_rest=_read_row,
-    write_rest=_write_row,
+    read_rest=_read_braintrust,
+    write_rest=_write_braintrust,
+    writer=Writer(marks={"metadata": {}}),
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -326,11 +316,11 @@ def _first(target: Any) -> Any:
     return (values[0] if values else None) if isinstance(values, list) else target
 
 
-def _read_targets(theirs: Row, made: dict[str, Any]) -> None:
+def _read_targets(source: Row, row: dict[str, Any]) -> None:
     """Each of several targets is accepted: they stay together, too."""
-    targets = structured(theirs.get(_TARGETS))
+    targets = structured(source.get(_TARGETS))
     if isinstance(targets, list) and len(targets) > 1:
-        made["custom_expected"] = {_TARGETS: targets}
+        row["custom_expected"] = {_TARGETS: targets}
 
 
 def _write_targets(row: Row, written: dict[str, Any]) -> None:

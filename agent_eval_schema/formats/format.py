@@ -21,6 +21,7 @@ still agrees with the canonical columns. So a row comes back as it was, and in a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -78,8 +79,9 @@ class Writer(Struct, frozen=True):
     """Columns whose text is not parsed: in a file whose cells are text, any other value comes back as its JSON text."""
     replaces: Columns = ()
     """Passed-through columns whose values are in other columns now."""
-    marks: Columns = ()
-    """Columns of the format's own that are added where a row has none."""
+    marks: Mapping[str, Any] = {}
+    """Columns of the format's own, and their values where a row has none: it is known by them. Only `write_rest` adds
+    one whose value is None."""
     kind: Callable[[Mapping[str, Any]], str] | None = None
     """The kind of a row as it is written, if the platform loads rows of one kind only."""
 
@@ -298,7 +300,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         force_setattr(self, "read", self._read_batch)
         writer = self.writer
         if writer is not None and writer.document is None:
-            columns, replaces = (*self.columns, *writer.marks), (*writer.replaces, *self._originals.values())
+            columns = tuple(dict.fromkeys((*self.columns, *writer.marks)))
+            replaces = (*writer.replaces, *self._originals.values())
             force_setattr(self, "writer", replace(writer, row=self.write_row, columns=columns, replaces=replaces))
 
     @cached_property
@@ -403,6 +406,10 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
             for path, part in field.written(row):
                 put(written, path, part)
         self.write_rest(row, written)
+        marks = {} if self.writer is None else self.writer.marks
+        for column, value in marks.items():
+            if value is not None:
+                written.setdefault(column, copy(value))
         return written
 
     def _with_originals(self, row: Row, made: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

@@ -28,8 +28,6 @@ from agent_eval_schema.formats.shapes import all_of, read_texts, text_only, writ
 from agent_eval_schema.text.jsontext import structured
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# contents
 def _parts(content: Any) -> list[dict[str, Any]]:
     given = structured(content)
     parts = given.get("parts") if isinstance(given, dict) else None
@@ -81,8 +79,6 @@ def _write_events(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"author": "agent", "content": {"role": "model", "parts": [part]}} for part in parts]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the request
 _HISTORY = ("conversation_history", "history")
 _INSTRUCTION = ("instruction", "system_instruction")
 
@@ -132,8 +128,6 @@ def _question(content: Any) -> str:
     return "".join(p["text"] for p in all_of(content) if isinstance(p, dict) and isinstance(p.get("text"), str))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rubrics
 def _read_rubrics(value: Any) -> Any:
     groups = structured(value)
     if not isinstance(groups, dict):
@@ -159,8 +153,6 @@ def _write_rubrics(guidelines: dict[str, list[str]]) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows that contain others
 def _snake(value: Any) -> dict[str, Any]:
     return {snake_case(k): v for k, v in value.items()} if isinstance(value, dict) else {}
 

@@ -107,7 +107,6 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     identity = written.get("id")
     if identity is not None and not _is_uuid(identity):
         written["metadata"] = {**(written.get("metadata") or {}), _ID: written.pop("id")}
-    written.setdefault("metadata", {})  # by which it is known as an example
 
 
 def _parsed(expected: Row) -> dict[str, Any]:
@@ -166,5 +165,5 @@ LANGSMITH = Format(
     },
     keeps_originals=False,
     words=WORDS,
-    writer=Writer(replaces=("reference_outputs",)),
+    writer=Writer(replaces=("reference_outputs",), marks={"metadata": {}}),
 )

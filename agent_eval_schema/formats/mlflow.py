@@ -42,16 +42,7 @@ from agent_eval_schema.traces.encode import made_of
 # ---------------------------------------------------------------------------------------------------------------------
 # traces: one per row, and DataFrames of `mlflow.search_traces`
 _ARTIFACT = frozenset({"spans", "request", "response"})
-
-
-def _are_traces(names: Sequence[str]) -> bool:
-    """Whether a table of these columns may be one of traces, or of their artifacts (traces.json)."""
-    return {"spans", "request"}.isdisjoint(names) or {"spans"} <= set(names) <= _ARTIFACT
-
-
-def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Each row is a trace: put its columns back together into one JSON text."""
-    return with_columns(batch, {"trace": row_texts(batch, ("info", "data", "spans"))}, batch.schema.names)
+"""The columns of an artifact of traces (traces.json)."""
 
 
 TRACES = Format(
@@ -60,9 +51,14 @@ TRACES = Format(
     summary="one MLflow trace a row (info, data)",
     system="databricks",
     page=MLFLOW_TRACES,
-    signs=Signs(sure=(("info", "data"), ("spans",)), columns=_ARTIFACT, test=_are_traces),
+    signs=Signs(
+        sure=(("info", "data"), ("spans",)),
+        columns=_ARTIFACT,
+        test=lambda names: {"spans", "request"}.isdisjoint(names) or {"spans"} <= set(names) <= _ARTIFACT,
+    ),
     example={"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": []}},
-    read=read_trace_rows,
+    # its columns as one JSON text again
+    read=lambda batch: with_columns(batch, {"trace": row_texts(batch, ("info", "data", "spans"))}, batch.schema.names),
     instead_of_response=(),
     writer=None,
 )
@@ -217,7 +213,10 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     expected = read_cells(batch, "expectations")
     if expected is not None:
         made |= _expectations(expected, batch.num_rows, notes)
-        made |= {name: _with_others(cells, batch, name) for name, cells in made.items() if name in EXPECTED}
+        for name in made.keys() & set(EXPECTED):  # where a row has no such expectation, the column of that name
+            if (cells := read_cells(batch, name)) is not None:
+                beside = [t if t is None or cells.json else encode_text(t) for t in cells.texts]
+                made[name] = [own if own is not None else t for own, t in zip(made[name], beside, strict=True)]
     if "session" in batch.schema.names and "session_id" not in batch.schema.names:
         batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
     # under our names, so that a cell that could not be read is not taken for absent
@@ -247,15 +246,6 @@ def _without_marks_of_store(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 MLFLOW_USER = "mlflow.user"
 """The tag that MLflow gives to every record that it stores."""
-
-
-def _with_others(made: Sequence[str | None], batch: pa.RecordBatch, name: str) -> Sequence[str | None]:
-    """A column of expectations; where a row has none, the column of that name."""
-    cells = read_cells(batch, name)
-    if cells is None:
-        return made
-    beside = [t if t is None or cells.json else encode_text(t) for t in cells.texts]
-    return [theirs if theirs is not None else ours for theirs, ours in zip(made, beside, strict=True)]
 
 
 def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
@@ -407,24 +397,18 @@ _HINTS = {
 def typed_calls(value: Any, path: str) -> Typed:
     """The trajectory of expected_tool_calls; its problems are reported with the keys of the source."""
     is_list = isinstance(value, list)
-    if is_list and any(isinstance(c, Mapping) and "tool_name" not in c and _has_lone_argument(c) for c in value):
+    calls = [c for c in value if isinstance(c, Mapping) and "tool_name" not in c] if is_list else []
+    arguments = (_with_arguments(call, "arguments").get("arguments") for call in calls)
+    if not all(isinstance(one, Mapping | str | None) for one in arguments):  # MLflow (3.17) rejects such a call
         return FAILED, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in _SHAPE.problems(value, path)]
     typed, problems = typed_value(OUR_CALLS, as_trajectory(value) if is_list else value, path)
     if not problems or (is_list and any(isinstance(c, Mapping) and "tool_name" in c for c in value)):
         return typed, problems
-    told = _SHAPE.problems(value, path)
-    if not told or _is_refused(told) != _is_refused(problems):  # keys of both sorts in a call
+    as_mlflow = _SHAPE.problems(value, path)
+    refused = [any(p.rule.severity is Severity.ERROR for p in found) for found in (as_mlflow, problems)]
+    if not as_mlflow or refused[0] != refused[1]:  # keys of both sorts in a call
         return typed, problems
-    return typed, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in told]
-
-
-def _has_lone_argument(call: Mapping[str, Any]) -> bool:
-    """Whether the arguments are neither an object nor text: MLflow's model of a call (3.17) rejects them."""
-    return not isinstance(_with_arguments(call, "arguments").get("arguments"), Mapping | str | None)
-
-
-def _is_refused(problems: list[Finding]) -> bool:
-    return any(problem.rule.severity is Severity.ERROR for problem in problems)
+    return typed, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in as_mlflow]
 
 
 def _left_calls(value: Any, path: str) -> Typed:

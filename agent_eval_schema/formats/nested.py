@@ -183,8 +183,6 @@ def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# tables by columns
 def _by_columns(table: Row) -> dict[str, list[Any]] | None:
     """The columns of a table that is one object; None if it is a row. A row has one prompt, and of a trajectory the
     calls, which are objects."""

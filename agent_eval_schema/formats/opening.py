@@ -161,8 +161,6 @@ def _of_app(path: str) -> Source | None:
     return unfolded(found)  # tests of promptfoo, cases of Pydantic Evals
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# data that is elsewhere
 BIGQUERY = "bq://"
 
 

@@ -91,8 +91,6 @@ def _structured(row: dict[str, Any]) -> dict[str, Any]:
     return {name: jsontext.structured(value) for name, value in row.items()}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the spans of a row
 class _Row:
     """The spans in one row: the text of its list, if it is the usual document, else the parts of it."""
 
@@ -162,8 +160,6 @@ def _find_ends(batches: Batches) -> Ends:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows → traces
 def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.RecordBatch]:
     ends = find_ends()
     open_traces: dict[str, list[FoundSpan]] = {}

@@ -172,7 +172,6 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
         written["metadata"] = {**(written.get("metadata") or {}), _ID: row["request_id"]}
     if isinstance(written.get("vars", {}).get(_CONTEXT), list):  # which would become a test for each of its texts
         written["options"] = {"disableVarExpansion": True}
-    written.setdefault("assert", [])  # by which it is known as a test
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -311,5 +310,6 @@ PROMPTFOO = Format(
         lists_in(*LISTS, unfold=rows_of_configuration, columns=("vars", "assert"), detect=_is_configuration),
         Nested(lambda names, _: any(_EXPECTED.fullmatch(name) for name in names), row_of_csv),
     ),
-    writer=Writer(marks=("options",), texts=("vars", "assert")),  # in a CSV file every column is a variable
+    # in a CSV file every column is a variable
+    writer=Writer(marks={"assert": [], "options": None}, texts=("vars", "assert")),
 )

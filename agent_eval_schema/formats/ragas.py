@@ -28,8 +28,6 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import encode_text, structured
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Ragas
 _LANGCHAIN = {ours: theirs for theirs, ours in chat.LANGCHAIN_ROLES.items() if theirs != "function"}
 
 

@@ -140,8 +140,6 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the paths by which a place becomes one of our columns
 def _fit(place: _Place, ours: str) -> dict[str, str]:
     """The mapping of a place, if its values are of a kind that the column can be made of."""
     return _FITS.get(ours, _as_text)(place, ours)
@@ -215,8 +213,6 @@ def _are_messages(elements: Sequence[Any]) -> bool:
     return bool(elements) and all(isinstance(e, dict) and {"role", "content"} <= e.keys() for e in elements)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# places whose names tell nothing
 def _holds_questions(place: _Place) -> bool:
     if place.are(list):
         return _are_messages(place.elements())

@@ -71,8 +71,6 @@ def _renamed(message: schema.MessageType, key: str, value: Any, names: Names) ->
     return with_names(value, names, field.message) if field.message else value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# evaluations
 Input = str | bytes | os.PathLike[str] | Mapping[str, Any]
 """The path of a file, its text, or the evaluation as a dict."""
 
@@ -411,8 +409,6 @@ class _Named(msgspec.Struct):
 _names = jsontext.decoder(_Named)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# texts
 def _text_of(evaluation: Mapping[str, Any]) -> str:
     if isinstance(evaluation, Evaluation) and (text := evaluation.unchanged_text) is not None:
         return text

@@ -335,8 +335,6 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# files
 class GoldenFile(Struct, frozen=True):  # numpydoc ignore=PR01
     """The content of a golden CSV file.
 

@@ -399,8 +399,6 @@ _ROWS: dict[str, Callable[[_Writer, Any], list[GoldenCells]]] = {
 """The inputs and expectations that have an action; the others are losses."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a golden CSV to start from
 def golden_template() -> str:
     """Return a golden CSV to start from.
 

@@ -202,8 +202,6 @@ class _Walk:
                     yield finding_at(ces.RESOURCE_NAME, path, message)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# an object as a whole
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
@@ -305,8 +303,6 @@ def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: st
             yield finding_at(ces.REPEATED_KEY, _join(path, name), both)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# single values
 def hint_for_name(value: Any, known: Collection[str]) -> str:
     """The hint for a value that is none of the known names, which are in capitals. A guess would quote the value."""
     is_guessed = isinstance(value, str) and may_quote()

@@ -131,8 +131,6 @@ def _items(text: str | None) -> list[str]:
     return [item for item in (text or "").split(SEPARATOR) if item]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# turns → columns
 def expectations_of(turn: Object) -> list[dict[str, Any]]:
     """The expectations of a turn."""
     return each(objects(turn.get("steps")), "expectation")
@@ -206,8 +204,6 @@ def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
             yield without_null_keys({"role": "assistant", "content": text, "name": answer.get("role")})
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# columns → turns
 def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
     """The turns of the messages and the ground truth of a row: the messages before the last question are turns before
     the row's own."""
@@ -346,8 +342,6 @@ def scenario_by(row: Object, original: Object) -> dict[str, Any]:
     return scenario
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# evaluations → rows
 def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
     """The rows of an evaluation, or of the result of one, in the order of the turns; none if it expects nothing.
 
@@ -377,8 +371,6 @@ def by_json_names(value: Object) -> dict[str, Any]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# golden → rows
 def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
     turns = objects(evaluation["golden"].get("turns"))
     rows: list[Row] = []
@@ -545,8 +537,6 @@ def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
     return next(_assembled(rows, range(len(rows)))).evaluation
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# which rows are of one evaluation
 def _together(rows: Sequence[Object]) -> list[list[int]]:
     """The places of rows whose IDs are those of the turns of one evaluation, in the order of the turns."""
     found: dict[Any, list[int]] = {}
@@ -577,8 +567,6 @@ def numbered(row: Object) -> tuple[str | None, int | None]:
     return (base, int(number)) if is_numbered else (None if request_id is None else str(request_id), None)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# evaluations of them
 class _Chain(Struct):
     """Rows whose chats continue each other: their turns so far, the number of each row's turn, and the chat."""
 

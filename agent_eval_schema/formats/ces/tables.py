@@ -224,8 +224,6 @@ EVALUATION_WRITER = Writer(
 GOLDEN_WRITER = Writer(document=_golden_csv, save=lambda text, path: write_text(path, text))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a page of a list of the API
 def _page(row: Row) -> Iterator[Unfolded]:
     for found in [row[key] for key in _LIST_FIELDS if key in row] or [None]:
         for item in found if isinstance(found, list) else [found]:
@@ -239,7 +237,6 @@ _TOKENS = ("nextPageToken", "next_page_token")
 _PAGE = frozenset({*_LIST_FIELDS, *_TOKENS})
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 CES_CSV = Format(
     name="ces-csv",
     title="Google CES (golden CSV)",

@@ -47,8 +47,6 @@ EVERYTHING = "*"
 """The mask of a full replacement: fields that the new evaluation does not have are cleared."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# values as the server stores them
 def with_json_names(value: Any, kind: str = schema.EVALUATION) -> Any:
     """The message with the JSON names of its fields (`display_name` becomes `displayName`); unknown keys are kept.
     Raises EvalSetError if both names of a field occur."""
@@ -75,8 +73,6 @@ def _stated_one(value: Any, field: schema.FieldType) -> Any:
     return stated(value, field.message)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# by comparison
 def difference(old: Object, new: Object) -> tuple[str, ...]:
     """The paths where two evaluations (with JSON names) differ, as narrow as a mask may be, in the order of the API.
 
@@ -114,8 +110,6 @@ def _is_open(field: schema.FieldType) -> bool:
     return bool(field.message) and not field.repeated
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a mask of the caller
 def check_mask(mask: object) -> tuple[str, ...]:
     """The paths of a mask such as `"displayName,golden.turns"`; those below another path of the mask are omitted.
 
@@ -174,8 +168,6 @@ def _quoted(path: str) -> str:
     return f'"{visible(path)}"'
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a mask against the evaluation that it is for
 def _check_inputs(paths: tuple[str, ...], inputs: set[str], old: Object | None) -> None:
     """Setting one input clears the other, by the rules of a oneof; so the new one must be written whole."""
     kinds = schema.message(schema.EVALUATION).oneofs["inputs"]
@@ -197,8 +189,6 @@ def _check_inputs(paths: tuple[str, ...], inputs: set[str], old: Object | None) 
             )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the requests
 TOOL = "update_evaluation"
 API_VERSION = "v1beta"
 """The version of the REST API that has evaluations."""
@@ -389,8 +379,6 @@ def checked_name(name: object, form: str) -> str:
     return name
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# REST
 def rest_path(name: str, **query: str) -> str:
     """The path of a resource in the REST API, and the query."""
     return f"/{API_VERSION}/{name}" + (f"?{urlencode(query)}" if query else "")
@@ -412,8 +400,6 @@ def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return evaluation, ",".join(check_mask(mask))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# import
 def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | None = None) -> dict[str, Any]:
     """Return the body of a request that imports a golden CSV file.
 
