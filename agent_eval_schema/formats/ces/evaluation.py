@@ -329,10 +329,7 @@ def validate_evaluation(source: Input | Iterable[Mapping[str, Any]]) -> list[Iss
 
 
 def _issues_of_text(row: int, text: EvaluationText) -> list[Issue]:
-    if text.problem:
-        found = [Finding(MALFORMED_ROW, text.problem).issue(row, None)]
-    else:
-        found = _issues(row, str(text))
+    found = [Finding(MALFORMED_ROW, text.problem).issue(row, None)] if text.problem else _issues(row, str(text))
     if text.has_next:
         found.insert(0, Finding(ces.MORE_PAGES, MORE_PAGES).issue(row, name_of(str(text))))
     return [replace(issue, message=f"{text.file}: {issue.message}") for issue in found] if text.file else found
@@ -380,9 +377,7 @@ def _issues(row: int, source: Any) -> list[Issue]:
         except (TypeError, ValueError):  # values that JSON does not have: NaN, a set
             conforms = False
         findings = [] if conforms else _inspect(source)
-    if not findings:
-        return []
-    name = name_of(source)
+    name = name_of(source) if findings else None
     return [finding.issue(row, name) for finding in findings]
 
 
@@ -390,13 +385,12 @@ def name_of(source: Any) -> str | None:
     """The name of an evaluation (as data or text): its resource name, else its display name."""
     if isinstance(source, str | bytes):
         try:
-            found: Any = _names(source)
+            names = msgspec.structs.astuple(_names(source))
         except ValueError:
             return None
-        return next((n for n in (found.name, found.displayName, found.display_name) if n), None)
-    if not isinstance(source, Mapping):
-        return None
-    names = (source.get(key) for key in ("name", "displayName", "display_name"))
+    else:
+        keys = _Named.__struct_fields__
+        names = tuple(map(source.get, keys)) if isinstance(source, Mapping) else ()
     return next((name for name in names if isinstance(name, str) and name), None)
 
 
@@ -428,22 +422,18 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
         for number, text in enumerate(texts, start=1):
             if text.strip() != "[]":
                 place = f": evaluation {number}" if len(texts) > 1 else ""
-                yield _evaluation(str(text), _named(source) + place)
+                value = jsontext.parse(str(text))
+                if isinstance(value, jsontext.Malformed):
+                    raise EvalSetError(f"{_named(source)}{place}: {value.message}")
+                if not isinstance(value, dict):
+                    raise EvalSetError(f"{_named(source)}{place}: expected an object, got {describe(value)}")
+                evaluation = Evaluation(value)
+                evaluation.text = str(text)
+                yield evaluation
     else:
         require_kind("source", source, Iterable, "a path (str or os.PathLike), JSON text (str or bytes), or dicts")
         for item in source:
             yield item if isinstance(item, Evaluation) else Evaluation(item)
-
-
-def _evaluation(text: str, where: str) -> Evaluation:
-    value = jsontext.parse(text)
-    if isinstance(value, jsontext.Malformed):
-        raise EvalSetError(f"{where}: {value.message}")
-    if not isinstance(value, dict):
-        raise EvalSetError(f"{where}: expected an object, got {describe(value)}")
-    found = Evaluation(value)
-    found.text = text
-    return found
 
 
 def _listed(source: Any) -> Iterator[EvaluationText]:

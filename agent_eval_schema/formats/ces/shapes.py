@@ -72,7 +72,6 @@ _escaped_colon = re.compile(rb"\\u003[aA]").search
 
 
 _encoder = msgspec.json.Encoder()
-_encode = _encoder.encode
 
 
 @lru_cache(maxsize=2)
@@ -90,7 +89,7 @@ def object_decoder() -> Callable[[str], dict[str, Any]]:
 def repeats_no_key(text: str, value: Any) -> bool:
     """Whether the value has as many colons as the text that it was decoded from: then no key was lost. (No digit of an
     escape may hide one.)"""
-    return text.count(":") == _encode(value).count(b":") and not ("\\" in text and "\\u003" in text)
+    return text.count(":") == _encoder.encode(value).count(b":") and not ("\\" in text and "\\u003" in text)
 
 
 @lru_cache(maxsize=1)

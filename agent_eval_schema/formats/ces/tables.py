@@ -37,12 +37,6 @@ Fields = Sequence[str] | None
 """The cells of a row; None if it could not be read."""
 
 
-GOLDEN_SIGNS = Signs(
-    sure=(golden.REQUIRED,),
-    columns=frozenset(golden.GOLDEN_COLUMNS),
-    never=frozenset(COLUMNS).difference(golden.GOLDEN_COLUMNS),
-)
-
 _INPUTS = ("golden", "scenario", "goldenResult", "scenarioResult", "golden_result", "scenario_result")
 _RESULTS = frozenset(_INPUTS) - {"golden", "scenario"}
 
@@ -56,13 +50,6 @@ def _are_evaluations(names: Sequence[str]) -> bool:
     if inputs == ["scenario"] and not named and 2 * len(unknown) >= len(names):  # DeepEval's conversations have one too
         return False
     return not any(n in COLUMNS for n in unknown)
-
-
-EVALUATION_SIGNS = Signs(
-    sure=tuple((name,) for name in _INPUTS),
-    columns=schema.field_names(schema.EVALUATION, schema.RESULT),
-    test=_are_evaluations,
-)
 
 
 def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -125,25 +112,19 @@ def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
 
 
 def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
-    columns = [_texts(read_cells(batch, name) or Cells(True, []), batch.num_rows) for name in header]
-    rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+    size = batch.num_rows
+    cells = [read_cells(batch, name) or Cells(True, []) for name in header]  # as a CSV file would contain them
+    columns = [[_csv_text(c.texts[i], c.json) if i < len(c.texts) else "" for i in range(size)] for c in cells]
+    rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * size
     for row in reading_problems(batch):
         rows[row] = None
     return rows
 
 
-def _texts(cells: Cells, size: int) -> list[str]:
-    """Cells as a CSV would contain them: values that are not text as their JSON."""
-    return [_csv_text(cells.texts[i], cells.json) if i < len(cells.texts) else "" for i in range(size)]
-
-
 def _csv_text(text: str | None, is_json: bool) -> str:
-    if text is None:
-        return ""
-    value = jsontext.parse(text) if is_json and not jsontext.is_structured(text) else text
-    if isinstance(value, float):  # a number has no spelling in a list, and one of several in a file
-        return jsontext.encode_text(value)
-    return value if isinstance(value, str) else text
+    """A value that is not text as its JSON; a number has no spelling in a list, and one of several in a file."""
+    value = jsontext.parse(text) if text is not None and is_json and not jsontext.is_structured(text) else text
+    return jsontext.encode_text(value) if isinstance(value, float) else value if isinstance(value, str) else text or ""
 
 
 def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
@@ -162,12 +143,13 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
             if start is None:
                 start = row
                 if waiting is not None:
-                    yield _noted(*waiting, _taken(reader, before=start))
+                    before = [row for row in reader.findings if row < start]
+                    yield _noted(*waiting, {row: reader.findings.pop(row) for row in before})
         waiting = (batch, start or 0, lines)
         reader.evaluations.clear()
     if reader is not None and waiting is not None:
         reader.finish()
-        yield _noted(*waiting, _taken(reader))
+        yield _noted(*waiting, reader.findings)
 
 
 def _read(reader: GoldenReader, row: int, fields: Fields) -> None:
@@ -177,19 +159,10 @@ def _read(reader: GoldenReader, row: int, fields: Fields) -> None:
         reader.read(row, fields)
 
 
-def _taken(reader: GoldenReader, before: int | None = None) -> Notes:
-    """The findings so far (of the rows before that one), which are removed from the reader."""
-    rows = [row for row in reader.findings if before is None or row < before]
-    return {row: reader.findings.pop(row) for row in rows}
-
-
 def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: Notes) -> pa.RecordBatch:
-    if lines is None:
-        return with_notes(batch, {row - start: findings for row, findings in found.items()})
-    notes = Notes()
-    for row, findings in found.items():
-        where = f"line {lines[row - start]}"
-        notes[row - start] = [replace(f, message=f"{where}: {f.message}") for f in findings]
+    notes = {row - start: findings for row, findings in found.items()}
+    for row, findings in notes.items() if lines is not None else ():
+        notes[row] = [replace(f, message=f"line {lines[row]}: {f.message}") for f in findings]
     return with_notes(batch, notes)
 
 
@@ -218,12 +191,6 @@ def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, wi
     return Written([one.evaluation for one in assembled], back, "databricks", places)
 
 
-EVALUATION_WRITER = Writer(
-    document=lambda rows: _written(rows, evaluations_by(rows), with_groups=False), save=write_evaluations
-)
-GOLDEN_WRITER = Writer(document=_golden_csv, save=lambda text, path: write_text(path, text))
-
-
 def _page(row: Row) -> Iterator[Unfolded]:
     for found in [row[key] for key in _LIST_FIELDS if key in row] or [None]:
         for item in found if isinstance(found, list) else [found]:
@@ -243,12 +210,16 @@ CES_CSV = Format(
     summary="a golden CSV of Google CES: evaluations and their conversations",
     system="ces",
     page=pages.GOLDEN_CSV,
-    signs=GOLDEN_SIGNS,
+    signs=Signs(
+        sure=(golden.REQUIRED,),
+        columns=frozenset(golden.GOLDEN_COLUMNS),
+        never=frozenset(COLUMNS).difference(golden.GOLDEN_COLUMNS),
+    ),
     prepare=prepare_golden,
     instead_of_response=(),
     is_rows=False,
     knows_columns=True,
-    writer=GOLDEN_WRITER,
+    writer=Writer(document=_golden_csv, save=lambda text, path: write_text(path, text)),
 )
 CES_EVALUATION = Format(
     name="ces-evaluation",
@@ -256,7 +227,11 @@ CES_EVALUATION = Format(
     summary="Evaluation JSON of Google CES: golden or scenario",
     system="ces",
     page=pages.CES_EVALUATION,
-    signs=EVALUATION_SIGNS,
+    signs=Signs(
+        sure=tuple((name,) for name in _INPUTS),
+        columns=schema.field_names(schema.EVALUATION, schema.RESULT),
+        test=_are_evaluations,
+    ),
     read=read_evaluation_batch,
     instead_of_response=(),
     is_rows=False,
@@ -271,5 +246,7 @@ CES_EVALUATION = Format(
             ends=lambda page: (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else (),
         ),
     ),
-    writer=EVALUATION_WRITER,
+    writer=Writer(
+        document=lambda rows: _written(rows, evaluations_by(rows), with_groups=False), save=write_evaluations
+    ),
 )

@@ -494,14 +494,12 @@ def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview
         fields_of_new = (name for name in schema.message(schema.EVALUATION).fields if name in update.evaluation)
         every = tuple(name for name in fields_of_new if name not in ("name", "etag"))
         paths = every if stored is None else difference(stored, update.evaluation)
-    fields = tuple(_written(path, stored, update.evaluation) for path in paths)
-    return UpdateReview(update.evaluation["name"], ",".join(update.paths), stored is not None, fields)
-
-
-def _written(path: str, stored: Mapping[str, Any] | None, new: Mapping[str, Any]) -> WrittenField:
-    before, after = _at(path, stored or {}), _at(path, new)
-    found, more = ((), 0) if before == after else edits(path, before, after)
-    return WrittenField(path, found, more)
+    fields = []
+    for path in paths:
+        before, after = _at(path, stored or {}), _at(path, update.evaluation)
+        found, more = ((), 0) if before == after else edits(path, before, after)
+        fields.append(WrittenField(path, found, more))
+    return UpdateReview(update.evaluation["name"], ",".join(update.paths), stored is not None, tuple(fields))
 
 
 def _at(path: str, value: Any) -> Any:
