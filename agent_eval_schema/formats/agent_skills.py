@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
 
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.documents import CaseList
@@ -29,10 +28,6 @@ def _is_file_of_evals(names: Sequence[str], head: Head) -> bool:
     if "evals" not in names or "skill_name" in names:  # neither needs the rows
         return "evals" in names
     return any(isinstance(e, dict) and "prompt" in e for row in head() for e in all_of(row.get("evals")))
-
-
-def _write_id(text: str) -> Any:
-    return int(text) if text.isdecimal() and text == str(int(text)) else text
 
 
 def _document(rows: Sequence[CanonicalRow]) -> Written:
@@ -61,7 +56,7 @@ AGENT_SKILLS: Format = Format(
         sure=(("skill_name", "prompt"),), never=frozenset({"request", "inputs"}), needs=("skill_name", "evals")
     ),
     fields=(
-        Field("id", "request_id", as_text, _write_id),
+        Field("id", "request_id", as_text, lambda v: int(v) if v.isdecimal() and v == str(int(v)) else v),
         Field("prompt", "request", write=question),
         Field("expected_output", "expected_response"),
         Field("expectations", "guidelines", read_statements("expectations"), write_statements, others=("assertions",)),

@@ -75,7 +75,14 @@ def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -
         name = _NAME.match(target) if isinstance(target, str) else None
         require_choice("columns", name[0] if name else target, COLUMNS)
         targets[path] = (name[0] if name else target, _steps(target, name.end() if name else 0))
-    return [_move(path, names, *targets[path]) for path in columns if all_of_them or _is_in(path, names)]
+    moves = []
+    for path, (name, into) in targets.items():
+        end = _end_of_column(path, names)
+        if end is not None:
+            moves.append(Move(path[:end], _steps(path, end), name, into))
+        elif all_of_them:
+            raise no_choice("columns", path, names)
+    return moves
 
 
 def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -112,13 +119,6 @@ def _steps(path: str, start: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _move(path: str, names: list[str], name: str, into: tuple[str, ...]) -> Move:
-    end = _end_of_column(path, names)
-    if end is None:
-        raise no_choice("columns", path, names)
-    return Move(path[:end], _steps(path, end), name, into)
-
-
 def _is_in(path: str, names: list[str]) -> bool:
     return _end_of_column(path, names) is not None
 
@@ -148,7 +148,9 @@ def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
     for move in moves:
         rest[move.column], value = _without(rest.get(move.column), move.steps)
         if not _is_absent(value):
-            value = _flat(value, move.steps.count(EACH) - max(move.into.count(EACH), 1))
+            for _ in range(move.steps.count(EACH) - max(move.into.count(EACH), 1)):  # lists in a list as one
+                if isinstance(value, list):
+                    value = [v for part in value for v in (part if isinstance(part, list) else [part])]
             made[move.name] = _put(made.get(move.name), move.into, value)
     for name in _DOCUMENTS.intersection(made):
         made[name] = _with_uris(made[name])
@@ -180,14 +182,6 @@ def _is_absent(value: Any) -> bool:
     return value is None or (isinstance(value, list) and bool(value) and all(map(_is_absent, value)))
 
 
-def _flat(value: Any, levels: int) -> Any:
-    """The elements of lists in a list, one after the other."""
-    for _ in range(levels):
-        if isinstance(value, list):
-            value = [v for part in value for v in (part if isinstance(part, list) else [part])]
-    return value
-
-
 def _put(given: Any, steps: tuple[str, ...], value: Any) -> Any:
     """A value with another one at these steps. What is not a list is the one element of a list."""
     if not steps:
@@ -209,17 +203,13 @@ _DOCUMENTS = frozenset(columns_of(Contexts, RetrievedContext))
 
 
 def _with_uris(documents: Any) -> Any:
-    """Documents that are named by their content alone have an ID made of it."""
-    if not isinstance(documents, list):
-        return documents
-    return [
-        {"doc_uri": uri_of(d["content"]), **d}
-        if isinstance(d, dict) and "doc_uri" not in d and isinstance(d.get("content"), str)
-        else {**d, "doc_uri": str(d["doc_uri"])}
-        if isinstance(d, dict) and type(d.get("doc_uri")) is int
-        else d
-        for d in documents
-    ]
+    """Documents that are named by their content alone have an ID made of it; an ID is text."""
+    for i, d in enumerate(documents if isinstance(documents, list) else ()):
+        if isinstance(d, dict) and "doc_uri" not in d and isinstance(d.get("content"), str):
+            documents[i] = {"doc_uri": uri_of(d["content"]), **d}
+        elif isinstance(d, dict) and type(d.get("doc_uri")) is int:
+            documents[i] = {**d, "doc_uri": str(d["doc_uri"])}
+    return documents
 
 
 class _Named:

@@ -72,18 +72,14 @@ class Signs(Struct, frozen=True, dict=True):
 
     def missing(self, names: Sequence[str]) -> Columns:
         """The columns that the table lacks of the group to which it is nearest."""
-        nearest = min(self.sure, key=lambda group: (-_signs_of(group, names), len(group)))
+        nearest = min(self.sure, key=lambda group: (-len(set(group).intersection(names)), len(group)))
         return self.needs or tuple(n for n in nearest if n not in names)
 
     def nearness(self, names: Sequence[str]) -> tuple[int, int, int]:
         """How close the table is to one of the format: by its signs, by all its columns, by the missing columns of a
         group."""
-        signs = max(_signs_of(group, names) for group in self.sure)
+        signs = max(len(set(group).intersection(names)) for group in self.sure)
         return signs, len(self.known.intersection(names)), -len(self.missing(names))
-
-
-def _signs_of(group: Columns, names: Sequence[str]) -> int:
-    return len(set(group).intersection(names))
 
 
 class Claim(Struct, frozen=True):
@@ -129,7 +125,7 @@ def _second(
     if found:
         name, why = found[0][0], _some(found[0][1])
     elif nearest and not claim.sure:
-        name, why = nearest[0], _lacks(formats[nearest[0]], names)
+        name, why = nearest[0], f"needs {listed(formats[nearest[0]].missing(names))}"
     else:
         return "no other format fits"
     return f"second: {name} ({why}); to override: {naming(name)}"
@@ -142,11 +138,7 @@ def naming(format: str) -> str:
 
 def nearest_formats(formats: Formats, names: Sequence[str]) -> list[tuple[str, str]]:
     """The three formats that are closest to a table that no format claims, and the columns that are missing."""
-    return [(name, _lacks(formats[name], names)) for name in _nearest(formats, names)[:3]]
-
-
-def _lacks(signs: Signs, names: Sequence[str]) -> str:
-    return f"needs {listed(signs.missing(names))}"
+    return [(name, f"needs {listed(formats[name].missing(names))}") for name in _nearest(formats, names)[:3]]
 
 
 def _claims(formats: Formats, names: Sequence[str]) -> list[tuple[str, Claim]]:

@@ -201,11 +201,10 @@ def _copied(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
     def lines(rows: Iterable[int]) -> dict[int, int]:
         found = source.lines(rows) if source.lines else {}
         places = {row: (file_of(line, ""), line) for row, line in found.items()}
-        return {row: FileLine.of(_original(file, path, name), n) if file else n for row, (file, n) in places.items()}
+        base = name.rpartition("/")[0] if is_glob(name) else name.rstrip("/")
+        return {
+            row: FileLine.of(f"{base}/{os.path.relpath(file, path)}", n) if file else n
+            for row, (file, n) in places.items()
+        }
 
     return replace(source, name=name, batches=batches, lines=lines if source.lines else None)
-
-
-def _original(file: str, path: str, name: str) -> str:
-    """The name of a file of a copy where it was copied from."""
-    return f"{name.rpartition('/')[0] if is_glob(name) else name.rstrip('/')}/{os.path.relpath(file, path)}"

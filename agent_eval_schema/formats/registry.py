@@ -42,21 +42,8 @@ from agent_eval_schema.text.describe import names as listed
 
 FORMATS: tuple[Format, ...] = (
     *(CES_CSV, CES_EVALUATION, TRACES, OTEL, SEARCH_TRACES, ADK, ADK_LEGACY, LANGSMITH, RAGAS, DEEPEVAL, OPENAI),
-    *(
-        PYDANTIC_EVALS,
-        AGENT_SKILLS,
-        VERTEX,
-        GENAI,
-        AZURE,
-        BEDROCK,
-        BEDROCK_RAG,
-        PROMPTFOO,
-        AGENTCORE,
-        STRANDS,
-        LANGFUSE,
-        BRAINTRUST,
-    ),
-    *(PHOENIX, INSPECT, MLFLOW, DATABRICKS),
+    *(PYDANTIC_EVALS, AGENT_SKILLS, VERTEX, GENAI, AZURE, BEDROCK, BEDROCK_RAG, PROMPTFOO, AGENTCORE, STRANDS),
+    *(LANGFUSE, BRAINTRUST, PHOENIX, INSPECT, MLFLOW, DATABRICKS),
 )
 """Every format. Of several that claim a table alike, the first one has it, and of those that are near it, the last."""
 

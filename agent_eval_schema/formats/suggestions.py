@@ -90,15 +90,16 @@ def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool)
     for ours, looks in _BY_CONTENT.items() if whole else ():
         if ours in free and ours not in found:
             taken = {path for paths in found.values() for path in paths}
-            mine = next((p for p in places if p.path not in taken and _is_free(p, taken) and looks(p)), None)
-            if mine is not None and (paths := _fit(mine, ours)):
+            free_places = (p for p in places if not any(_is_at(path, p.path) for path in taken) and looks(p))
+            place = next(free_places, None)
+            if place is not None and (paths := _fit(place, ours)):
                 found[ours] = paths
     return {path: target for ours in COLUMNS for path, target in found.get(ours, {}).items()}
 
 
 def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
     """The hint for an unknown column that looks like one of ours; "" for another one."""
-    moves = {p: ours for p, ours in suggested.items() if p == name or p.startswith((f"{name}.", f"{name}["))}
+    moves = {path: ours for path, ours in suggested.items() if _is_at(path, name)}
     if not moves:
         return ""
     like = " and ".join(f"`{ours}`" for ours in moves.values())
@@ -123,8 +124,9 @@ def _keys(place: _Place) -> Iterator[_Place]:
 _STEP = re.compile(r"[^.\[\]=]+")
 
 
-def _is_free(place: _Place, taken: set[str]) -> bool:
-    return not any(path.startswith((f"{place.path}.", f"{place.path}[")) for path in taken)
+def _is_at(path: str, place: str) -> bool:
+    """Whether a path is that of a place, or below it."""
+    return path == place or path.startswith((f"{place}.", f"{place}["))
 
 
 def _ours(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | None:
@@ -142,17 +144,15 @@ def _plain(name: str) -> str:
 
 def _fit(place: _Place, ours: str) -> dict[str, str]:
     """The mapping of a place, if its values are of a kind that the column can be made of."""
-    return _FITS.get(ours, _as_text)(place, ours)
-
-
-def _as_text(place: _Place, ours: str) -> dict[str, str]:
+    if ours in _FITS:
+        return _FITS[ours](place, ours)
     return {place.path: ours} if place.are(str) else {}
 
 
 def _as_request(place: _Place, ours: str) -> dict[str, str]:
     if place.are(list) and _are_messages(place.elements()):
         return {place.path: f"{ours}.messages"}
-    return _as_text(place, ours)
+    return {place.path: ours} if place.are(str) else {}
 
 
 def _as_documents(place: _Place, ours: str) -> dict[str, str]:
@@ -179,10 +179,6 @@ def _as_number(place: _Place, ours: str) -> dict[str, str]:
         return {}
 
 
-def _as_id(place: _Place, ours: str) -> dict[str, str]:
-    return {place.path: ours} if place.are(str) and len(set(place.values)) == len(place.values) else {}
-
-
 _FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
     "request": _as_request,
     "expected_facts": lambda place, ours: {place.path: ours} if _are_texts(place.elements()) else {},
@@ -191,7 +187,9 @@ _FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
     "predicted_trajectory": _as_trajectory,
     "reference_trajectory": _as_trajectory,
     "latency_seconds": _as_number,
-    "request_id": _as_id,
+    "request_id": lambda place, ours: (
+        {place.path: ours} if place.are(str) and len(set(place.values)) == len(place.values) else {}
+    ),
 }
 """The columns that are not made of a text."""
 
@@ -219,14 +217,11 @@ def _holds_questions(place: _Place) -> bool:
     return place.are(str) and 2 * sum(v.rstrip().endswith("?") for v in place.values) > len(place.values)
 
 
-def _holds_documents(place: _Place) -> bool:
-    found = _keys_of(place.elements(), _OF_DOCUMENT)
-    return len(found) == 2 and not _are_messages(place.elements())
-
-
 _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
     "request": _holds_questions,
-    "retrieved_context": _holds_documents,
+    "retrieved_context": lambda place: (
+        len(_keys_of(place.elements(), _OF_DOCUMENT)) == 2 and not _are_messages(place.elements())
+    ),
     "predicted_trajectory": lambda place: len(_keys_of(place.elements(), _OF_CALL)) == 2,
 }
 """How the values of a column look that has any name."""

@@ -21,13 +21,8 @@ from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text.jsontext import structured
 
-
-def _flag(value: Any) -> Any:
-    """The vendor's result tables write failure as 0 or 1."""
-    return _FLAGS.get(str(value), value)
-
-
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True}
+"""How the vendor's result tables write failure."""
 
 _TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
 _INPUT = "tool_input"
@@ -50,11 +45,7 @@ def _inspect_inputs(theirs: Row) -> Iterator[Finding]:
 
 
 _OF_DATABRICKS = (
-    "expected_response",
-    "expected_facts",
-    "guidelines",
-    "retrieved_context",
-    "expected_retrieved_context",
+    *("expected_response", "expected_facts", "guidelines", "retrieved_context", "expected_retrieved_context"),
 )
 """Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
 
@@ -76,7 +67,7 @@ VERTEX = Format(
         Field("predicted_trajectory", "predicted_trajectory", write=_write_calls),
         Field("reference_trajectory", "reference_trajectory", write=_write_calls),
         Field("latency_in_seconds", "latency_seconds"),
-        Field("failure", "failure", _flag, int),
+        Field("failure", "failure", lambda v: _FLAGS.get(str(v), v), int),
     ),
     keeps_originals=False,
     inspect_row=_inspect_inputs,
