@@ -72,9 +72,9 @@ def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -
         raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
     targets = {}
     for path, target in columns.items():
-        name = _NAME.match(target) if isinstance(target, str) else None
-        require_choice("columns", name[0] if name else target, COLUMNS)
-        targets[path] = (name[0] if name else target, _steps(target, name.end() if name else 0))
+        found = _NAME.match(target) if isinstance(target, str) else None
+        require_choice("columns", found[0] if found else target, COLUMNS)
+        targets[path] = (found[0] if found else target, _steps(target, found.end() if found else 0))
     moves = []
     for path, (name, into) in targets.items():
         end = _end_of_column(path, names)
@@ -148,9 +148,7 @@ def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
     for move in moves:
         rest[move.column], value = _without(rest.get(move.column), move.steps)
         if not _is_absent(value):
-            for _ in range(move.steps.count(EACH) - max(move.into.count(EACH), 1)):  # lists in a list as one
-                if isinstance(value, list):
-                    value = [v for part in value for v in (part if isinstance(part, list) else [part])]
+            value = _flat(value, move.steps.count(EACH) - max(move.into.count(EACH), 1))
             made[move.name] = _put(made.get(move.name), move.into, value)
     for name in _DOCUMENTS.intersection(made):
         made[name] = _with_uris(made[name])
@@ -180,6 +178,14 @@ def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
 
 def _is_absent(value: Any) -> bool:
     return value is None or (isinstance(value, list) and bool(value) and all(map(_is_absent, value)))
+
+
+def _flat(value: Any, levels: int) -> Any:
+    """The elements of lists in a list, one after the other."""
+    for _ in range(levels):
+        if isinstance(value, list):
+            value = [v for part in value for v in (part if isinstance(part, list) else [part])]
+    return value
 
 
 def _put(given: Any, steps: tuple[str, ...], value: Any) -> Any:

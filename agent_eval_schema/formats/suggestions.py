@@ -91,8 +91,8 @@ def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool)
         if ours in free and ours not in found:
             taken = {path for paths in found.values() for path in paths}
             free_places = (p for p in places if not any(_is_at(path, p.path) for path in taken) and looks(p))
-            place = next(free_places, None)
-            if place is not None and (paths := _fit(place, ours)):
+            first = next(free_places, None)
+            if first is not None and (paths := _fit(first, ours)):
                 found[ours] = paths
     return {path: target for ours in COLUMNS for path, target in found.get(ours, {}).items()}
 

@@ -161,8 +161,11 @@ def _read(reader: GoldenReader, row: int, fields: Fields) -> None:
 
 def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: Notes) -> pa.RecordBatch:
     notes = {row - start: findings for row, findings in found.items()}
-    for row, findings in notes.items() if lines is not None else ():
-        notes[row] = [replace(f, message=f"line {lines[row]}: {f.message}") for f in findings]
+    if lines is not None:
+        notes = {
+            row: [replace(f, message=f"line {lines[row]}: {f.message}") for f in findings]
+            for row, findings in notes.items()
+        }
     return with_notes(batch, notes)
 
 
