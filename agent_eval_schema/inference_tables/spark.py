@@ -281,7 +281,12 @@ def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
-            built = _built(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook, schema)
+            lists = batch.column(0).slice(i, 1)
+            found = lists.flatten()
+            hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
+            if not found.field("content_hash").equals(hashes):
+                raise EvalSetError(OTHER_ROWS)
+            built = _built(rows, found, plan, hook, schema)
             yield _in_first(BUILT, built, rows.num_rows)
 
 
@@ -289,16 +294,6 @@ def unpacked_batches(batches: Stream) -> Stream:
     for batch in batches:
         for cell in batch.column(0).drop_null():
             yield unpack(cell.as_buffer())
-
-
-def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
-    """The decisions about converted rows, one each. Each was made about the row with the same hash, or this is not the
-    order in which the rows were before."""
-    found = lists.flatten()
-    hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
-    if not found.field("content_hash").equals(hashes):
-        raise EvalSetError(OTHER_ROWS)
-    return found
 
 
 OTHER_ROWS = (

@@ -116,7 +116,11 @@ def convert_logged(
         raise EvalSetError("internal: the converted rows do not belong to the logged ones")
     if "selected" in found:
         selected = np.asarray(found["selected"].fill_null(False)).astype(bool)[logged]
-        rows = _without(rows, ~selected)
+        gone = ~selected
+        reasons = rows.column("reason").to_pylist()
+        new = [FILTERED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
+        at = rows.schema.get_field_index("reason")
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
     if plan.stratum_column:
         return rows, rows.column(plan.stratum_column).cast(pa.string())
     return rows, found["stratum"].take(pa.array(logged)).cast(pa.string()) if "stratum" in found else None
@@ -128,14 +132,6 @@ def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
     record = rows.column("record")
     starts = np.asarray(record.is_null()) | (np.asarray(record.fill_null(0)) == 0)
     return np.cumsum(starts) - 1
-
-
-def _without(rows: pa.RecordBatch, gone: np.ndarray[Any, Any]) -> pa.RecordBatch:
-    """The rows with those that were not chosen excluded. Feedback stays feedback: it belongs to calls."""
-    reasons = rows.column("reason").to_pylist()
-    new = [FILTERED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
-    at = rows.schema.get_field_index("reason")
-    return rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

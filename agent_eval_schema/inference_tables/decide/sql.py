@@ -74,7 +74,21 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
         _numbered(plan.extends),
         SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {once}"),
         _questions(plan.extends) if plan.by_question else all_questions,
-        *([_near_step(first), _alike(plan.extends)] if by_near else []),
+        *(
+            [
+                SqlStep(
+                    NEAR_STEP,
+                    f"""
+        SELECT a.part, a.place, c.question_hash, c.shingles FROM (SELECT * FROM questions WHERE {first}) a
+        JOIN calls c ON a.part = c.part AND a.place = c.place
+        ORDER BY a.request_id ASC NULLS LAST, a.content_hash ASC, a.part ASC, a.place ASC
+        """,
+                ),
+                _alike(plan.extends),
+            ]
+            if by_near
+            else []
+        ),
         SqlStep("distinct_questions", f"SELECT {_ROW} FROM {'alike' if by_near else 'questions'} WHERE {first}"),
     ]
     is_drawn = plan.sample is not None or plan.extends
@@ -132,18 +146,6 @@ def _questions(extends: bool) -> SqlStep:
 
 NEAR_STEP = "near_groups"
 """The step of which an engine fetches the rows, and makes a table (part, place, alike) of them: `near_groups`."""
-
-
-def _near_step(first: str) -> SqlStep:
-    """The questions that are compared, in an order that does not depend on the engine."""
-    return SqlStep(
-        NEAR_STEP,
-        f"""
-        SELECT a.part, a.place, c.question_hash, c.shingles FROM (SELECT * FROM questions WHERE {first}) a
-        JOIN calls c ON a.part = c.part AND a.place = c.place
-        ORDER BY a.request_id ASC NULLS LAST, a.content_hash ASC, a.part ASC, a.place ASC
-        """,
-    )
 
 
 def _alike(extends: bool) -> SqlStep:

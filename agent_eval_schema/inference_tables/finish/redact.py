@@ -386,7 +386,13 @@ class Redactor:
                 return found.group()
             literal, colon, number = found.groups()
             if number is not None:
-                return self._number(number)
+                digits = number.lstrip("-").partition(".")[0]
+                if "e" in number.lower():
+                    digits = f"{float(number):.0f}".lstrip("-")
+                if self.hook or not is_card_number(digits):
+                    return number
+                self._found.add(("card", digits))
+                return '"[CARD]"'
             string: str = _decode(literal)
             if colon is not None:
                 key = string
@@ -396,16 +402,6 @@ class Redactor:
             return found.group() if new == string else encode_basestring(new) + (colon or "")
 
         return _TOKENS.sub(redacted, text)
-
-    def _number(self, number: str) -> str:
-        """A card number that is written as a number becomes a text."""
-        digits = number.lstrip("-").partition(".")[0]
-        if "e" in number.lower():
-            digits = f"{float(number):.0f}".lstrip("-")
-        if self.hook or not is_card_number(digits):
-            return number
-        self._found.add(("card", digits))
-        return '"[CARD]"'
 
     def _by_default(self, text: str) -> str:
         read, starts = _as_it_reads(text)

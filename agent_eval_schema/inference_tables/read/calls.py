@@ -80,7 +80,12 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
     logged_id = logged.ids[row]
     record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "")
     if not logged_id:
-        record.logged_id = f"row-{_fingerprint(logged, row)}"
+        digest = hashlib.blake2b(digest_size=8)
+        parts: list[Any] = [logged.times[row], logged.statuses[row]]
+        columns = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
+        for part in (*parts, *(column[row] for column in columns)):
+            digest.update(b"\0" if part is None else b"\1" + (part if isinstance(part, bytes) else str(part).encode()))
+        record.logged_id = f"row-{digest.hexdigest()}"
         message = f"the row has no id; {record.logged_id} is a hash of its content"
         record.findings.append(Finding(rules.NO_ID, message, "request_id"))
     record.request_id = record.logged_id
@@ -99,16 +104,6 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
 
 _CLOCK_DRIFT = 300_000_000
 """Five minutes, in us: clocks that are slightly fast are not reported."""
-
-
-def _fingerprint(logged: LoggedColumns, row: int) -> str:
-    """16 hex digits of the content of the row, in whatever table or batch it is."""
-    digest = hashlib.blake2b(digest_size=8)
-    parts: list[Any] = [logged.times[row], logged.statuses[row]]
-    columns = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
-    for part in (*parts, *(column[row] for column in columns)):
-        digest.update(b"\0" if part is None else b"\1" + (part if isinstance(part, bytes) else str(part).encode()))
-    return digest.hexdigest()
 
 
 def record_excluded(logged: LoggedColumns, row: int, plan: BuildPlan, reason: str, detail: str) -> CallRecord:
@@ -328,7 +323,10 @@ def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answ
         trace = _with_assessments(trace, assessments)
         record.feedback = read_trace_feedback(assessments, record.request_id, logged.times[row]) or None
         if record.request is None:
-            record.question = _question_in(trace)
+            decoded = decode_trace(trace)
+            messages = derive(decoded).request if isinstance(decoded, Trace) else None
+            asked = asked_of({"messages": messages}) if messages else None
+            record.question = asked.question if isinstance(asked, Asked) else None
     else:
         _check_ids(record, logged, row, trace, answer.request_id)
     record.trace, record.calls = trace, None
@@ -369,14 +367,6 @@ def _has_failed(trace: bytes) -> bool:
         return False
     state = decoded.info.state or decoded.info.status
     return state == "ERROR" or any([s.code in FAILED_CODES for s in decoded.spans])
-
-
-def _question_in(trace: bytes) -> bytes | None:
-    """The question of a call that is logged as a trace alone."""
-    decoded = decode_trace(trace)
-    messages = derive(decoded).request if isinstance(decoded, Trace) else None
-    asked = asked_of({"messages": messages}) if messages else None
-    return asked.question if isinstance(asked, Asked) else None
 
 
 class _Parts(Struct, forbid_unknown_fields=True, gc=False):

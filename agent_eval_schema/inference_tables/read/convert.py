@@ -105,15 +105,11 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     logged cells; how rows are cut into batches changes nothing. Never raises for the content of a cell.
     """
     with quoting(plan.values), gc_paused():
-        return _converted(batch, plan)
-
-
-def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
-    logged = read_logged(batch, plan)
-    records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
-    parents = np.array([r.row for r in records], np.int64)
-    schema = converted_schema(plan)
-    return pa.RecordBatch.from_arrays(_columns(logged, records, parents, plan, schema), schema=schema)
+        logged = read_logged(batch, plan)
+        records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
+        parents = np.array([r.row for r in records], np.int64)
+        schema = converted_schema(plan)
+        return pa.RecordBatch.from_arrays(_columns(logged, records, parents, plan, schema), schema=schema)
 
 
 def _columns(

@@ -90,25 +90,20 @@ WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 def records_of(wrapper: str, value: Any) -> list[Any] | Broken:
     """The records of a wrapper, each a plain request."""
     if wrapper == "dataframe_split":
-        return _split_records(value)
+        path = "request.dataframe_split"
+        columns, data = (value.get(k) if isinstance(value, dict) else None for k in ("columns", "data"))
+        if not isinstance(columns, list) or not isinstance(data, list):
+            return Broken("malformed", f"{path}: expected `columns` and `data`, got {describe(value)}")
+        for i, row in enumerate(data):
+            if not isinstance(row, list) or len(row) != len(columns):
+                return Broken("malformed", f"{path}.data[{i}]: expected a list of {len(columns)}, got {describe(row)}")
+        return [dict(zip(map(str, columns), row, strict=True)) for row in data]
     if isinstance(value, list):
         is_chat = bool(value) and all([isinstance(m, dict) and "role" in m for m in value])
         return [value] if is_chat else value
     if wrapper == "dataframe_records":
         return Broken("malformed", f"request.{wrapper}: expected a list of records, got {describe(value)}")
     return _column_records(wrapper, value) if isinstance(value, dict) else [value]
-
-
-def _split_records(value: Any) -> list[Any] | Broken:
-    """`{columns: [...], data: [[...], ...]}`, as pandas writes with orient="split"."""
-    path = "request.dataframe_split"
-    columns, data = (value.get(k) if isinstance(value, dict) else None for k in ("columns", "data"))
-    if not isinstance(columns, list) or not isinstance(data, list):
-        return Broken("malformed", f"{path}: expected `columns` and `data`, got {describe(value)}")
-    for i, row in enumerate(data):
-        if not isinstance(row, list) or len(row) != len(columns):
-            return Broken("malformed", f"{path}.data[{i}]: expected a list of {len(columns)}, got {describe(row)}")
-    return [dict(zip(map(str, columns), row, strict=True)) for row in data]
 
 
 def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
@@ -234,7 +229,14 @@ def read_body(value: Any) -> Asked | Broken:
             return Broken("no_request", f"expected records, got none in `{wrapper}`")
         asked = Asked(records=records)
     if isinstance(asked, Asked) and isinstance(value, dict):
-        _note_beside(asked, _beside_of(value))
+        kept = {}
+        for key in _Beside.__struct_fields__:
+            given = value.get(key)
+            if isinstance(given, dict) and key != "custom_inputs":
+                given = {k: v for k, v in given.items() if isinstance(v, str | int) and not isinstance(v, bool)}
+            if is_type(_Beside, {key: given}):
+                kept[key] = given
+        _note_beside(asked, msgspec.convert(kept, _Beside))
     return asked
 
 
@@ -275,18 +277,6 @@ def _request_of(value: Any) -> Asked | Broken:
 def _ordered(message: dict[str, Any]) -> dict[str, Any]:
     first = {k: message[k] for k in ("role", "content") if message.get(k) is not None}
     return {**first, **{k: message[k] for k in sorted(message) if k not in first and message[k] is not None}}
-
-
-def _beside_of(value: dict[str, Any]) -> _Beside:
-    """The same for a body that was decoded generically; parts that do not fit are omitted."""
-    kept = {}
-    for key in _Beside.__struct_fields__:
-        given = value.get(key)
-        if isinstance(given, dict) and key != "custom_inputs":
-            given = {k: v for k, v in given.items() if isinstance(v, str | int) and not isinstance(v, bool)}
-        if is_type(_Beside, {key: given}):
-            kept[key] = given
-    return msgspec.convert(kept, _Beside)
 
 
 def _note_beside(asked: Asked, body: _Beside) -> None:
@@ -423,7 +413,14 @@ def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answered | 
         return Answered(text.decode("utf-8", "replace"))
     stream = streams.read_stream(text)
     if stream is not None:
-        return _streamed(stream, wrapped)
+        answer = answer_of(stream.value, wrapped)
+        answer.partial = stream.partial
+        answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
+        if answer.trace is not None:
+            answer.calls = None
+        message = f"reassembled from {stream.events:,} chunks"
+        answer.findings.append(Finding(rules.JOINED_STREAM, message, "response"))
+        return answer
     value, findings, why = parse_payload(text, "response")
     if why:
         if text.lstrip().startswith((b"{", b"[", b'"')):
@@ -434,17 +431,6 @@ def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answered | 
     answer = answer_of(value, wrapped)
     answer.findings[:0] = findings
     _note_output(answer, text, value)
-    return answer
-
-
-def _streamed(stream: streams.Stream, wrapped: bool) -> Answered:
-    answer = answer_of(stream.value, wrapped)
-    answer.partial = stream.partial
-    answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
-    if answer.trace is not None:
-        answer.calls = None
-    message = f"reassembled from {stream.events:,} chunks"
-    answer.findings.append(Finding(rules.JOINED_STREAM, message, "response"))
     return answer
 
 

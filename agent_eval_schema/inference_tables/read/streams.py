@@ -190,7 +190,15 @@ def _take(joined: _Joined, event: dict[str, Any]) -> None:
                 _take_choice(joined, choice)
     elif isinstance(event.get("delta"), dict):
         joined.kind = "agent"
-        _take_agent_delta(joined, event["delta"])
+        delta = event["delta"]
+        key = str(delta.get("id") or "")
+        joined.pieces = joined.pieces + 1 if key in joined.texts else 1
+        message = joined.texts.setdefault(key, {**delta, "content": None, "tool_calls": None})
+        piece, whole = _text_of(delta.get("content")), message["content"] or ""
+        if piece is not None:
+            message["content"] = whole if joined.pieces > 2 and piece == whole else whole + piece
+        if isinstance(delta.get("tool_calls"), list):
+            message["tool_calls"] = [*(message["tool_calls"] or []), *delta["tool_calls"]]
         joined.ended |= event.get("finish_reason") is not None
     elif any([isinstance(event.get(k), list) for k in ("messages", "output")]):
         joined.whole, joined.ended = event, True
@@ -246,18 +254,6 @@ def _take_call(calls: dict[int, dict[str, Any]], entry: Any) -> None:
     for key in ("name", "arguments"):
         if isinstance(function.get(key), str):
             call["function"][key] = call["function"].get(key, "") + function[key]
-
-
-def _take_agent_delta(joined: _Joined, delta: dict[str, Any]) -> None:
-    """A piece of a chat agent's message; pieces of one id make up one message."""
-    key = str(delta.get("id") or "")
-    joined.pieces = joined.pieces + 1 if key in joined.texts else 1
-    message = joined.texts.setdefault(key, {**delta, "content": None, "tool_calls": None})
-    piece, whole = _text_of(delta.get("content")), message["content"] or ""
-    if piece is not None:
-        message["content"] = whole if joined.pieces > 2 and piece == whole else whole + piece
-    if isinstance(delta.get("tool_calls"), list):
-        message["tool_calls"] = [*(message["tool_calls"] or []), *delta["tool_calls"]]
 
 
 def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> None:
