@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -87,7 +88,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
                     self._counts[name] += counts
                 if found.invalid.num_rows:
                     self._invalid += found.invalid.num_rows
-                    self._work.commit_invalid(part, found.invalid)
+                    self._work.commit_batches(f"invalid/{part.name}.arrow", [found.invalid])
                 self._run.add(found.rows)
                 seen(batch.num_rows)
                 if found.rows.num_rows:
@@ -105,11 +106,8 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             write_rows(out, large(), self._schema)
             self._rows = open_source(out)
         else:
-            work, path = self._work, self._work.write_rows(large())
-
-            def batches() -> Iterator[pa.RecordBatch]:  # without this build: a circle would keep the folder
-                return work.read_rows(path)
-
+            self._work.commit_batches("rows.arrow", large())
+            batches = partial(self._work.batches, "rows.arrow")  # without this build: a circle would keep the folder
             self._rows = Source("arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), nests=False)
         self._run.builder.finish()
         self._run.source = self._rows
@@ -165,7 +163,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             if gone.any():
                 excluded = rows_excluded(filtered(self._work.rows(part), gone), reasons.drop_null())
                 yield redacted(excluded, redactor_of(self._plan, self._hook))
-            yield from self._work.invalid(part)
+            yield from self._work.batches(f"invalid/{part.name}.arrow")
 
     def _write(self, name: Table, path: str) -> int:
         return write_rows(path, self._batches(name), self._schema if name == "rows" else EXCLUDED)

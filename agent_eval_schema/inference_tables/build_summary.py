@@ -203,7 +203,11 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         >>> print(eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5).summary.funnel)
         27 logged → 29 records → 22 calls → 15 readable → 14 distinct → 5 sampled
         """
-        return funnel_line(self)
+        parts = [f"{self.logged:,} logged"]
+        if self.records != self.logged:
+            parts.append(f"{self.records:,} records")
+        parts += [f"{step.left:,} {step.name}" for step in _steps(self)]
+        return " → ".join(parts)
 
     @property
     def excluded(self) -> dict[str, int]:
@@ -237,7 +241,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         >>> json.loads(eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_json())["logged"]
         27
         """
-        return json_text({"version": FUNNEL_VERSION, "funnel": funnel_line(self), **funnel_numbers(self)})
+        return json_text({"version": FUNNEL_VERSION, "funnel": self.funnel, **funnel_numbers(self)})
 
     def _document(self) -> Document:
         return funnel_document(self)
@@ -248,7 +252,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
 def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> Document:
     """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows comes after
     it, with their issues."""
-    where, line = os.path.basename(summary.table or ""), funnel_line(summary)
+    where, line = os.path.basename(summary.table or ""), summary.funnel
     command = Call(output).command("profile") if summary.rows else ""
     excluded = [
         (reason, f"{rows:,}", find_reason(reason).sentence, Cell(find_reason(reason).remedy, "muted"))
@@ -287,15 +291,6 @@ def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: 
     )
 
 
-def funnel_line(summary: BuildSummary) -> str:
-    """`1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`: every step that took rows away."""
-    parts = [f"{summary.logged:,} logged"]
-    if summary.records != summary.logged:
-        parts.append(f"{summary.records:,} records")
-    parts += [f"{step.left:,} {step.name}" for step in _steps(summary)]
-    return " → ".join(parts)
-
-
 def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:
     return {**msgspec.to_builtins(summary), "excluded": summary.excluded}
 
@@ -327,11 +322,11 @@ def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Bl
 def _facts(summary: BuildSummary) -> Iterator[tuple[str, str]]:
     """Everything beside the counts, as a title and a text."""
     yield "Table", f"{summary.format} ({summary.format_reason})"
-    said = summary.feedback
-    if said.get("given"):
-        said = {**said, "replaced": said["given"] - said["latest"]}
-        rest = counted((said.get(k, 0), text) for k, text in _FEEDBACK)
-        yield "Feedback", f"{plural(said['given'], 'judgment')}: {', '.join(rest)}"
+    feedback = summary.feedback
+    if feedback.get("given"):
+        feedback = {**feedback, "replaced": feedback["given"] - feedback["latest"]}
+        rest = counted((feedback.get(k, 0), text) for k, text in _FEEDBACK)
+        yield "Feedback", f"{plural(feedback['given'], 'judgment')}: {', '.join(rest)}"
     labels = summary.labels
     if labels.get("expected_response"):
         copied = labels.get("copied", 0)
@@ -389,7 +384,14 @@ def summarized(
 ) -> BuildSummary:
     """The summary of a build. `reasons` are the excluded rows by reason, `codes` the issues of the rows (and of those
     that are excluded as invalid) by code; `tallies` and `strata` (largest first) are the tables of the decisions."""
-    steps = funnel_steps(records, reasons, plan.extends)
+    left, steps = records, list[FunnelStep]()
+    for name, of_step in FUNNEL_STEPS:
+        if name != "new" or plan.extends:  # calls are new to a dataset that is extended
+            removed = tuple(Removed(r, reasons[r]) for r in of_step if reasons.get(r))
+            left -= sum(gone.rows for gone in removed)
+            steps.append(FunnelStep(name, left, removed))
+    unknown = set(reasons) - set(REASON_NAMES)
+    assert not unknown, f"reasons without a place in the funnel: {unknown}"
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     issues = {**codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
     redaction, notes = "hook" if hook else plan.redact, list[str]()
@@ -406,7 +408,7 @@ def summarized(
     return BuildSummary(
         format=plan.family,
         records=records,
-        steps=steps,
+        steps=tuple(steps),
         rows=steps[-1].left,
         feedback={**tallies, "elsewhere": max(elsewhere, 0)},
         labels=dict(sorted(labels.items())),
@@ -430,18 +432,3 @@ def existing_counts(rows: int, updates: Iterable[pa.RecordBatch]) -> dict[str, i
         updated.update(ids)
         found.update(name if new is not None else "withdrawn" for name, new in zip(columns, after, strict=True))
     return {"rows": rows, "updated": len(updated), **dict(sorted(found.items()))}
-
-
-def funnel_steps(records: int, excluded: Mapping[str, int], extends: bool = False) -> tuple[FunnelStep, ...]:
-    """The funnel from the number of rows and how many went for which reason; calls are new to a dataset that is
-    extended."""
-    left, steps = records, []
-    for name, reasons in FUNNEL_STEPS:
-        if name == "new" and not extends:
-            continue
-        removed = tuple(Removed(r, excluded[r]) for r in reasons if excluded.get(r))
-        left -= sum(gone.rows for gone in removed)
-        steps.append(FunnelStep(name, left, removed))
-    unknown = set(excluded) - set(REASON_NAMES)
-    assert not unknown, f"reasons without a place in the funnel: {unknown}"
-    return tuple(steps)

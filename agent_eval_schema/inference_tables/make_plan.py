@@ -10,7 +10,7 @@ import numpy as np
 
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of, find_family, locate
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, find_hook, libraries_at_hand, regions_of
-from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, Hook, carried_column
+from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, carried_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules.exclusions import REASONS
@@ -58,8 +58,17 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
         raise EvalSetError(f"where: expected an SQL expression, got {shown(options.where)}")
     sql = f"{options.where or ''} {strata.get('stratum_sql', '')}".lower()
     require_bool("show_values", options.show_values)
-    redact = redaction_of(options.redact)
+    redact: Any = options.redact if options.hook is None else None  # a function that every process finds by its name
+    if redact == "none":
+        redact = None
+    elif redact is not None and not isinstance(redact, str):
+        raise EvalSetError(f"redact: expected default, None, MODULE:FUNCTION or a function, got {shown(redact)}")
+    elif redact not in (None, DEFAULT):
+        find_hook(redact)
     regions = regions_of(options.redact_region, redact)
+    near = _number(options.near) if options.dedupe == "near" else None
+    if near is not None and (isinstance(near, bool) or not isinstance(near, int | float) or not 0 < near <= 1):
+        raise EvalSetError(f"near: expected a similarity above 0, at most 1, got {shown(near)}")
     plan = BuildPlan(
         family=family.name,
         fields=fields,
@@ -72,7 +81,7 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
         where=options.where,
         sql_columns=tuple(n for n in table_columns if n.lower() in sql),
         by_question=options.dedupe in ("question", "near"),
-        near=_similarity(options.near) if options.dedupe == "near" else None,
+        near=None if near is None else float(near),
         extends=options.extend is not None,
         sample=sample,
         balanced=options.balance_by is not None,
@@ -111,13 +120,6 @@ def seed_of(seed: Any) -> int:
     raise EvalSetError(f"seed: expected a whole number, got {shown(seed)}")
 
 
-def _similarity(near: Any) -> float:
-    number = _number(near)
-    if isinstance(number, int | float) and not isinstance(number, bool) and 0 < number <= 1:
-        return float(number)
-    raise EvalSetError(f"near: expected a similarity above 0, at most 1, got {shown(number)}")
-
-
 def _number(value: Any) -> Any:
     """The number in a string; anything else as it is."""
     for read in (int, float) if isinstance(value, str) else ():
@@ -149,17 +151,6 @@ def strata_of(expression: str | None, columns: list[str], option: str = "stratif
             f"{option}: the table has no column {shown(expression)}; in addition to its columns there are {known}"
         )
     return {"stratum_sql": expression}
-
-
-def redaction_of(redact: str | Hook | None) -> str | None:
-    """The name by which every process finds the redaction; None for a function that has none (or no redaction)."""
-    if redact is None or redact == "none" or (callable(redact) and not isinstance(redact, str)):
-        return None
-    if not isinstance(redact, str):
-        raise EvalSetError(f"redact: expected default, None, MODULE:FUNCTION or a function, got {shown(redact)}")
-    if redact != DEFAULT:
-        find_hook(redact)
-    return redact
 
 
 def instant_of(moment: Any, option: str) -> int | None:

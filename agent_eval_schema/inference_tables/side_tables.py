@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import is_json_column
@@ -31,6 +30,7 @@ from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, TRACE_TABLE, entry_table
 from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan, fitted
 from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan
+from agent_eval_schema.inference_tables.read.calls import decode_ids
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch, question_columns
 from agent_eval_schema.inference_tables.read.payloads import asked_of, read_chat
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
@@ -91,19 +91,6 @@ def add_traces(work: WorkFolder, options: BuildOptions) -> None:
 _ID_COLUMNS = ("client_request_id", "databricks_request_id", "request_id", "trace_id")
 
 
-class _Info(Struct, gc=False):
-    client_request_id: str | None = None
-    request_id: str | None = None
-    trace_id: str | None = None
-
-
-class _Trace(Struct, gc=False):
-    info: _Info | None = None
-
-
-_decode = jsontext.decoder(_Trace)
-
-
 def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
     """(key, trace) of a batch of traces: a line for each id by which the trace is known."""
     form = detect(column_names(batch.schema)).format
@@ -126,7 +113,7 @@ def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
 
 def _ids(trace: str) -> set[str | None]:
     try:
-        info = _decode(trace).info
+        info = decode_ids(trace).info
     except msgspec.MsgspecError:
         return set()
     return {info.client_request_id, info.request_id, info.trace_id} if info else set()

@@ -117,7 +117,7 @@ class SparkDecisions:
             .select("part", "place", *ENTRY),
             **({} if traces is None else {"traces": traces}),
         }
-        self._steps = {step.name: step.select for step in steps_of(plan, self.existing)}
+        self._steps = steps_of(plan, self.existing)
         # Those that several others read and that are not as good as empty are computed once.
         self._again = [
             *(("questions",) if self._rated or plan.near is not None else ()),
@@ -281,8 +281,8 @@ def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
-            lists = batch.column(0).slice(i, 1)
-            found = lists.flatten()
+            found = batch.column(0).slice(i, 1).flatten()
+            # Each decision was made about the row with the same hash, or the rows were in another order before.
             hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
             if not found.field("content_hash").equals(hashes):
                 raise EvalSetError(OTHER_ROWS)
@@ -302,20 +302,16 @@ OTHER_ROWS = (
 )
 
 
-def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
-    """The entries of each row: null where there are none. If there are none at all, the content of the lists is not
-    examined: see `named`."""
-    sizes = pc.list_value_length(lists)
-    if not pc.sum(sizes).as_py():
-        return pa.nulls(len(lists), FEEDBACK_LISTS)
-    return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
-
-
 def _built(
     rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
 ) -> dict[str, bytes]:
     """The result of a batch of converted rows, or of rows of the dataset that is extended: the columns of BUILT."""
-    entries = _entry_lists(decisions.field("entries"))
+    lists = decisions.field("entries")
+    sizes = pc.list_value_length(lists)
+    # Null where a row has none. If there are none at all, the content of the lists is not examined: see `named`.
+    entries = pa.nulls(len(lists), FEEDBACK_LISTS)
+    if pc.sum(sizes).as_py():
+        entries = pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
     if is_existing(rows):
         found = divided(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
         counts = {"existing": existing_counts(rows.num_rows, [found.updates])}
@@ -338,11 +334,8 @@ def _packed(finished: pa.RecordBatch, counts: Mapping[str, Mapping[str, int]], s
     """The columns of BUILT that all finished rows have."""
     out = out_rows(finished, schema)
     rows = pa.RecordBatch.from_arrays([out.column(f.name).cast(f.type) for f in schema], schema=schema)
-    return {
-        "rows": pack(rows, "lz4"),
-        "verdicts": pack(finished.select(list(range(len(VERDICT)))), "zstd"),
-        "counts": msgspec.json.encode(counts),
-    }
+    verdicts = pack(finished.select(list(range(len(VERDICT)))), "zstd")
+    return {"rows": pack(rows, "lz4"), "verdicts": verdicts, "counts": msgspec.json.encode(counts)}
 
 
 def trace_batches(names: Sequence[str], batches: Stream) -> Stream:
@@ -412,8 +405,8 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         """The result of each batch for the driver: the validation results of the rows, and the counts."""
         run = new_run(self._plan)
         counts = {what: Counter[str]() for what in COUNTED}
-        made = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
-        for verdicts, counted in made.toLocalIterator(prefetchPartitions=True):
+        batches = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
+        for verdicts, counted in batches.toLocalIterator(prefetchPartitions=True):
             run.add(unpack(verdicts))
             for what, more in msgspec.json.decode(counted).items():
                 counts[what].update(more)

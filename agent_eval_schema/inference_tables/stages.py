@@ -116,9 +116,9 @@ def convert_logged(
         raise EvalSetError("internal: the converted rows do not belong to the logged ones")
     if "selected" in found:
         selected = np.asarray(found["selected"].fill_null(False)).astype(bool)[logged]
-        gone = ~selected
-        reasons = rows.column("reason").to_pylist()
-        new = [FILTERED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
+        # Feedback stays feedback: it belongs to calls.
+        reasons = zip(rows.column("reason").to_pylist(), selected.tolist(), strict=True)
+        new = [reason if kept or reason == "feedback" else FILTERED for reason, kept in reasons]
         at = rows.schema.get_field_index("reason")
         rows = rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
     if plan.stratum_column:
@@ -186,36 +186,24 @@ def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     work = WorkFolder(job.folder)
-    traces, given = _Joined(work), [0] * job.workers
+    path, sizes = work.folder / "traced.parquet", [0] * job.workers
+    traced = by_part(path, "trace") if path.exists() else iter(())  # the traces of rows that came without one
+    joined = next(traced, None)
     for part, decisions in by_part(work.folder / "decided.parquet", "reason", "entries"):
         stays = np.asarray(decisions.column("reason").is_null())
         # Parts differ in size (the last one of a row group is small): each goes to who has had the fewest rows.
-        worker = given.index(min(given))
-        given[worker] += int(stays.sum())
+        worker = sizes.index(min(sizes))
+        sizes[worker] += int(stays.sum())
+        while joined is not None and joined[0] < part:
+            joined = next(traced, None)
         if worker == job.worker and stays.any():
-            rows, entries = traces.filled(part, work.rows(part)), decisions.column("entries").cast(FEEDBACK_LISTS)
-            batch = rows.append_column("entries", entries)
+            rows = work.rows(part)
+            if joined is not None and joined[0] == part:
+                texts = rows.column("trace").to_pylist()
+                for row, trace in zip(*(joined[1].column(n).to_pylist() for n in ("place", "trace")), strict=True):
+                    texts[row] = trace
+                at, filled = rows.schema.get_field_index("trace"), strings(texts)
+                rows = rows.set_column(at, rows.schema.field(at).with_type(filled.type), filled)
+            batch = rows.append_column("entries", decisions.column("entries").cast(FEEDBACK_LISTS))
             run = finish_existing if part.unit == EXISTING_UNIT else finish_batch
             yield part, run(filtered(batch, stays), job.plan, hook)
-
-
-class _Joined:
-    """The traces of rows that came without one, read in addition to the parts."""
-
-    def __init__(self, work: WorkFolder) -> None:
-        path = work.folder / "traced.parquet"
-        self._parts = by_part(path, "trace") if path.exists() else iter(())
-        self._next = next(self._parts, None)
-
-    def filled(self, part: PartKey, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a part, with the joined traces; parts are asked for in order."""
-        while self._next is not None and self._next[0] < part:
-            self._next = next(self._parts, None)
-        if self._next is None or self._next[0] != part:
-            return rows
-        texts = rows.column("trace").to_pylist()
-        for row, trace in zip(*(self._next[1].column(n).to_pylist() for n in ("place", "trace")), strict=True):
-            texts[row] = trace
-        at = rows.schema.get_field_index("trace")
-        filled = strings(texts)
-        return rows.set_column(at, rows.schema.field(at).with_type(filled.type), filled)

@@ -219,24 +219,8 @@ class WorkFolder:
 
     # results
 
-    def commit_invalid(self, part: PartKey, batch: pa.RecordBatch) -> None:
-        """The rows of a part that the validation excluded."""
-        self._commit_batches([batch], f"invalid/{part.name}.arrow")
-
-    def invalid(self, part: PartKey) -> list[pa.RecordBatch]:
-        return list(self.read_rows(f"invalid/{part.name}.arrow"))
-
-    def write_rows(self, batches: Iterable[pa.RecordBatch]) -> str:
-        """The rows of the evaluation dataset, as they come; returns the name by which they are read again."""
-        return self._commit_batches(batches, "rows.arrow")
-
-    def read_rows(self, name: str) -> Iterator[pa.RecordBatch]:
-        path = self.folder / name
-        if path.exists():
-            with pa.memory_map(str(path)) as file:
-                yield from pa.ipc.open_stream(file)
-
-    def _commit_batches(self, batches: Iterable[pa.RecordBatch], name: str) -> str:
+    def commit_batches(self, name: str, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write a file of batches, as they come."""
         with self._writing(), ExitStack() as stack:
             new, writer = self._new(), None
             for batch in batches:
@@ -245,7 +229,13 @@ class WorkFolder:
                 writer.write_batch(batch)
         if writer is not None:  # else there is nothing that could be read
             os.replace(new, self.folder / name)
-        return name
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The batches of a file; none if there is no such file."""
+        path = self.folder / name
+        if path.exists():
+            with pa.memory_map(str(path)) as file:
+                yield from pa.ipc.open_stream(file)
 
 
 def _mapped(path: Path) -> pa.RecordBatch:

@@ -79,12 +79,12 @@ def decide(
         try:
             for name, files in tables.items():
                 connection.execute(f"CREATE VIEW {name} AS {_reading(files, DECISION_TABLES[name])}")
-            for step in steps_of(plan, existing):
-                if step.name == NEAR_STEP:
-                    questions = connection.sql(step.select).to_arrow_table()
+            for name, select in steps_of(plan, existing).items():
+                if name == NEAR_STEP:
+                    questions = connection.sql(select).to_arrow_table()
                     connection.register(NEAR_STEP, near_table(questions, plan.near))
                 else:
-                    connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
+                    connection.execute(f"CREATE TEMP TABLE {name} AS {select}")
             _copy(connection, _IN_ORDER, decided)
             if joined is not None:
                 _copy(connection, f"SELECT part, place, trace FROM ({JOINED_TRACES}) j ORDER BY part, place", joined)
@@ -153,11 +153,11 @@ class Expressions:
         try:
             found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
         except duckdb.Error as error:
-            given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
+            sql_of = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
             # The rest of DuckDB's message is about our own query, which contains only the columns that are mentioned.
             cause = error_text(error).partition("\n")[0]
             columns = names(dict.fromkeys([*(f.name for f in batch.schema if not is_hidden(f)), *self._columns]))
-            message = f"the SQL cannot be computed on this table ({given}): {cause}; its columns are {columns}"
+            message = f"the SQL cannot be computed on this table ({sql_of}): {cause}; its columns are {columns}"
             raise EvalSetError(message) from error
         finally:
             self._connection.unregister("logged")

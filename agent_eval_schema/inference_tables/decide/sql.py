@@ -19,8 +19,6 @@ windows, joins, signed 64-bit integers, no names that need quotes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,13 +42,6 @@ LOWEST, RANGE = -(1 << 63), 1 << 64
 """The range of the hashes of `seeded_hashes`: signed, since Spark has no unsigned integers."""
 
 
-class SqlStep(NamedTuple):
-    """A SELECT, and the name by which later ones refer to its result."""
-
-    name: str
-    select: str
-
-
 RESULTS = {
     "reasons": "SELECT reason, COUNT(*) FROM decisions WHERE part >= 0 GROUP BY reason",
     "feedback": "SELECT what, rows_of FROM tallies",
@@ -59,9 +50,9 @@ RESULTS = {
 """The parts of a summary that are decisions: small results, by name."""
 
 
-def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
-    """The steps for a plan; the last four are the results. A dataset that is extended has `existing` rows: they
-    count as drawn."""
+def steps_of(plan: BuildPlan, existing: int = 0) -> dict[str, str]:
+    """The SELECTs for a plan, each by the name of its result, which later ones read; the last four are the results. A
+    dataset that is extended has `existing` rows: they count as drawn."""
     by_near = plan.near is not None
     # Which of several rows is kept: the first call, unless the dataset has its like; and all rows of the dataset.
     first = "(part < 0 OR (nth = 1 AND taken = 0))" if plan.extends else "nth = 1"
@@ -69,31 +60,37 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
     dedupes += [("questions", DUPLICATE)] if plan.by_question else []
     dedupes += [("alike", NEAR_DUPLICATE)] if by_near else []
     once = "TRUE" if "repeated" in plan.kept else first
-    all_questions = SqlStep("questions", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once")
-    own = [
-        _numbered(plan.extends),
-        SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {once}"),
-        _questions(plan.extends) if plan.by_question else all_questions,
-        *(
-            [
-                SqlStep(
-                    NEAR_STEP,
-                    f"""
-        SELECT a.part, a.place, c.question_hash, c.shingles FROM (SELECT * FROM questions WHERE {first}) a
-        JOIN calls c ON a.part = c.part AND a.place = c.place
-        ORDER BY a.request_id ASC NULLS LAST, a.content_hash ASC, a.part ASC, a.place ASC
-        """,
-                ),
-                _alike(plan.extends),
-            ]
-            if by_near
-            else []
-        ),
-        SqlStep("distinct_questions", f"SELECT {_ROW} FROM {'alike' if by_near else 'questions'} WHERE {first}"),
-    ]
+    unlike = f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once"
+    steps = {
+        "numbered": _numbered(plan.extends),
+        "once": f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {once}",
+        "questions": unlike,
+    }
+    if plan.by_question:  # an unknown question is like no other
+        numbers = _nth("question_hash", _LATEST, plan.extends)
+        steps["questions"] = f"""
+            SELECT {_ROW}, time, {numbers} FROM once WHERE question_hash IS NOT NULL
+            UNION ALL {unlike} WHERE question_hash IS NULL
+        """
+    if by_near:
+        # the questions that are compared, in an order that does not depend on the engine
+        steps[NEAR_STEP] = f"""
+            SELECT a.part, a.place, c.question_hash, c.shingles FROM (SELECT * FROM questions WHERE {first}) a
+            JOIN calls c ON a.part = c.part AND a.place = c.place
+            ORDER BY a.request_id ASC NULLS LAST, a.content_hash ASC, a.part ASC, a.place ASC
+        """
+        row = ", ".join(f"a.{name.strip()}" for name in _ROW.split(","))
+        steps["alike"] = f"""
+            SELECT {_ROW}, {_nth("alike", _LATEST, plan.extends)} FROM (
+                SELECT {row}, a.time, g.alike FROM questions a
+                JOIN {NEAR_STEP} g ON a.part = g.part AND a.place = g.place
+            ) j
+        """
+    steps["distinct_questions"] = f"SELECT {_ROW} FROM {'alike' if by_near else 'questions'} WHERE {first}"
     is_drawn = plan.sample is not None or plan.extends
-    results = [_decisions(dedupes, not (plan.by_question or is_drawn), is_drawn), *_RESULTS]
-    return [*own, *_FEEDBACK, _stratum(plan.by_thumbs), *_drawn(plan, existing), *results]
+    decisions = _decisions(dedupes, not (plan.by_question or is_drawn), is_drawn)
+    candidates = _BY_THUMBS if plan.by_thumbs else _BY_STRATUM
+    return steps | _FEEDBACK | {"candidates": candidates} | _drawn(plan, existing) | {"decisions": decisions} | _RESULTS
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -115,7 +112,7 @@ def _nth(key: str, order: str, extends: bool) -> str:
 _LATEST = "time DESC NULLS LAST, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
 
 
-def _numbered(extends: bool) -> SqlStep:
+def _numbered(extends: bool) -> str:
     """Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies. A row of
     the dataset is in the stratum of its call, and has the name by which feedback names that."""
     row = _ROW
@@ -126,34 +123,11 @@ def _numbered(extends: bool) -> SqlStep:
         stratum = f"CASE WHEN part < 0 THEN {stratum} ELSE stratum END AS stratum"
         row = f"part, place, request_id, {label}, content_hash, sample_hash, {stratum}"
     order = "time ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
-    return SqlStep(
-        "numbered",
-        f"SELECT {row}, time, question_hash, {_nth('request_id', order, extends)} FROM calls WHERE reason IS NULL",
-    )
-
-
-def _questions(extends: bool) -> SqlStep:
-    """A question that is not known is like no other."""
-    return SqlStep(
-        "questions",
-        f"""
-        SELECT {_ROW}, time, {_nth("question_hash", _LATEST, extends)} FROM once WHERE question_hash IS NOT NULL
-        UNION ALL
-        SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once WHERE question_hash IS NULL
-        """,
-    )
+    return f"SELECT {row}, time, question_hash, {_nth('request_id', order, extends)} FROM calls WHERE reason IS NULL"
 
 
 NEAR_STEP = "near_groups"
 """The step of which an engine fetches the rows, and makes a table (part, place, alike) of them: `near_groups`."""
-
-
-def _alike(extends: bool) -> SqlStep:
-    row = ", ".join(f"a.{name.strip()}" for name in _ROW.split(","))
-    joined = (
-        f"SELECT {row}, a.time, g.alike FROM questions a JOIN {NEAR_STEP} g ON a.part = g.part AND a.place = g.place"
-    )
-    return SqlStep("alike", f"SELECT {_ROW}, {_nth('alike', _LATEST, extends)} FROM ({joined}) j")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -161,12 +135,10 @@ def _alike(extends: bool) -> SqlStep:
 _FIELDS = ", ".join(f"e.{name}" for name in ENTRY)
 _VALUES = ", ".join(ENTRY)
 
-_FEEDBACK = (
+_FEEDBACK = {
     # One row per click: the latest counts, per source, step and position. Those of one moment are ordered by their
     # values, so that every engine takes the same one.
-    SqlStep(
-        "latest",
-        f"""
+    "latest": f"""
         SELECT {_VALUES} FROM (
             SELECT {_VALUES},
                    ROW_NUMBER() OVER (
@@ -176,45 +148,31 @@ _FEEDBACK = (
                    ) AS nth
             FROM entries
         ) AS clicks WHERE nth = 1
-        """,
-    ),
+    """,
     # A call with one record is known by two names: its own, and that of the record. Where there is little feedback or
     # none, it is looked up in the calls, not they in it.
-    SqlStep(
-        "rated",
-        f"""
+    "rated": f"""
         SELECT d.part, d.place, {_FIELDS} FROM distinct_questions d JOIN latest e ON d.request_id = e.request_id
         UNION ALL
         SELECT d.part, d.place, {_FIELDS} FROM distinct_questions d JOIN latest e ON d.label_id = e.request_id
         WHERE d.label_id <> d.request_id
-        """,
-    ),
-)
+    """,
+}
 
-
-def _stratum(by_thumbs: bool) -> SqlStep:
-    """The rows that may be sampled, each with its stratum."""
-    if not by_thumbs:
-        return SqlStep(
-            "candidates",
-            """
-            SELECT part, place, request_id, content_hash, sample_hash, COALESCE(stratum, '') AS stratum
-            FROM distinct_questions
-            """,
-        )
-    return SqlStep(
-        "candidates",
-        """
-        SELECT d.part, d.place, d.request_id, d.content_hash, d.sample_hash,
-               CASE WHEN t.down > 0 THEN 'down' WHEN t.up > 0 THEN 'up' ELSE 'none' END AS stratum
-        FROM distinct_questions d LEFT JOIN (
-            SELECT part, place,
-                   SUM(CASE WHEN value THEN 1 ELSE 0 END) AS up,
-                   SUM(CASE WHEN value THEN 0 ELSE 1 END) AS down
-            FROM rated WHERE kind = 'text' AND value IS NOT NULL GROUP BY part, place
-        ) t ON d.part = t.part AND d.place = t.place
-        """,
-    )
+# The rows that may be sampled, each with its stratum.
+_BY_STRATUM = """
+    SELECT part, place, request_id, content_hash, sample_hash, COALESCE(stratum, '') AS stratum FROM distinct_questions
+"""
+_BY_THUMBS = """
+    SELECT d.part, d.place, d.request_id, d.content_hash, d.sample_hash,
+           CASE WHEN t.down > 0 THEN 'down' WHEN t.up > 0 THEN 'up' ELSE 'none' END AS stratum
+    FROM distinct_questions d LEFT JOIN (
+        SELECT part, place,
+               SUM(CASE WHEN value THEN 1 ELSE 0 END) AS up,
+               SUM(CASE WHEN value THEN 0 ELSE 1 END) AS down
+        FROM rated WHERE kind = 'text' AND value IS NOT NULL GROUP BY part, place
+    ) t ON d.part = t.part AND d.place = t.place
+"""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -222,30 +180,28 @@ def _stratum(by_thumbs: bool) -> SqlStep:
 _HASHES = "sample_hash ASC, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
 
 
-def _drawn(plan: BuildPlan, existing: int) -> list[SqlStep]:
+def _drawn(plan: BuildPlan, existing: int) -> dict[str, str]:
     """The rows that stay: those of the dataset, and the calls that are drawn to complete the sample."""
     sample = plan.sample
     if sample is None:
-        return [SqlStep("chosen", "SELECT part, place, stratum FROM candidates")]
+        return {"chosen": "SELECT part, place, stratum FROM candidates"}
     if plan.stratified and not plan.balanced:
         return _shared(sample, plan.extends)
     columns = "part, place, stratum"
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
-        return [SqlStep("chosen", f"SELECT {columns} FROM candidates WHERE part < 0 OR {low}")]
-    wanted, own = max(sample - existing, 0), [_EXISTING_ROWS] if plan.extends else []
-    source, order = "candidates", _HASHES
-    ranked = []
+        return {"chosen": f"SELECT {columns} FROM candidates WHERE part < 0 OR {low}"}
+    source, order, steps = "candidates", _HASHES, {}
     if plan.balanced:  # the first of each stratum, then the second of each, …: what it has counts
         source, order = "ranked", f"nth ASC, {_HASHES}"
         number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_EXISTING_FIRST}, {_HASHES}) AS nth"
-        names = "part, place, stratum, sample_hash, request_id, content_hash"
-        ranked = [SqlStep("ranked", f"SELECT {names}, {number} FROM candidates")]
-    drawn = f"SELECT {columns} FROM (SELECT * FROM {source} WHERE part >= 0 ORDER BY {order} LIMIT {wanted}) d"
-    return [*ranked, SqlStep("chosen", _UNION.join([*own, drawn]))]
+        steps["ranked"] = f"SELECT {columns}, sample_hash, request_id, content_hash, {number} FROM candidates"
+    calls = f"SELECT * FROM {source} WHERE part >= 0 ORDER BY {order} LIMIT {max(sample - existing, 0)}"
+    return {**steps, "chosen": _with_existing(f"SELECT {columns} FROM ({calls}) d", plan.extends)}
 
 
-_EXISTING_ROWS = "SELECT part, place, stratum FROM candidates WHERE part < 0"
+def _with_existing(drawn: str, extends: bool) -> str:
+    return f"SELECT part, place, stratum FROM candidates WHERE part < 0 UNION ALL {drawn}" if extends else drawn
 
 
 def below(fraction: float) -> int:
@@ -253,7 +209,7 @@ def below(fraction: float) -> int:
     return LOWEST + int(fraction * RANGE)
 
 
-def _shared(sample: int | float, extends: bool) -> list[SqlStep]:
+def _shared(sample: int | float, extends: bool) -> dict[str, str]:
     """Each stratum gets the whole part of its share; the rows that are left go to the largest remainders, one each. Of
     a dataset that is extended each gets what it lacks of its share, or its part of that, if others have more."""
     wanted = (
@@ -262,92 +218,75 @@ def _shared(sample: int | float, extends: bool) -> list[SqlStep]:
         else f"LEAST(CAST({sample} AS BIGINT), CAST(SUM(size) AS BIGINT))"
     )
     existing = "CAST(SUM(CASE WHEN part < 0 THEN 1 ELSE 0 END) AS BIGINT)"
-    found = [
-        SqlStep("sizes", f"SELECT stratum, COUNT(*) AS size, {existing} AS existing FROM candidates GROUP BY stratum"),
-        SqlStep("demand", f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes"),
-        *_quotas("", "sizes"),
-    ]
+    steps = {
+        "sizes": f"SELECT stratum, COUNT(*) AS size, {existing} AS existing FROM candidates GROUP BY stratum",
+        "demand": f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes",
+        **_quotas("", "sizes"),
+    }
     if extends:
         lacks = "CASE WHEN q.quota > s.existing THEN q.quota - s.existing ELSE 0 END"
         more = "(SELECT MAX(wanted) FROM demand) - (SELECT SUM(existing) FROM sizes)"
-        found += [
-            SqlStep("gaps", f"SELECT s.stratum, {lacks} AS size FROM sizes s JOIN quotas q ON s.stratum = q.stratum"),
-            SqlStep(
-                "gap_demand",
-                f"""
+        steps |= {
+            "gaps": f"SELECT s.stratum, {lacks} AS size FROM sizes s JOIN quotas q ON s.stratum = q.stratum",
+            "gap_demand": f"""
                 SELECT CAST(GREATEST(LEAST({more}, SUM(size)), 0) AS BIGINT) AS wanted,
                        NULLIF(CAST(SUM(size) AS BIGINT), 0) AS total FROM gaps
-                """,
-            ),
-            *_quotas("gap_", "gaps"),
-        ]
+            """,
+            **_quotas("gap_", "gaps"),
+        }
     number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_HASHES})"
     drawn = f"""
         SELECT r.part, r.place, r.stratum
         FROM ranked r JOIN {"gap_quotas" if extends else "quotas"} q ON r.stratum = q.stratum WHERE r.nth <= q.quota
     """
-    return [
-        *found,
-        SqlStep("ranked", f"SELECT part, place, stratum, {number} AS nth FROM candidates WHERE part >= 0"),
-        SqlStep("chosen", _UNION.join([*([_EXISTING_ROWS] if extends else []), drawn])),
-    ]
+    ranked = f"SELECT part, place, stratum, {number} AS nth FROM candidates WHERE part >= 0"
+    return {**steps, "ranked": ranked, "chosen": _with_existing(drawn, extends)}
 
 
-def _quotas(kind: str, sizes: str) -> list[SqlStep]:
+def _quotas(kind: str, sizes: str) -> dict[str, str]:
     """The rows of each stratum, of the `wanted` ones of <kind>demand."""
-    return [
-        SqlStep(
-            f"{kind}shares",
-            f"""
+    return {
+        f"{kind}shares": f"""
             SELECT s.stratum, d.wanted,
                    CAST(ROUND((d.wanted * s.size - MOD(d.wanted * s.size, d.total)) / d.total) AS BIGINT) AS whole,
                    MOD(d.wanted * s.size, d.total) AS remainder
             FROM {sizes} s CROSS JOIN {kind}demand d
-            """,
-        ),
-        SqlStep(
-            f"{kind}quotas",
-            f"""
+        """,
+        f"{kind}quotas": f"""
             SELECT stratum,
                    whole + CASE
                        WHEN ROW_NUMBER() OVER (ORDER BY remainder DESC, stratum ASC) <= wanted - SUM(whole) OVER ()
                        THEN 1 ELSE 0 END AS quota
             FROM {kind}shares
-            """,
-        ),
-    ]
+        """,
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the results
-def _decisions(dedupes: list[tuple[str, str]], one_pass: bool, drawn: bool) -> SqlStep:
+def _decisions(dedupes: list[tuple[str, str]], one_pass: bool, drawn: bool) -> str:
     row = "part, place, content_hash"
-    found = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
+    selects = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
     if one_pass:  # rows that are not repeated are kept: one pass over the rows is enough
         repeated = f"CASE WHEN nth > 1 THEN '{REPEATED}' END" if dedupes else "NULL"
-        found.append(f"SELECT {row}, {repeated} AS reason FROM numbered")
-        return SqlStep("decisions", _UNION.join(found))
+        return " UNION ALL ".join([*selects, f"SELECT {row}, {repeated} AS reason FROM numbered"])
     for step, reason in dedupes:
         which = f"CASE WHEN nth > 1 THEN '{reason}' ELSE '{IN_EXISTING[reason]}' END"
-        found.append(f"SELECT {row}, {which} AS reason FROM {step} WHERE part >= 0 AND (nth > 1 OR taken = 1)")
-    found.append(_STAY if drawn else f"SELECT {row}, NULL AS reason FROM candidates")
-    return SqlStep("decisions", _UNION.join(found))
+        selects.append(f"SELECT {row}, {which} AS reason FROM {step} WHERE part >= 0 AND (nth > 1 OR taken = 1)")
+    selects.append(_STAY if drawn else f"SELECT {row}, NULL AS reason FROM candidates")
+    return " UNION ALL ".join(selects)
 
 
-_UNION = " UNION ALL "
 _STAY = f"""
     SELECT c.part, c.place, c.content_hash, CASE WHEN s.part IS NULL THEN '{NOT_SAMPLED}' END AS reason
     FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
 """
 
-_RESULTS = (
-    SqlStep(
-        "attached",
-        f"SELECT e.part, e.place, {_FIELDS} FROM rated e JOIN chosen s ON e.part = s.part AND e.place = s.place",
-    ),
-    SqlStep(
-        "tallies",
-        """
+_RESULTS = {
+    "attached": f"""
+        SELECT e.part, e.place, {_FIELDS} FROM rated e JOIN chosen s ON e.part = s.part AND e.place = s.place
+    """,
+    "tallies": """
         SELECT 'given' AS what, COUNT(*) AS rows_of FROM entries
         UNION ALL
         SELECT 'latest' AS what, COUNT(*) AS rows_of FROM latest
@@ -363,17 +302,13 @@ _RESULTS = (
             WHERE c.reason IS NULL OR c.reason <> 'feedback'
         ) k ON e.request_id = k.name
         WHERE k.name IS NULL
-        """,
-    ),
-    SqlStep(
-        "strata",
-        """
+    """,
+    "strata": """
         SELECT c.stratum, COUNT(*) AS size, SUM(CASE WHEN s.part IS NULL THEN 0 ELSE 1 END) AS sampled
         FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
         GROUP BY c.stratum
-        """,
-    ),
-)
+    """,
+}
 
 JOINED_TRACES = """
     SELECT part, place, trace FROM (
@@ -430,13 +365,13 @@ def near_table(questions: pa.Table, threshold: float | None) -> pa.Table:
 def call_columns(part: int, rows: pa.RecordBatch, stratum: pa.Array | None) -> dict[str, pa.Array]:
     """The columns of `calls` for the converted rows of a part."""
     size = rows.num_rows
-    made = {
+    own = {
         "part": pa.array(np.full(size, part, np.int64)),
         "place": pa.array(np.arange(size)),
         "stratum": pa.nulls(size, pa.string()) if stratum is None else stratum,
         "without_trace": rows.column("trace").is_null(),
     }
-    return {n: made[n] if n in made else rows.column(n) for n in CALL_TABLE.names}
+    return {n: own[n] if n in own else rows.column(n) for n in CALL_TABLE.names}
 
 
 def entry_table(part: int, rows: pa.RecordBatch) -> pa.Table:

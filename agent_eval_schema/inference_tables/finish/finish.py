@@ -68,11 +68,11 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     carried = [columns.pop(f.name).cast(f.type) for f in CARRIED]
     # inputs are bodies that `convert_batch` encoded; the output of a redaction must be examined again
     json = () if redactor else ("inputs",)
-    given = make_batch({n: (a, n in json) for n, a in columns.items()}, {}, batch.num_rows)
+    rows_to_check = make_batch({n: (a, n in json) for n, a in columns.items()}, {}, batch.num_rows)
     plain = batch.column("plain_request")  # the plain chats that `convert_batch` wrote
     if redactor:
         plain = pc.and_(plain, pc.equal(columns["request"], batch.column("request")))
-    checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
+    checked = check_batch(with_plain_requests(rows_to_check, plain), finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), notes], redactor_of(plan, hook))
     maps = None if redactor is None else [redactor.counts(i) for i in range(batch.num_rows)]
     replaced = pa.array(maps or [None] * batch.num_rows, TALLY.field("redacted").type)
@@ -90,8 +90,8 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
     with quoting(plan.values):
         columns, notes, changes = updated(columns, judged, plan, redactor)
     fields = [rows.schema.field(i) for i in range(len(ROW_SCHEMA))]
-    given = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
-    checked = _with_notes(check_batch(given, finish_plan(plan)), [notes], redactor)
+    canonical = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    checked = _with_notes(check_batch(canonical, finish_plan(plan)), [notes], redactor)
     tallies = fitted({"changes": changes}, TALLY, rows.num_rows).columns
     finished = _finished(checked, [*carried, *tallies])
     more = range(len(ROWS) + 1, rows.num_columns - 1)
@@ -236,10 +236,10 @@ def _counted(array: pa.Array) -> Counter[str]:
 
 def new_run(plan: BuildPlan) -> CheckedRun:
     """The run that counts the finished rows, for every engine; where they can be read again is known later."""
-    # That no id is there twice is settled already; to look again takes memory for each row.
-    settled = () if "repeated" in plan.kept else dataset.REPEATED
+    # No ID is there twice by now; to look again takes memory for each row.
+    unique = () if "repeated" in plan.kept else dataset.REPEATED
     nowhere = Source("arrow", lambda: iter(()), lambda _: None)
-    return CheckedRun(nowhere, finish_plan(plan), settled=settled, keep=ISSUES_KEPT)
+    return CheckedRun(nowhere, finish_plan(plan), settled=unique, keep=ISSUES_KEPT)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

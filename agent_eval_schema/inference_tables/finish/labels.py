@@ -130,11 +130,11 @@ def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> l
             notes.append(Finding(rules.UNMATCHED_CHUNK, message, "expected_retrieved_context"))
     found = []
     for place in chunks:
-        given = votes.get(place, set())
-        if len(given) > 1:
+        thumbs = votes.get(place, set())
+        if len(thumbs) > 1:
             message = f"users rate the document at position {place[1]} up and down"
             notes.append(Finding(rules.FEEDBACK_DISAGREES, message, "expected_retrieved_context"))
-        elif True in given:
+        elif True in thumbs:
             uri, content = chunks[place]
             if uri is None:
                 message = f"the document at position {place[1]} has no doc_uri"
@@ -201,7 +201,22 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[dict[str, pa.Array], 
         found = pc.or_(found, pc.match_substring_regex(columns["trace"], '"HUMAN"').fill_null(False))
     rated = np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
     if rated:
-        _fill(columns, {row: labels_of_row(columns, batch, row, plan) for row in rated}, names, log)
+        size = batch.num_rows
+        texts, contexts, tags = [None] * size, [None] * size, columns["tags"].to_pylist()
+        for row in rated:
+            labels = labels_of_row(columns, batch, row, plan)
+            for finding in labels.notes:
+                log.add_finding(row, finding)
+            if labels.expected_response is not None:
+                texts[row] = labels.expected_response  # type: ignore[call-overload]
+                names[row] += ["expected_response", *(["copied"] if labels.copied else [])]
+                tags[row] = [*(tags[row] or ()), (TAG, COPIED if labels.copied else EDITED)]
+            if labels.expected_retrieved_context is not None:
+                documents = [{"doc_uri": d.doc_uri, "content": d.content} for d in labels.expected_retrieved_context]
+                contexts[row] = documents  # type: ignore[call-overload]
+                names[row].append("expected_retrieved_context")
+        for name, cells in (("expected_response", texts), ("expected_retrieved_context", contexts), ("tags", tags)):
+            columns[name] = pa.array(cells, ROW_SCHEMA.field(name).type)
     return columns, log.to_arrow(), pa.array(names, pa.list_(pa.string()))
 
 
@@ -209,8 +224,8 @@ def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int,
     """The labels that the feedback on a row gives it: `batch` has its `entries` and its `time`."""
     request_id, response, trace = (columns[n][row].as_py() for n in ("request_id", "response", "trace"))
     # One row's judgments: that a record is a part of a call no longer matters.
-    given = batch.column("entries")[row].as_py() or ()
-    entries = [Feedback(**{**e, "request_id": request_id, "time": _microseconds(e["time"])}) for e in given]
+    cells = batch.column("entries")[row].as_py() or ()
+    entries = [Feedback(**{**e, "request_id": request_id, "time": _microseconds(e["time"])}) for e in cells]
     read = decode_trace(trace) if trace is not None else None
     if not isinstance(read, Trace):
         return labels_of(entries, response=response)
@@ -235,25 +250,6 @@ def _microseconds(time: datetime | None) -> int | None:
     return None if time is None else micros_since_epoch(time)
 
 
-def _fill(columns: dict[str, pa.Array], found: dict[int, Labels], names: list[list[str]], log: IssueLog) -> None:
-    """Write the labels into the columns, the notes into the log, and which labels there are into the names."""
-    size = len(names)
-    texts, contexts, tags = [None] * size, [None] * size, columns["tags"].to_pylist()
-    for row, labels in found.items():
-        for finding in labels.notes:
-            log.add_finding(row, finding)
-        if labels.expected_response is not None:
-            texts[row] = labels.expected_response  # type: ignore[call-overload]
-            names[row] += ["expected_response", *(["copied"] if labels.copied else [])]
-            tags[row] = [*(tags[row] or ()), (TAG, COPIED if labels.copied else EDITED)]
-        if labels.expected_retrieved_context is not None:
-            documents = [{"doc_uri": d.doc_uri, "content": d.content} for d in labels.expected_retrieved_context]
-            contexts[row] = documents  # type: ignore[call-overload]
-            names[row].append("expected_retrieved_context")
-    for name, cells in (("expected_response", texts), ("expected_retrieved_context", contexts), ("tags", tags)):
-        columns[name] = pa.array(cells, ROW_SCHEMA.field(name).type)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # later feedback on rows of a dataset
 #
@@ -267,29 +263,6 @@ CHANGES = pa.list_(pa.struct([("column", pa.string()), ("before", pa.string()), 
 _LABELS = ("expected_response", "expected_retrieved_context", "tags")
 
 
-class _Row(Struct):
-    """The labels of a row, and what they are compared with."""
-
-    response: str | None
-    expected_response: str | None
-    expected_facts: list[str] | None
-    context: list[dict[str, Any]] | None
-    tags: dict[str, str]
-    retrieved: set[str | None]
-
-    @property
-    def source(self) -> str | None:
-        return self.tags.get(TAG)
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the ground truth is the user's own; a copy that is no copy any more was edited."""
-        if self.expected_facts:
-            return True
-        edited = self.source == COPIED and self.expected_response != self.response
-        return self.expected_response is not None and (self.source not in (EDITED, COPIED) or edited)
-
-
 def updated(
     columns: dict[str, pa.Array], judged: pa.RecordBatch, plan: BuildPlan, redactor: Redactor | None
 ) -> tuple[dict[str, pa.Array], pa.Array, pa.Array]:
@@ -301,12 +274,8 @@ def updated(
     cells = {n: columns[n].to_pylist() for n in _LABELS} if rows else {}
     for at in rows:
         found = labels_of_row(columns, judged, at, plan)
-        names = ("response", "expected_response", "expected_facts", "expected_retrieved_context", "tags", "trace")
-        response, expected, facts, context, tags, trace = (columns[n][at].as_py() for n in names)
-        retrieved = {uri for uri, _ in chunks_of(trace).values()} if context else set()
-        row = _Row(response, expected, facts, context, dict(tags or ()), retrieved)
         notes: list[Finding] = []
-        new = dict(_changed(row, found, redactor, notes))
+        new = dict(_changed({n: a[at].as_py() for n, a in columns.items() if n in _COMPARED}, found, redactor, notes))
         for finding in [*(found.notes if new else ()), *notes]:
             log.add_finding(at, finding)
         for name, value in new.items():
@@ -317,31 +286,38 @@ def updated(
     return {**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES)
 
 
-def _changed(row: _Row, found: Labels, redactor: Redactor | None, notes: list[Finding]) -> Iterator[tuple[str, Any]]:
-    """The cells that change."""
-    given = found.expected_response
-    if given is not None and redactor is not None:
-        given = redactor.cell(given)
-    source = COPIED if found.copied else EDITED
-    if row.is_own:
-        if given is not None and not found.copied and given != row.expected_response:
+_COMPARED = (*_LABELS, "response", "expected_facts", "trace")
+
+
+def _changed(
+    row: dict[str, Any], found: Labels, redactor: Redactor | None, notes: list[Finding]
+) -> Iterator[tuple[str, Any]]:
+    """The cells of a row that change."""
+    label, expected, tags = found.expected_response, row["expected_response"], dict(row["tags"] or ())
+    if label is not None and redactor is not None:
+        label = redactor.cell(label)
+    source, new_source = tags.get(TAG), COPIED if found.copied else EDITED
+    # The user's own ground truth: facts, a response that is not from feedback, a copy that was edited later.
+    from_feedback = source == EDITED or (source == COPIED and expected == row["response"])
+    if row["expected_facts"] or (expected is not None and not from_feedback):
+        if label is not None and not found.copied and label != expected:
             message = "users edited the answer, but the dataset states its own ground truth"
             notes.append(Finding(rules.LABEL_YIELDS, message, "expected_response"))
-    elif given is None:
-        if row.source == COPIED and found.judged:
+    elif label is None:
+        if source == COPIED and found.judged:
             yield "expected_response", None
-            yield "tags", [(k, v) for k, v in row.tags.items() if k != TAG] or None
-    elif not (found.copied and row.source == EDITED) and (given, source) != (row.expected_response, row.source):
-        yield "expected_response", given
-        yield "tags", list({**row.tags, TAG: source}.items())
-    known = {d["doc_uri"] for d in row.context or ()}
+            yield "tags", [(k, v) for k, v in tags.items() if k != TAG] or None
+    elif not (found.copied and source == EDITED) and (label, new_source) != (expected, source):
+        yield "expected_response", label
+        yield "tags", list({**tags, TAG: new_source}.items())
+    context = row["expected_retrieved_context"] or ()
+    known = {d["doc_uri"] for d in context}
     more = [d for d in found.expected_retrieved_context or () if d.doc_uri not in known]
-    if more and not known <= row.retrieved:
+    if more and not known <= {uri for uri, _ in (chunks_of(row["trace"]) if known else {}).values()}:
         message = "users rate documents, but the dataset states expected_retrieved_context"
         notes.append(Finding(rules.LABEL_YIELDS, message, "expected_retrieved_context"))
     elif more:
-        added = [{"doc_uri": d.doc_uri, "content": d.content} for d in more]
-        yield "expected_retrieved_context", [*(row.context or ()), *added]
+        yield "expected_retrieved_context", [*context, *({"doc_uri": d.doc_uri, "content": d.content} for d in more)]
 
 
 def _text(value: Any) -> str | None:

@@ -80,7 +80,7 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
     logged_id = logged.ids[row]
     record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "")
     if not logged_id:
-        digest = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(digest_size=8)  # of the content of the row, in whatever table or batch it is
         parts: list[Any] = [logged.times[row], logged.statuses[row]]
         columns = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
         for part in (*parts, *(column[row] for column in columns)):
@@ -159,7 +159,7 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
         predictions = predictions_of(answer, len(asked.records))
         if isinstance(predictions, Broken):
             return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
-        return [_one_of_batch(logged, row, plan, i, made, asked, answer) for i, made in enumerate(predictions)]
+        return [_one_of_batch(logged, row, plan, i, own, asked, answer) for i, own in enumerate(predictions)]
     record = new_record(logged, row, plan)
     _fill(record, asked, answer)
     read_trace(record, logged, row, answer)
@@ -253,7 +253,7 @@ def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
     record.session_id = record.session_id or asked.session_id
     record.tags = asked.tags
     if answer.calls:
-        calls = ((name, given if given is None else jsontext.encode(given).decode()) for name, given in answer.calls)
+        calls = ((name, args if args is None else jsontext.encode(args).decode()) for name, args in answer.calls)
         record.calls = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
     if asked.findings or answer.findings:
         record.findings += asked.findings + answer.findings
@@ -268,16 +268,16 @@ def _one_of_batch(
 ) -> CallRecord:
     """Record `i` of a call. Only a lone record has the call's trace, latency and token counts for its own."""
     records = call.records or []
-    given, count = records[i], len(records)
-    asked = asked_of(given)
-    if is_feedback(given) and "feedback" not in plan.kept:
+    own, count = records[i], len(records)
+    asked = asked_of(own)
+    if is_feedback(own) and "feedback" not in plan.kept:
         asked = Broken("feedback", "feedback on another row")
     if isinstance(asked, Broken):
         record = record_excluded(logged, row, plan, asked.reason, f"record {i}: {asked.detail}")
-        record.request, record.response = jsontext.encode(given), jsontext.encode(prediction)
+        record.request, record.response = jsontext.encode(own), jsontext.encode(prediction)
         record.trace = None
         if asked.reason == "feedback":
-            record.feedback, notes = read_feedback([given], logged.times[row])
+            record.feedback, notes = read_feedback([own], logged.times[row])
             record.findings += notes
     else:
         record = new_record(logged, row, plan)
@@ -301,16 +301,18 @@ def _one_of_batch(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the trace
-class _Ids(Struct, gc=False):
+class _Info(Struct, gc=False):
     client_request_id: str | None = None
     request_id: str | None = None
+    trace_id: str | None = None
 
 
-class _Info(Struct, gc=False):
-    info: _Ids | None = None
+class _Trace(Struct, gc=False):
+    info: _Info | None = None
 
 
-_info = jsontext.decoder(_Info)
+decode_ids = jsontext.decoder(_Trace)
+"""The IDs in the text of a trace."""
 
 
 def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answered) -> None:
@@ -323,7 +325,7 @@ def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answ
         trace = _with_assessments(trace, assessments)
         record.feedback = read_trace_feedback(assessments, record.request_id, logged.times[row]) or None
         if record.request is None:
-            decoded = decode_trace(trace)
+            decoded = decode_trace(trace)  # which is all that is logged of this call
             messages = derive(decoded).request if isinstance(decoded, Trace) else None
             asked = asked_of({"messages": messages}) if messages else None
             record.question = asked.question if isinstance(asked, Asked) else None
@@ -344,7 +346,7 @@ def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes
     if not own or any([i in trace[:_HEAD] for i in quoted]) or any(i in trace for i in quoted):
         return
     try:
-        ids = _info(trace).info
+        ids = decode_ids(trace).info
     except ValueError:
         return
     found = (ids.client_request_id or ids.request_id) if ids else None

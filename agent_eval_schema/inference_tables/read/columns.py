@@ -236,8 +236,7 @@ class _Columns:
 
 def _object(**parts: bytes | None) -> bytes:
     """The JSON text of an object whose values are JSON texts; absent ones are omitted."""
-    given = [jsontext.encode(k) + b":" + v for k, v in parts.items() if v is not None]
-    return b"{" + b",".join(given) + b"}"
+    return b"{" + b",".join(jsontext.encode(k) + b":" + v for k, v in parts.items() if v is not None) + b"}"
 
 
 def _values(batch: pa.RecordBatch, name: str) -> Bytes:
@@ -334,17 +333,16 @@ def _floats(columns: _Columns, target: str) -> pa.Array:
     elif array is not None and pa.types.is_duration(array.type):
         values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
     else:
-        values = pa.array([None if t is None else _float(t) for t in columns.texts(target)], pa.float64())
+        numbers = list[float | None]()
+        for text in columns.texts(target):
+            try:
+                numbers.append(None if text is None else float(text))
+            except ValueError:
+                numbers.append(None)
+        values = pa.array(numbers, pa.float64())
     return pc.if_else(
         pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())
     )
-
-
-def _float(text: bytes) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _served_entity(columns: _Columns) -> pa.Array:
@@ -356,21 +354,17 @@ def _served_entity(columns: _Columns) -> pa.Array:
     names = []
     for text in columns.texts("request_metadata"):
         if text not in seen:
-            seen[text] = _model_name(text)
+            # <model_name>/<model_version>, else the endpoint's name
+            value = jsontext.parse_leniently((text or b"").decode("utf-8", "replace"))
+            value = value if isinstance(value, dict) else {}
+            name, version = value.get("model_name"), value.get("model_version")
+            endpoint = value.get("endpoint_name")
+            if isinstance(name, str) and name:
+                seen[text] = f"{name}/{version}" if isinstance(version, str | int) and str(version) else name
+            else:
+                seen[text] = endpoint if isinstance(endpoint, str) else None
         names.append(seen[text])
     return pc.coalesce(served, pa.array(names, pa.string()))
-
-
-def _model_name(text: bytes | None) -> str | None:
-    """`<model_name>/<model_version>`, else the endpoint's name."""
-    value = jsontext.parse_leniently((text or b"").decode("utf-8", "replace"))
-    if not isinstance(value, dict):
-        return None
-    name, version = value.get("model_name"), value.get("model_version")
-    if isinstance(name, str) and name:
-        return f"{name}/{version}" if isinstance(version, str | int) and str(version) else name
-    endpoint = value.get("endpoint_name")
-    return endpoint if isinstance(endpoint, str) else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -393,8 +387,8 @@ def _times(columns: _Columns, found: Notes) -> pa.Array:
     else:
         texts = columns.texts("time")
         values = [None if t is None else micros_of_text(t) for t in texts]
-    for row, (given, value) in enumerate(zip(texts, values, strict=True)):
-        if value is None and given not in (None, b"", b"null"):
-            got = describe(given.decode("utf-8", "replace") if isinstance(given, bytes) else given)
+    for row, (cell, value) in enumerate(zip(texts, values, strict=True)):
+        if value is None and cell not in (None, b"", b"null"):
+            got = describe(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)
             found.setdefault(row, []).append(Finding(rules.ODD_TIME, f"expected a time, got {got}", "time"))
     return pa.array(values, pa.int64()).cast(micros)

@@ -77,10 +77,7 @@ CONVERTED = pa.schema(
         ("response", pa.string()),
         ("outputs", pa.string()),  # the body of the response, if the other columns contain less
         ("trace", pa.string()),
-        (
-            "predicted_trajectory",
-            pa.list_(pa.struct(list(TOOL_CALL)[:2])),
-        ),  # tool calls of the response, where there is no trace
+        ("predicted_trajectory", pa.list_(pa.struct(list(TOOL_CALL)[:2]))),  # of the response, if there is no trace
         ("session_id", pa.string()),
         ("tags", pa.map_(pa.string(), pa.string())),
         ("input_token_count", pa.int64()),
@@ -124,7 +121,7 @@ def _columns(
             log.add_finding(row, finding)
     feedback = [r.feedback for r in records]
     judged = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for entries in feedback for f in entries or ()]
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "logged_id": [r.logged_id for r in records],
         "record": [r.record for r in records],
         "request_id": ids,
@@ -134,7 +131,7 @@ def _columns(
         "notes": log.to_arrow(),
         "content_hash": _content_hashes(logged)[parents],
         "sample_hash": seeded_hashes(ids, plan.seed),
-        **_questions(records, plan),
+        **dict.fromkeys(("question_hash", "shingles"), [None] * len(records)),
         "failed": [r.failed for r in records],
         "request": [r.request for r in records],
         "plain_request": [r.plain for r in records],
@@ -154,12 +151,16 @@ def _columns(
             [entries is None for entries in feedback],
         ),
     }
+    if plan.by_question:
+        kept = [r if r.reason is None else None for r in records]
+        questions = [None if r is None else r.question for r in kept]
+        values |= question_columns(questions, [None if r is None else r.inputs for r in kept], plan)
     plain = len(records) == logged.size
     facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
     whole = [r.shared for r in records]
     if any(whole):
         facts["latency_seconds"] = pc.if_else(pa.array(whole), pa.scalar(None, pa.float64()), facts["latency_seconds"])
-    return [facts[f.name] if f.name in facts else _array(f.name, given[f.name], f.type) for f in schema]
+    return [facts[f.name] if f.name in facts else _array(f.name, values[f.name], f.type) for f in schema]
 
 
 def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
@@ -174,28 +175,16 @@ def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:
     """64 bits of each row's logged cells: they only have to distinguish deliveries of one ID."""
     found = np.zeros(logged.size, np.uint64)
     crc = zlib.crc32
-    columns: list[tuple[Bytes, Bytes]] = [
-        (logged.requests, logged.responses),
-        (logged.traces, logged.request_texts),
-        (logged.assessments, logged.response_texts),
-    ]
-    for factor, (high, low) in zip(_FACTORS, columns, strict=True):
+    columns: dict[int, tuple[Bytes, Bytes]] = {  # odd numbers that spread bits: a text in another column differs
+        1: (logged.requests, logged.responses),
+        0x9E3779B97F4A7C15: (logged.traces, logged.request_texts),
+        0xC2B2AE3D27D4EB4F: (logged.assessments, logged.response_texts),
+    }
+    for factor, (high, low) in columns.items():
         if any(high) or any(low):
             pairs = [(crc(a) << 32 if a else 0) | (crc(b) if b else 0) for a, b in zip(high, low, strict=True)]
             found += np.array(pairs, np.uint64) * np.uint64(factor)
     return found.view(np.int64)
-
-
-_FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-"""Odd numbers that spread bits: the same text in another column is another content."""
-
-
-def _questions(records: list[CallRecord], plan: BuildPlan) -> dict[str, Any]:
-    if not plan.by_question:
-        return dict.fromkeys(("question_hash", "shingles"), [None] * len(records))
-    kept = [r if r.reason is None else None for r in records]
-    requests = [None if r is None else r.question for r in kept]
-    return question_columns(requests, [None if r is None else r.inputs for r in kept], plan)
 
 
 def question_columns(
@@ -206,17 +195,12 @@ def question_columns(
     questions = [question_text(chat) for chat in chats]
     beside = beside_questions(chats, questions, inputs)
     if plan.near is None:
-        return {
-            "question_hash": _known(question_hashes(questions, beside)),
-            "shingles": pa.nulls(len(chats), pa.binary()),
-        }
+        hashes = _known(question_hashes(questions, beside))
+        return {"question_hash": hashes, "shingles": pa.nulls(len(chats), pa.binary())}
     of = shingled(questions, beside)
     ends = pa.py_buffer((of.ends * 4).astype(np.int32).tobytes())
-    shingles = pa.py_buffer(of.shingles.astype(np.uint32).tobytes())
-    return {
-        "question_hash": _known(of.exact),
-        "shingles": pa.Array.from_buffers(pa.binary(), len(chats), [None, ends, shingles]),
-    }
+    buffers = [None, ends, pa.py_buffer(of.shingles.astype(np.uint32).tobytes())]
+    return {"question_hash": _known(of.exact), "shingles": pa.Array.from_buffers(pa.binary(), len(chats), buffers)}
 
 
 def _known(hashes: Array) -> pa.Array:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.inference_tables.read.columns import micros_of
 from agent_eval_schema.issues import Finding
@@ -62,9 +63,9 @@ def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedba
             notes.append(_odd(f"{path}.request_id", message))
         about = Feedback(_text(request_id), _source(record.get("source")), _text(record.get("step_id")), time=time)
         for key, kind in zip(ASSESSMENT_KEYS, ("text", "retrieval"), strict=True):
-            given = _value(record.get(key))
-            given = given if isinstance(given, list) else [] if given in (None, "") else [given]
-            for j, item in enumerate(given):
+            items = _value(record.get(key))
+            items = items if isinstance(items, list) else [] if items in (None, "") else [items]
+            for j, item in enumerate(items):
                 _read_assessment(item, kind, about, f"{path}.{key}[{j}]", found, notes)
     return found, notes
 
@@ -88,9 +89,9 @@ def read_trace_feedback(assessments: Any, request_id: str | None, time: int | No
     under several names, `answer_correct` is the judgment of the answer. `time` is that of assessments without a time of
     their own."""
     items = _value(assessments)
-    given = [a for a in items if _is_thumb(a)] if isinstance(items, list) else []
+    thumbs = [a for a in items if _is_thumb(a)] if isinstance(items, list) else []
     names: dict[str | None, set[Any]] = {}
-    for item in given:
+    for item in thumbs:
         names.setdefault(_source(item["source"]), set()).add(_name(item))
     return [
         Feedback(
@@ -100,7 +101,7 @@ def read_trace_feedback(assessments: Any, request_id: str | None, time: int | No
             value=_thumb(item["feedback"].get("value")),
             rationale=_text(item.get("rationale")),
         )
-        for item in given
+        for item in thumbs
         if len(names[source := _source(item["source"])]) == 1 or _name(item) == ANSWER_CORRECT
     ]
 
@@ -121,7 +122,7 @@ def _name(item: dict[str, Any]) -> str | None:
 def _time_of(item: dict[str, Any], otherwise: int | None) -> int | None:
     """When an assessment was last changed: ISO text, or milliseconds in a dict of MLflow."""
     for key in ("last_update_time", "last_update_time_ms", "create_time", "create_time_ms"):
-        if (given := item.get(key)) is not None and (time := micros_of(given)) is not None:
+        if (moment := item.get(key)) is not None and (time := micros_of(moment)) is not None:
             return time
     return otherwise
 
@@ -139,20 +140,10 @@ def _read_assessment(
     if kind == "retrieval" and not is_position:
         notes.append(_odd(f"{path}.position", f"expected a position, got {describe(position)}"))
         position = None
-    found.append(
-        Feedback(
-            about.request_id,
-            about.source,
-            _text(item.get("step_id")) or about.step_id,
-            position if kind == "retrieval" else None,
-            about.time,
-            "retrieval" if kind == "retrieval" else "text",
-            value,
-            _text(item.get("suggested_output")),
-            rationale,
-            _text(item.get("free_text_comment")),
-        )
-    )
+    texts = {n: _text(item.get(k)) for n, k in (("suggested_output",) * 2, ("comment", "free_text_comment"))}
+    own: dict[str, Any] = {"kind": kind, "step_id": _text(item.get("step_id")) or about.step_id, **texts}
+    position = position if kind == "retrieval" else None
+    found.append(replace(about, position=position, value=value, rationale=rationale, **own))
 
 
 def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None, str | None]:
@@ -164,10 +155,10 @@ def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None,
     rating = ratings.get(name)
     if not isinstance(rating, dict):
         return _thumb(rating), None
-    given = next((v for k in ("value", "bool_value") if (v := rating.get(k)) is not None), None)
-    value = _thumb(given)
-    if value is None and given is not None:
-        notes.append(_odd(f"{path}.ratings", f"expected positive or negative, got {describe(given)}"))
+    rated = next((v for k in ("value", "bool_value") if (v := rating.get(k)) is not None), None)
+    value = _thumb(rated)
+    if value is None and rated is not None:
+        notes.append(_odd(f"{path}.ratings", f"expected positive or negative, got {describe(rated)}"))
     return value, _text(rating.get("rationale"))
 
 

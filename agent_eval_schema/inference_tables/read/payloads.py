@@ -328,11 +328,6 @@ class _Choice(Struct, gc=False):
     message: _AnswerMessage
 
 
-class _Output(Struct, gc=False):
-    trace: Raw = _NONE
-    databricks_request_id: str | None = None
-
-
 class _Reply(Struct, gc=False, forbid_unknown_fields=True):
     """The response body of a chat, agent or Responses endpoint; one with other keys is kept whole."""
 
@@ -340,7 +335,7 @@ class _Reply(Struct, gc=False, forbid_unknown_fields=True):
     messages: list[_AnswerMessage] | None = None
     output: list[_AnswerMessage] | None = None
     usage: Usage | None = None
-    databricks_output: _Output | None = None
+    databricks_output: streams.Output | None = None
     id: Raw = _NONE
     object: Raw = _NONE
     created: Raw = _NONE
@@ -356,12 +351,8 @@ _OF_THE_CALL = frozenset(_Reply.__struct_fields__)
 """Keys of a response that add nothing to the text, the calls, the tokens and the trace."""
 
 
-class _Sliced(Struct, gc=False):
-    databricks_output: _Output | None = None
-
-
 _reply = jsontext.decoder(_Reply)
-_sliced = jsontext.decoder(_Sliced)
+_sliced = jsontext.decoder(streams.OutputHolder)
 
 
 def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answered | Broken:
@@ -515,5 +506,5 @@ def _storable(tokens: Tokens | None) -> Tokens | None:
     """The counts that fit a column: not below zero, in 64 bits."""
     if tokens is None:
         return None
-    given, made, total = [n if n is not None and 0 <= n < 1 << 63 else None for n in tokens]
-    return None if given is made is total is None else (given, made, total)
+    read, written, total = (n if n is not None and 0 <= n < 1 << 63 else None for n in tokens)
+    return None if read is written is total is None else (read, written, total)

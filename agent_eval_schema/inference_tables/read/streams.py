@@ -28,17 +28,19 @@ class Stream(Struct):
     partial: str | None = None
 
 
-class _Output(Struct, gc=False):
+class Output(Struct, gc=False):
+    """What an endpoint of Databricks adds to a response."""
+
     trace: Raw = _NONE
+    databricks_request_id: str | None = None
 
 
-class _Holder(Struct, gc=False):
-    databricks_output: _Output | None = None
+class OutputHolder(Struct, gc=False):
+    databricks_output: Output | None = None
 
 
-class _Event(Struct, gc=False):
-    databricks_output: _Output | None = None
-    response: _Holder | None = None
+class _Event(OutputHolder, gc=False):
+    response: OutputHolder | None = None
 
 
 _event = jsontext.decoder(_Event)
