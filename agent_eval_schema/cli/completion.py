@@ -9,9 +9,6 @@ from agent_eval_schema.cli.output import ExitCode, print_text
 
 SHELLS = ("bash", "zsh", "fish")
 
-_FILES = ("FILE", "IN", "OUT", "OLD", "NEW", "PATH", "TABLE", "STORED")
-"""The metavars of arguments that are paths."""
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -27,14 +24,37 @@ def add(commands: Commands) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Print the script, in which formats, metrics and rules are the choices of the arguments that take them."""
+    from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
+    from agent_eval_schema.formats.json_schema import SCHEMAS
+    from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
+    from agent_eval_schema.inference_tables.make_plan import KEEPABLE
     from agent_eval_schema.issues import missing
+    from agent_eval_schema.metrics.catalog import SYSTEMS
+    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.rules import RULES
 
     try:
         import shtab
     except ImportError as error:
         raise missing("completion", "shtab 1.13", error) from None
     parser = arguments.whole()
-    _add_choices(parser, _names(), shtab.FILE)
+    codes = [word for rule in RULES.values() for word in (rule.code, rule.name)]
+    _add_choices(
+        parser,
+        {
+            "CODE": codes,
+            "CODES": codes,
+            "TABLE_FORMAT": ["auto", *(family.name for family in TABLE_FAMILIES)],
+            "FORMAT": ["auto", *FORMAT_NAMES],
+            "METRICS": list(TRAJECTORY_METRICS),
+            "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
+            "REASON": list(KEEPABLE),
+            "SCHEMA": list(SCHEMAS),
+            "SYSTEM": [*SYSTEMS, "all"],
+            "TARGET": list(TARGETS),
+        },
+        shtab.FILE,
+    )
     print_text(shtab.complete(parser, arguments.shell) + "\n", "script")
     return ExitCode.CLEAN
 
@@ -45,32 +65,7 @@ def _add_choices(parser: argparse.ArgumentParser, names: dict[str, list[str]], f
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 _add_choices(command, names, files)
-        elif action.metavar in _FILES:
+        elif action.metavar in ("FILE", "IN", "OUT", "OLD", "NEW", "PATH", "TABLE", "STORED"):
             action.complete = files  # type: ignore[attr-defined]
         elif isinstance(action.metavar, str) and action.metavar in names:
             action.choices = names[action.metavar]
-
-
-def _names() -> dict[str, list[str]]:
-    """The names that arguments take, by metavar."""
-    from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
-    from agent_eval_schema.formats.json_schema import SCHEMAS
-    from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
-    from agent_eval_schema.inference_tables.make_plan import KEEPABLE
-    from agent_eval_schema.metrics.catalog import SYSTEMS
-    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-    from agent_eval_schema.rules import RULES
-
-    codes = [word for rule in RULES.values() for word in (rule.code, rule.name)]
-    return {
-        "CODE": codes,
-        "CODES": codes,
-        "TABLE_FORMAT": ["auto", *(family.name for family in TABLE_FAMILIES)],
-        "FORMAT": ["auto", *FORMAT_NAMES],
-        "METRICS": list(TRAJECTORY_METRICS),
-        "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
-        "REASON": list(KEEPABLE),
-        "SCHEMA": list(SCHEMAS),
-        "SYSTEM": [*SYSTEMS, "all"],
-        "TARGET": list(TARGETS),
-    }

@@ -12,21 +12,13 @@ import msgspec
 from agent_eval_schema.cli.options import typed_options
 from agent_eval_schema.cli.output import print_text
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.validation.settings import TABLE, Found, find_settings
+from agent_eval_schema.validation.settings import TABLE, find_settings
 
 
 def show_or_apply(arguments: argparse.Namespace) -> bool:
     """Complete the arguments of a command by the settings; whether they were printed instead of running it."""
     found = find_settings(arguments.config)
     arguments.typed = typed_options(arguments)
-    _apply(arguments, found)
-    if arguments.show_settings:
-        print_text(_settings_text(arguments, found), "script")
-    return bool(arguments.show_settings)
-
-
-def _apply(arguments: argparse.Namespace, found: Found) -> None:
-    """Complete the arguments: an option that was not given has the value of the settings."""
     settings = found.settings
     if "files" in arguments.settings:
         arguments.files = arguments.files or found.files()
@@ -42,22 +34,23 @@ def _apply(arguments: argparse.Namespace, found: Found) -> None:
             value = "text" if name == "output" and value not in arguments.output_choices else value
             setattr(arguments, _argument(arguments, name), value)
     arguments.ignored = found.ignored
+    if arguments.show_settings:
+        place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
+        given = msgspec.to_builtins(found.settings)
+        has_rules = "select" in arguments.settings
+        names = {name.replace("_", "-"): getattr(arguments, _argument(arguments, name)) for name in arguments.settings}
+        shown = {n: names.get(n, v) for n, v in given.items() if n in names or (n == "per-file-ignores" and has_rules)}
+        shown = {n: v for n, v in shown.items() if v is not None}  # which TOML does not have
+        print_text(
+            "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in shown.items())]),
+            "script",
+        )
+    return bool(arguments.show_settings)
 
 
 def _argument(arguments: argparse.Namespace, name: str) -> str:
     """The argument of a setting: where OUT is an argument, the form of what is printed has another name."""
     return "summary" if name == "output" and hasattr(arguments, "summary") else name
-
-
-def _settings_text(arguments: argparse.Namespace, found: Found) -> str:
-    """The settings that a run has, as TOML, and where they are from."""
-    place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
-    given = msgspec.to_builtins(found.settings)
-    has_rules = "select" in arguments.settings
-    names = {name.replace("_", "-"): getattr(arguments, _argument(arguments, name)) for name in arguments.settings}
-    shown = {n: names.get(n, v) for n, v in given.items() if n in names or (n == "per-file-ignores" and has_rules)}
-    shown = {n: v for n, v in shown.items() if v is not None}  # which TOML does not have
-    return "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in shown.items())])
 
 
 def _toml(value: Any) -> str:

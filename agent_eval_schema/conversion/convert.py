@@ -123,8 +123,6 @@ def convert_file(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # from rows to rows
-_NOT_ASKED = (requests.MISSING_OUTPUT.code,)
-"""A row that the agent has not answered can be converted as well."""
 
 
 class _Work:
@@ -134,7 +132,8 @@ class _Work:
         self._target, self._writer = target, find_writer(target)
         instead = find_format(target).instead_of_request
         # a row without a request, or what the target accepts instead, cannot be written
-        plan = make_plan(source, format, "auto", ignore=_NOT_ASKED, complete=not instead)
+        # a row that the agent has not answered can be converted as well
+        plan = make_plan(source, format, "auto", ignore=(requests.MISSING_OUTPUT.code,), complete=not instead)
         self._run = CheckedRun(source, replace(plan, columns=True, instead_of_request=instead))
         self.losses = Losses(target, self._run.plan)
         self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
@@ -161,7 +160,8 @@ class _Work:
             counts = " and ".join(f"{n:,} {kind}s" for kind, n in self._kinds.most_common())
             nowhere = {POSITION: None, "request_id": None}
             self.losses.add(conversion.MIXED_KINDS, nowhere, None, f"expected rows of one kind, got {counts}")
-        unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
+        of_whole = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)
+        unsayable = sum(loss.code in of_whole for loss in self.losses.issues)
         losses = sorted(self.losses.issues, key=lambda loss: -1 if loss.row is None else loss.row)
         names = report.format, self._target
         return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable)
@@ -172,7 +172,20 @@ class _Work:
         import pandas as pd
 
         if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
-            return self._between_forms_of_ces(self._evaluations)
+            self.losses.left_out([e.row for e in self._evaluations if not e.valid], "evaluation")
+            kept = [e for e in self._evaluations if e.valid]
+            written = [e.evaluation for e in kept]
+            if self._target == ces_turns.CSV:
+                groups = {str(e.evaluation.get("displayName")): e.groups for e in kept if e.groups}
+                text, losses = golden_csv_text(written, groups=groups)
+                self.losses.issues += [replace(loss, row=kept[loss.row or 0].row) for loss in losses]
+                return text
+            for evaluation in kept:
+                if evaluation.groups:
+                    place = {POSITION: evaluation.row, "request_id": evaluation.evaluation.get("displayName")}
+                    message = f"an Evaluation cannot hold groups: {describe(evaluation.groups)}"
+                    self.losses.add(conversion.NO_PLACE, place, "evaluation_groups", message)
+            return [dict(evaluation) for evaluation in written]
         if self._writer.document is None:
             rows = [row for part in self.written() for row in part]
             names = dict.fromkeys(name for row in rows for name in row)
@@ -271,24 +284,3 @@ class _Work:
             kept = [row for row, valid in zip(report.iter_rows(), report.valid_mask.tolist(), strict=True) if valid]
             self.losses.left_out([evaluation.row] * (report.row_count - len(kept)), "turn")
             yield [{**row, POSITION: evaluation.row} for row in kept]
-
-    def _between_forms_of_ces(self, evaluations: Sequence[ces_turns.CesEvaluation]) -> Any:
-        """Golden CSV ⇄ Evaluation JSON, without rows between."""
-        self.losses.left_out([e.row for e in evaluations if not e.valid], "evaluation")
-        kept = [e for e in evaluations if e.valid]
-        written = [e.evaluation for e in kept]
-        if self._target == ces_turns.CSV:
-            groups = {str(e.evaluation.get("displayName")): e.groups for e in kept if e.groups}
-            text, losses = golden_csv_text(written, groups=groups)
-            self.losses.issues += [replace(loss, row=kept[loss.row or 0].row) for loss in losses]
-            return text
-        for evaluation in kept:
-            if evaluation.groups:
-                place = {POSITION: evaluation.row, "request_id": evaluation.evaluation.get("displayName")}
-                message = f"an Evaluation cannot hold groups: {describe(evaluation.groups)}"
-                self.losses.add(conversion.NO_PLACE, place, "evaluation_groups", message)
-        return [dict(evaluation) for evaluation in written]
-
-
-_OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)
-"""The losses of a golden CSV for excluded evaluations."""

@@ -24,7 +24,6 @@ DEEPEST_WRAPPER = 8
 
 LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
 QUESTION_NAMES = frozenset({*LONE_TEXT_KEYS, "request", "q", "message", "user_input", "user_message", "user_query"})
-ANSWER_KEYS = ("response", "output", "answer", "result", "text")
 ROLES = frozenset(get_args(Role))
 LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 
@@ -233,7 +232,13 @@ def _read_answer(value: Any, depth: int) -> tuple[str | None, bool]:
     if not isinstance(value, dict):
         return None, False
     if isinstance(value.get("choices"), list):
-        return _first_choice(value["choices"])
+        choices = value["choices"]
+        first = choices[0] if choices else {}
+        message = first.get("message") if isinstance(first, dict) else None
+        if isinstance(message, dict):
+            return _text(message.get("content")), True
+        text = first.get("text") if isinstance(first, dict) else None
+        return (text, True) if isinstance(text, str) else (None, not choices)
     for key in ("messages", "output"):
         if isinstance(value.get(key), list):
             return _last_assistant(value[key])
@@ -241,7 +246,7 @@ def _read_answer(value: Any, depth: int) -> tuple[str | None, bool]:
         return _last_assistant(parts)
     if "content" in value and ((text := _text(value["content"])) is not None or value["content"] is None):
         return text, True
-    texts = [value[k] for k in ANSWER_KEYS if isinstance(value.get(k), str)]
+    texts = [value[k] for k in ("response", "output", "answer", "result", "text") if isinstance(value.get(k), str)]
     return (texts[0], True) if len(texts) == 1 else (None, False)
 
 
@@ -251,15 +256,6 @@ def is_chat_object(value: Any) -> bool:
 
 
 _OF_CHAT_OBJECT = ("choices", "messages", "output")
-
-
-def _first_choice(choices: list[Any]) -> tuple[str | None, bool]:
-    first = choices[0] if choices else {}
-    message = first.get("message") if isinstance(first, dict) else None
-    if isinstance(message, dict):
-        return _text(message.get("content")), True
-    text = first.get("text") if isinstance(first, dict) else None
-    return (text, True) if isinstance(text, str) else (None, not choices)
 
 
 def _last_assistant(items: list[Any]) -> tuple[str | None, bool]:

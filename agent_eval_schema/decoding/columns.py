@@ -126,7 +126,11 @@ def _uri_in_metadata(value: Any, problem: Problem) -> Problem:
     """A document of LangChain or mlflow has its uri in its metadata; its `id` is another thing."""
     place = _DOCUMENT_AT.search(problem.path) if (problem.field, problem.kind) == ("doc_uri", "missing") else None
     metadata = value[int(place[1])].get("metadata") if place else None
-    keys = [k for k in _URI_KEYS if isinstance(metadata, dict) and isinstance(metadata.get(k), str)]
+    keys = [
+        k
+        for k in ("doc_uri", "source", "url", "uri", "path", "document_id", "doc_id")
+        if isinstance(metadata, dict) and isinstance(metadata.get(k), str)
+    ]
     if place is None or not keys:
         return problem
     message = f"`doc_uri` is missing, but metadata has `{keys[0]}`"
@@ -135,8 +139,6 @@ def _uri_in_metadata(value: Any, problem: Problem) -> Problem:
 
 
 _DOCUMENT_AT = re.compile(r"\[(\d+)\]")
-_URI_KEYS = ("doc_uri", "source", "url", "uri", "path", "document_id", "doc_id")
-"""The names under which the metadata of a document has its uri."""
 
 _CONTEXT = Shape(
     Contexts,

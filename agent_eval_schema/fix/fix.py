@@ -23,7 +23,7 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.edit import json_texts, with_cells, with_json
 from agent_eval_schema.cells.notes import LINE, Notes, filled_rows, is_hidden, line_texts, own_columns, with_notes
 from agent_eval_schema.fix.effects import FIXABLE
-from agent_eval_schema.fix.search import PLACE, CellFix, Try, fixes_in, moves_in, read_exactly, tries_of, twins_in
+from agent_eval_schema.fix.search import PLACE, CellFix, fixes_in, moves_in, read_exactly, tries_of, twins_in
 from agent_eval_schema.fix.values import CODES_OF, FIXES_OF, meant
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
@@ -280,15 +280,11 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
     if not tries:
         known = "; ".join(fix.effect.what for fix in FIXES_OF[column] if code in fix.effect.codes)
         return f"no fix has exactly one interpretation ({known})"
-    return _why_no_better(row, tries[-1], notes, plan)
-
-
-def _why_no_better(row: pa.RecordBatch, attempt: Try, notes: list[dict[str, Any]], plan: Plan) -> str:
-    """The issues that a cell with all its fixes would still have, or have then."""
+    attempt = tries[-1]
     fixed = check_batch(with_cells(row, attempt.column, {0: attempt.value}, plan.nests), plan)
     left = [n for n in verdict(fixed, "issues").to_pylist()[0] or () if RULES[n["code"]].severity is not Severity.INFO]
-    known = [(n["code"], n["path"]) for n in notes]
-    new = [n for n in left if (n["code"], n["path"]) not in known] or [n for n in left if n["column"] == attempt.column]
+    before = [(n["code"], n["path"]) for n in notes]
+    new = [n for n in left if (n["code"], n["path"]) not in before] or [n for n in left if n["column"] == attempt.column]
     what = "; ".join(dict.fromkeys(attempt.what))
     return (
         f"with it ({what}) the row would have {new[0]['code']}: {new[0]['message']}" if new else f"{what} has no effect"
@@ -320,18 +316,14 @@ def fix_source(
 def _with_types(fixed: FixedSource) -> FixedSource:
     """The fixes with the columns named whose Arrow type cannot hold them: where some have a type, one look ahead."""
     first = fixed.original.head()
-    names = set() if first is None else {fixed.renames.get(f.name, f.name) for f in first.schema if _is_typed(f)}
-    if not names & {*FIXES_OF, PLACE}:
+    fields = [] if first is None else [f for f in first.schema if not is_json_column(f)]
+    typed = {fixed.renames.get(f.name, f.name) for f in fields if not is_text(simplified(pa.nulls(0, f.type)).type)}
+    if not typed & {*FIXES_OF, PLACE}:
         return fixed
     misfits: set[str] = set()
     for batch, fixes in fixed.batches():
-        misfits |= {c.column for c in fixes if c.column in names and is_json_column(batch.schema.field(c.column))}
+        misfits |= {c.column for c in fixes if c.column in typed and is_json_column(batch.schema.field(c.column))}
     return replace(fixed, as_json=frozenset(misfits))
-
-
-def _is_typed(field: pa.Field) -> bool:
-    """Whether the cells are values of an Arrow type, rather than texts."""
-    return not is_json_column(field) and not is_text(simplified(pa.nulls(0, field.type)).type)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -345,7 +337,28 @@ Check = Callable[[FixedSource], Report]
 
 def with_columns_renamed(fixed: FixedSource, format: str, outputs: str, check: Check) -> FixedSource:
     """The fixes with as many columns renamed as it helps, one after the other, and why the others are not."""
-    found, reasons = _clear_renames(fixed.original)
+    # in a table the first batch has all columns, in a list of objects any batch may have more
+    some = fixed.original.batches() if fixed.original.vary else islice(fixed.original.batches(), 1)
+    names = tuple(dict.fromkeys(f.name for batch in some for f in batch.schema if not is_hidden(f)))
+    near = misspelled_columns(names)
+    claims: dict[str, list[str]] = {}
+    for wrong, right in near.items():
+        if meant(wrong, COLUMNS, cutoff=0.85) == right:
+            claims.setdefault(right, []).append(wrong)
+    reasons = {
+        wrong: why
+        for wrong, right in near.items()
+        if (why := _unclear(fixed.original, wrong, right, claims.get(right, [])))
+    }
+    found = {wrong: right for wrong, right in near.items() if wrong not in reasons}
+    start = 0
+    for batch in fixed.original.batches() if found else ():
+        for wrong, right in list(found.items()):
+            both = np.flatnonzero(filled_rows(batch, wrong) & filled_rows(batch, right))
+            if len(both):
+                reasons[wrong] = f"row {start + int(both[0]):,} has a cell in `{right}` too"
+                del found[wrong]
+        start += batch.num_rows
     is_progress = True
     while is_progress:  # one that is renamed may have cleared the way for another one
         is_progress = False
@@ -357,32 +370,6 @@ def with_columns_renamed(fixed: FixedSource, format: str, outputs: str, check: C
                 break
             reasons[wrong] = trial
     return replace(fixed, unrenamed={wrong: reasons[wrong] for wrong in reasons if wrong not in fixed.renames})
-
-
-def _clear_renames(source: Source) -> tuple[dict[str, str], dict[str, str]]:
-    """The misspelled columns with one clear meaning that no other column has, where no row fills both; and why others
-    have none."""
-    # in a table the first batch has all columns, in a list of objects any batch may have more
-    some = source.batches() if source.vary else islice(source.batches(), 1)
-    names = tuple(dict.fromkeys(f.name for batch in some for f in batch.schema if not is_hidden(f)))
-    near = misspelled_columns(names)
-    claims: dict[str, list[str]] = {}
-    for wrong, right in near.items():
-        if meant(wrong, COLUMNS, cutoff=0.85) == right:
-            claims.setdefault(right, []).append(wrong)
-    reasons = {
-        wrong: why for wrong, right in near.items() if (why := _unclear(source, wrong, right, claims.get(right, [])))
-    }
-    found = {wrong: right for wrong, right in near.items() if wrong not in reasons}
-    start = 0
-    for batch in source.batches() if found else ():
-        for wrong, right in list(found.items()):
-            both = np.flatnonzero(filled_rows(batch, wrong) & filled_rows(batch, right))
-            if len(both):
-                reasons[wrong] = f"row {start + int(both[0]):,} has a cell in `{right}` too"
-                del found[wrong]
-        start += batch.num_rows
-    return found, reasons
 
 
 def _unclear(source: Source, wrong: str, right: str, same: list[str]) -> str:
@@ -417,17 +404,6 @@ def _renaming(fixed: FixedSource, wrong: str, right: str, format: str, outputs: 
     before, after = check(replace(fixed, plan=trial.plan)), check(trial)
     if not (before.valid_mask & ~after.valid_mask).any() and after.count("error") <= before.count("error"):
         return trial
-    worse = _errors_by_row(before, after)
-    filled = sum(int(filled_rows(batch, wrong).sum()) for batch in fixed.original.batches())
-    if 2 * len(worse) < filled:
-        return trial
-    row, issue = next(iter(worse.items()))
-    of = f"{len(worse):,} of {filled:,} cells would be invalid as `{right}`"
-    return f"{of}; the first, in row {row}: {issue.code} {issue.message}"
-
-
-def _errors_by_row(before: Report, after: Report) -> dict[int | None, Issue]:
-    """The rows that have more errors after than before, each with the first one that is new."""
     known = Counter((i.row, i.code) for i in before.iter_issues() if i.severity is Severity.ERROR)
     counts = Counter[int | None]()
     for (row, _), count in known.items():
@@ -439,4 +415,10 @@ def _errors_by_row(before: Report, after: Report) -> dict[int | None, Issue]:
             known[issue.row, issue.code] -= 1
             if known[issue.row, issue.code] < 0:
                 found.setdefault(issue.row, issue)
-    return {row: issue for row, issue in found.items() if counts[row] < 0}
+    worse = {row: issue for row, issue in found.items() if counts[row] < 0}
+    filled = sum(int(filled_rows(batch, wrong).sum()) for batch in fixed.original.batches())
+    if 2 * len(worse) < filled:
+        return trial
+    row, issue = next(iter(worse.items()))
+    of = f"{len(worse):,} of {filled:,} cells would be invalid as `{right}`"
+    return f"{of}; the first, in row {row}: {issue.code} {issue.message}"

@@ -327,11 +327,10 @@ class Fix(Struct, frozen=True):
 _CONTEXTS = ("expected_retrieved_context", "retrieved_context")
 _TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
 _TEXTS = ("expected_facts", "guidelines")
-_OBJECTS = ("custom_expected", "tags")
 _STRUCTURED = ("request", *_CONTEXTS, *_TRAJECTORIES, *_TEXTS)
 
 FIXES: tuple[Fix, ...] = (
-    Fix((*_STRUCTURED, *_OBJECTS, *LISTS), effects.READ_PYTHON_TEXT, python_text),
+    Fix((*_STRUCTURED, *("custom_expected", "tags"), *LISTS), effects.READ_PYTHON_TEXT, python_text),
     Fix(("request", "expected_response", *SHAPES), effects.MADE_BLANK_NULL, blank_to_null),
     Fix(_STRUCTURED, effects.READ_JSON_TEXT, opened_json_text),
     Fix(("request",), effects.PUT_MESSAGES_INTO_OBJECT, messages_to_object),

@@ -33,8 +33,6 @@ from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__
 
-MANIFEST_VERSION = 1
-
 
 def build_file(
     table: str,
@@ -140,7 +138,7 @@ def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSumma
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     body = {
-        "version": MANIFEST_VERSION,
+        "version": 1,
         "made_by": versions,
         "inputs": [input_of(path) for path in inputs],
         "options": {**given, "seed": summary.seed},

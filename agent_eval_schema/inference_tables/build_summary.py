@@ -41,9 +41,6 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASON_NAMES, find_reason
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
-FUNNEL_VERSION = 1
-"""Of the JSON form."""
-
 STRATA_SHOWN = 12
 """Strata in a text; the page has them all."""
 
@@ -241,7 +238,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         >>> json.loads(eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_json())["logged"]
         27
         """
-        return json_text({"version": FUNNEL_VERSION, "funnel": self.funnel, **funnel_numbers(self)})
+        return json_text({"version": 1, "funnel": self.funnel, **funnel_numbers(self)})
 
     def _document(self) -> Document:
         return funnel_document(self)

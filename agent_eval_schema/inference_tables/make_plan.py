@@ -40,7 +40,8 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
     since, until = instant_of(options.since, "since"), instant_of(options.until, "until")
     if since is not None and until is not None and since >= until:
         raise EvalSetError("since must be before until: the interval is empty")
-    require_choice("dedupe", options.dedupe, DEDUPE)
+    # each but None also excludes what those before it exclude
+    require_choice("dedupe", options.dedupe, ("id", "question", "near", None))
     include = frozenset((options.include,) if isinstance(options.include, str) else options.include)
     for name in include:
         require_choice("include", name, KEEPABLE)
@@ -93,10 +94,6 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
         **strata,
     )
     return plan, reason
-
-
-DEDUPE = ("id", "question", "near", None)
-"""What `dedupe` may be: each but the last also excludes what those before it exclude."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

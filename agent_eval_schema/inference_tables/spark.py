@@ -261,12 +261,9 @@ def existing_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> 
     """The lines of the rows of a dataset that is extended: parts below 0."""
     for places, batch in _numbered_batches(names, batches):
         found = existing_rows(batch, plan)
-        index = call_columns(int(places[0]) - EXISTING_PARTS, found.facts, found.stratum)
+        index = call_columns(int(places[0]) - (1 << 62), found.facts, found.stratum)
         given = {**index, "feedback": found.facts.column("feedback"), PACKED: pack(found.rows, "lz4")}
         yield _in_first(CALL_LINE, given, batch.num_rows)
-
-
-EXISTING_PARTS = 1 << 62
 
 
 def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:

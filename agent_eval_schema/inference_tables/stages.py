@@ -32,9 +32,6 @@ from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.processes import AHEAD, Worker, in_order
 
-FILTERED = "filtered"
-"""The reason of rows that the user's SQL does not choose."""
-
 
 class BuildJob(Struct, frozen=True):
     """What every process of a build receives: names and options only."""
@@ -118,7 +115,7 @@ def convert_logged(
         selected = np.asarray(found["selected"].fill_null(False)).astype(bool)[logged]
         # Feedback stays feedback: it belongs to calls.
         reasons = zip(rows.column("reason").to_pylist(), selected.tolist(), strict=True)
-        new = [reason if kept or reason == "feedback" else FILTERED for reason, kept in reasons]
+        new = [reason if kept or reason == "feedback" else "filtered" for reason, kept in reasons]
         at = rows.schema.get_field_index("reason")
         rows = rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
     if plan.stratum_column:
@@ -162,13 +159,11 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
         return
     modules = sys.path if job.plan.redact not in (None, DEFAULT) else ()  # the user's function, wherever we found it
     work = WorkFolder(job.folder)
-    for number, _ in _by_workers("finish_share", job, _FEW, modules):
+    # finished batches are large: few may wait
+    for number, _ in _by_workers("finish_share", job, 2, modules):
         part = PartKey.of(number - _FROM_ZERO)
         yield part, work.take_finished(part)
 
-
-_FEW = 2
-"""Finished batches are large: few may wait."""
 
 _FROM_ZERO = -PartKey(EXISTING_UNIT, 0).number
 """Messages of workers are numbered from 0 on."""

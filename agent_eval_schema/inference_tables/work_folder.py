@@ -89,7 +89,7 @@ class WorkFolder:
             if began is None:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 began = time.time_ns() // 1000
-            for name in _FOLDERS:
+            for name in ("parts", "traces", "labels", "finished", "invalid", "spill", "new"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self.commit_json("work.json", {"job": job, "began": began})
             return began
@@ -167,7 +167,8 @@ class WorkFolder:
     def _write(self, path: Path, rows: pa.RecordBatch) -> None:
         """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
         unpack them would take a tenth of the time of a build."""
-        options = _PLAIN if shutil.disk_usage(self.folder).free > AMPLE else _LZ4
+        # with less free disk than 32 GiB, the parts are compressed
+        options = _PLAIN if shutil.disk_usage(self.folder).free > (32 << 30) else _LZ4
         with pa.ipc.new_file(path, rows.schema, options=options) as writer:
             writer.write_batch(rows)
 
@@ -242,11 +243,6 @@ def _mapped(path: Path) -> pa.RecordBatch:
     with pa.memory_map(str(path)) as file:
         return pa.ipc.open_file(file).get_batch(0)
 
-
-_FOLDERS = ("parts", "traces", "labels", "finished", "invalid", "spill", "new")
-
-AMPLE = 32 << 30
-"""With less free disk than this, in bytes, the parts are compressed."""
 
 _PLAIN = pa.ipc.IpcWriteOptions()
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")

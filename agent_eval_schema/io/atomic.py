@@ -117,29 +117,24 @@ def _sent(path: str) -> Iterator[str]:
         temporary = folder.file(f"new{compression_of(path)}")
         yield temporary
         if path == STDOUT:
-            _print_file(temporary)
+            stream = getattr(sys.stdout, "buffer", None)
+            if stream is None:
+                raise EvalSetError(f"{STDOUT}: cannot be written: there is no stdout for bytes")
+            try:
+                sys.stdout.flush()
+                with open(temporary, "rb") as file:
+                    shutil.copyfileobj(file, stream)
+                stream.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise EvalSetError(f"<stdout>: cannot be written: {error.strerror or error}") from error
         else:
             send_file(temporary, path)
     except pa.ArrowException as error:  # a type that the format does not have
         raise EvalSetError(f"{path}: cannot be written: {error_text(error)}") from error
     finally:
         folder.remove()
-
-
-def _print_file(path: str) -> None:
-    """Copy a file to stdout. Raises BrokenPipeError if its reader has seen enough."""
-    stream = getattr(sys.stdout, "buffer", None)
-    if stream is None:
-        raise EvalSetError(f"{STDOUT}: cannot be written: there is no stdout for bytes")
-    try:
-        sys.stdout.flush()
-        with open(path, "rb") as file:
-            shutil.copyfileobj(file, stream)
-        stream.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise EvalSetError(f"<stdout>: cannot be written: {error.strerror or error}") from error
 
 
 def _has_changed(place: str, read: FileState | None) -> bool:

@@ -185,7 +185,18 @@ def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
     """
     require_new_delta(path)
     deltalake = _deltalake()
-    rows = _Rows(batches, _stored_schema(path, schema))
+    from deltalake import Schema
+
+    fields = [pa.field(f.name, changed(f.type, _stored)) for f in schema]
+    for field in fields:
+        try:
+            Schema.from_arrow(pa.schema([field]))
+        except Exception as error:  # delta-rs has no type for it
+            why = first_line(error)
+            raise EvalSetError(
+                f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
+            ) from error
+    rows = _Rows(batches, pa.schema(fields))
     with as_new_folder(path) as temporary:
         try:
             deltalake.write_deltalake(temporary, pa.RecordBatchReader.from_batches(rows.schema, rows.read()))
@@ -206,22 +217,6 @@ def require_new_delta(path: str) -> None:
     if os.path.lexists(path):
         raise EvalSetError(f"{path}: there is something already: a new Delta table is written to a new folder")
     require_local_place(path)
-
-
-def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:
-    """The columns with the types that Delta has for them."""
-    from deltalake import Schema
-
-    fields = [pa.field(f.name, changed(f.type, _stored)) for f in schema]
-    for field in fields:
-        try:
-            Schema.from_arrow(pa.schema([field]))
-        except Exception as error:  # delta-rs has no type for it
-            why = first_line(error)
-            raise EvalSetError(
-                f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
-            ) from error
-    return pa.schema(fields)
 
 
 class _Rows:

@@ -94,10 +94,9 @@ def _skip(text: str, at: int, sign: str = "") -> int:
     return _skip(text, at + 1)
 
 
-_Splice = tuple[int, int, str]
-
-
-def _splices(text: str, pairs: list[_Pair], renames: dict[str, str], cells: dict[str, Any]) -> list[_Splice]:
+def _splices(
+    text: str, pairs: list[_Pair], renames: dict[str, str], cells: dict[str, Any]
+) -> list[tuple[int, int, str]]:
     place = {p.key: i for i, p in enumerate(pairs)}  # of a repeated key the last one was read
     splices, removed = [], []
     values = {pairs[i].key: text[pairs[i].value : pairs[i].end] for i in place.values()}

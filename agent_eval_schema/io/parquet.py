@@ -71,10 +71,6 @@ class _File(NamedTuple):
                 yield with_constants(without_marks(batch), self.constants)
 
 
-FEW_ROWS = 256
-"""With a quarter of it, reading takes twice as long."""
-
-
 def decoded(
     table: pq.ParquetFile, step: int, groups: list[int] | None = None, columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -83,7 +79,8 @@ def decoded(
     if not table.num_row_groups:  # which is an error in older versions of pyarrow
         return
     # Each batch has the whole dictionary of a column that stays encoded: hundreds of small ones take long.
-    few = FEW_ROWS * (4 if any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1)
+    # with a quarter of it, reading takes twice as long
+    few = 256 * (4 if any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1)
     joins = step > 2 * few  # joining copies the cells: not worth it for two
     batches = table.iter_batches(batch_size=few if joins else step, row_groups=groups, columns=columns)
     yield from cut(joined(batches, step, BATCH_BYTES) if joins else batches, BATCH_BYTES, CUT_BYTES)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from agent_eval_schema.issues import missing
@@ -55,7 +54,12 @@ def _documents(data: bytes) -> list[Any]:
     try:
         text, loader = data.decode("utf-8-sig"), getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         if len(text) > MAX_DEPTH:
-            _require_shallow(yaml.parse(text, Loader=loader))
+            depth = 0
+            for event in yaml.parse(text, Loader=loader):  # of streams, documents, lists and objects
+                kind = type(event).__name__
+                depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+                if depth > _MOST_LEVELS:
+                    raise TooDeep
         found = list(yaml.compose_all(text, Loader=loader))
     except UnicodeDecodeError as error:
         raise _Unreadable(f"expected UTF-8, got another byte at {error.start}") from error
@@ -67,16 +71,6 @@ def _documents(data: bytes) -> list[Any]:
     except yaml.YAMLError as error:
         raise _Unreadable(f"expected YAML: {visible(str(error).partition(chr(10))[0])}") from error
     return [document for document in found if document is not None]
-
-
-def _require_shallow(events: Iterable[Any]) -> None:
-    """Reject a stream whose rows are nested too deep, before a parser recurses in it."""
-    depth = 0
-    for event in events:
-        kind = type(event).__name__
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")  # of streams, documents, lists and objects
-        if depth > _MOST_LEVELS:
-            raise TooDeep
 
 
 _MOST_LEVELS = MAX_DEPTH + 4

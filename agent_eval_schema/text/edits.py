@@ -92,24 +92,19 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[Difference]:
         for key in dict.fromkeys([*old, *new]):
             yield from _differences(old.get(key, _NOTHING), new.get(key, _NOTHING), f"{path}.{key}")
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _in_lists(old, new, path)
+        if max(len(old), len(new)) > _LIST_ALIGNED:
+            blocks = [("replace", 0, len(old), 0, len(new))]
+        else:
+            old_texts, new_texts = ([_canonical(value) for value in side] for side in (old, new))
+            blocks = [*SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes()]
+        for kind, a, a_end, b, b_end in blocks:
+            if kind == "equal":
+                continue
+            for i in range(max(a_end - a, b_end - b)):
+                left, right = (old[a + i] if a + i < a_end else _NOTHING), (new[b + i] if b + i < b_end else _NOTHING)
+                yield from _differences(left, right, f"{path}[{b + i if right is not _NOTHING else a + i}]")
     elif _canonical(old) != _canonical(new):
         yield path, old, new
-
-
-def _in_lists(old: list[Any], new: list[Any], path: str) -> Iterator[Difference]:
-    """Entries that are the same are found first; between them the n-th is compared with the n-th."""
-    if max(len(old), len(new)) > _LIST_ALIGNED:
-        blocks = [("replace", 0, len(old), 0, len(new))]
-    else:
-        old_texts, new_texts = ([_canonical(value) for value in side] for side in (old, new))
-        blocks = [*SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes()]
-    for kind, a, a_end, b, b_end in blocks:
-        if kind == "equal":
-            continue
-        for i in range(max(a_end - a, b_end - b)):
-            left, right = (old[a + i] if a + i < a_end else _NOTHING), (new[b + i] if b + i < b_end else _NOTHING)
-            yield from _differences(left, right, f"{path}[{b + i if right is not _NOTHING else a + i}]")
 
 
 def _canonical(value: Any) -> str:

@@ -72,7 +72,23 @@ def parse(text: str | bytes | memoryview) -> Any:
     try:
         return decode_shallow(text)
     except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, or a number of thousands of digits
-        return _why(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"), error)
+        text = text if isinstance(text, str) else bytes(text).decode("utf-8", "replace")
+        if text.startswith("\ufeff"):
+            return parse(text[1:])
+        try:
+            json.loads(text, parse_constant=_refuse)
+        except _NaN:
+            # Only a text that is JSON except for such literals is reported as such, at the first of them.
+            found = next(m for m in _STRING_OR_NAN.finditer(text) if m.group(1))
+            offset = len(text[: found.start()].encode("utf-8", "replace"))
+            return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found.group()} at byte {offset}")
+        except ValueError:
+            return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
+        if _SURROGATE.search(text):
+            return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escaped lone surrogate")
+        return Malformed(
+            reading.MALFORMED_JSON, f"expected JSON, got a value that no reader takes: {_reason(text, error)}"
+        )
 
 
 def parse_leniently(text: str) -> Any:
@@ -183,23 +199,6 @@ def cleaned(value: Any) -> Any:
 
 _STRING_OR_NAN = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def _why(text: str, error: Exception) -> Any:
-    if text.startswith("\ufeff"):
-        return parse(text[1:])
-    try:
-        json.loads(text, parse_constant=_refuse)
-    except _NaN:
-        # Only a text that is JSON except for such literals is reported as such; the offset is that of the first one.
-        found = next(m for m in _STRING_OR_NAN.finditer(text) if m.group(1))
-        offset = len(text[: found.start()].encode("utf-8", "replace"))
-        return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found.group()} at byte {offset}")
-    except ValueError:
-        return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
-    if _SURROGATE.search(text):
-        return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escaped lone surrogate")
-    return Malformed(reading.MALFORMED_JSON, f"expected JSON, got a value that no reader takes: {_reason(text, error)}")
 
 
 def _reason(text: str, error: Exception) -> str:

@@ -159,7 +159,9 @@ def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     for span in sorted(reading.models, key=start_of):
         outputs = attributes(span).outputs
         text = bytes(outputs)  # most outputs hold no call: a search of the bytes saves parsing them
-        if any(mark in text for mark in _CALLS) and (calls := chat.read_tool_calls(value_of(outputs))):
+        if any(
+            mark in text for mark in (b"tool_call", b"function_call", b"functionCall", b"toolName", b"toolUse")
+        ) and (calls := chat.read_tool_calls(value_of(outputs))):
             requested[span] = calls
     # A span around a model repeats the model's calls: they count once, as its tokens do.
     outermost = reading.outermost(list(requested))
@@ -187,10 +189,6 @@ def _tool_call(span: Span) -> ToolCall:
     if isinstance(tool_name, str) and tool_name.strip():
         name = tool_name
     return ToolCall(name, chat.read_arguments(value_of(found.inputs)))
-
-
-_CALLS = (b"tool_call", b"function_call", b"functionCall", b"toolName", b"toolUse")
-"""What the text of an output with calls contains."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

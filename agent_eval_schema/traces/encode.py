@@ -124,9 +124,6 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
 NOWHERE = "-1"
 """The experiment of a trace that is in none: mlflow takes a trace of the current experiment for one that it has."""
 
-_LONGEST = (1 << 62) // 1_000_000
-"""Milliseconds, 146 years: a span that takes longer ends at a time that has no place in 64 bits of nanoseconds."""
-
 TRACED_COLUMNS = (
     *("retrieved_context", "predicted_trajectory", "latency_seconds", "failure"),
     *("input_token_count", "output_token_count", "total_token_count"),
@@ -233,7 +230,8 @@ def _trace(
 ) -> str:
     number = hashlib.sha256(identity.encode("utf-8", "replace")).digest()[:16]
     trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
-    duration = round(min(max((latency or 0) * 1000, 0), _LONGEST))
+    # 146 years: a span that takes longer ends at a time that has no place in 64 bits of nanoseconds
+    duration = round(min(max((latency or 0) * 1000, 0), (1 << 62) // 1_000_000))
     seconds = min(max(min((s.start or 0 for s in spans), default=0) / 1e9, 0), 253_402_300_799)
     start = datetime.fromtimestamp(seconds, timezone.utc)
     moment = start.isoformat(timespec="milliseconds").replace("+00:00", "Z")

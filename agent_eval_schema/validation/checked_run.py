@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -75,10 +75,6 @@ class Job(Struct, frozen=True):
     path: str
     plan: Plan
     share: Share
-
-
-STOCK = 2
-"""The batches per worker that wait for who takes them, so that none has to wait while this process checks one."""
 
 
 def check_with_workers(
@@ -145,7 +141,8 @@ def _checked_by_all(
 
     for numbered in enumerate(batches):
         untaken.put(numbered)
-        if untaken.qsize() > STOCK * len(helpers):
+        # so many batches per worker wait that none of them has to, while this process checks one
+        if untaken.qsize() > 2 * len(helpers):
             yield from check_one()
         for helper in helpers:
             yield from helper.answers()
@@ -203,11 +200,8 @@ def check_received(plan: bytes) -> Iterator[tuple[int, bytes | pa.Buffer]]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the run
-class Check(Protocol):
-    """A batch → as many rows, which begin with the columns of VERDICT. Picklable: it runs where the rows are."""
-
-    def __call__(self, batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch: ...
-
+Check: TypeAlias = Callable[..., pa.RecordBatch]
+"""A batch and a plan → as many rows, which begin with the columns of VERDICT. Picklable: it runs where the rows are."""
 
 ISSUES_COLUMN = "_issues"
 """The column that is added to the cells of an invalid row."""

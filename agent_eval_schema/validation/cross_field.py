@@ -84,20 +84,8 @@ def note_placeholders(rows: Rows) -> None:
 
 
 _UNWRITTEN = (
-    "tbd",
-    "tba",
-    "todo",
-    "to do",
-    "to be done",
-    "to be defined",
-    "fixme",
-    "xxx",
-    "xx",
-    "-",
-    "--",
-    "?",
-    "??",
-    "???",
+    *("tbd", "tba", "todo", "to do", "to be done", "to be defined", "fixme", "xxx", "xx"),
+    *("-", "--", "?", "??", "???"),
 )
 _UNWRITTEN_TRUTHS = (*_UNWRITTEN, "n/a", "na", "#n/a", "none", "null", "nan")
 """Without the marks around them. A response may rightly be `none`."""

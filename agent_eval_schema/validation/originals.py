@@ -225,12 +225,9 @@ def _expectations(rows: Rows) -> list[bytes | None]:
     names = [n for n in VIEWS["expectations"] if n in rows.values]
     columns = [canonical_values(normalized(n, rows), FIELDS[n]) for n in names]
     if names == ["expected_response"]:  # by far most often
-        return [b"{}" if v is None else _ANSWER + jsontext.encode(v) + b"}" for v in columns[0]]
+        return [b"{}" if v is None else b'{"expected_response":' + jsontext.encode(v) + b"}" for v in columns[0]]
     cells = zip(*columns, strict=True) if names else [()] * rows.size
     return [jsontext.encode(expectations_of(dict(zip(names, row, strict=True)))) for row in cells]
-
-
-_ANSWER = b'{"expected_response":'
 
 
 _READERS: dict[str, tuple[Callable[[Rows], list[bytes | None]], Callable[[Rows], list[bytes | None]]]] = {

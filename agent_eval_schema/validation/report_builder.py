@@ -170,7 +170,19 @@ class ReportBuilder:
         self._usable.append(usable)
         # a copy: a view would keep the whole batch in memory
         self._masks.append(np.asarray(verdict(checked, "presence")).copy())
-        self._count(checked)
+        for column, counter in (("nearness", self._near), ("copied", self._copied)):
+            for entry in verdict(checked, column).drop_null().value_counts().to_pylist():
+                counter[entry["values"]] += entry["counts"]
+        if self._near_pair is None:
+            self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
+        for name, distribution in self.distributions.items():
+            distribution.add(np.asarray(verdict(checked, name).drop_null()))
+        self.answers.add(verdict(checked, "answer_hash"))
+        masks = np.asarray(verdict(checked, "derived"))
+        for bit, name in enumerate(COLUMNS):
+            found = int(np.count_nonzero(masks & (1 << bit)))
+            if found:
+                self.derived[name] += found
         if len(self._rows_of_batch) > 1:
             rows = {code: np.concatenate(parts) - start for code, parts in self._rows_of_batch.items()}
             self.together.add(rows, size)
@@ -316,21 +328,6 @@ class ReportBuilder:
             self._log(Finding(dataset.CONFLICTING_TRUTH, message, "expected_response"), row, ids[int(both[at])].as_py())
             self.conflicts.append((int(firsts[at]), row))
 
-    def _count(self, checked: pa.RecordBatch) -> None:
-        for column, counter in (("nearness", self._near), ("copied", self._copied)):
-            for entry in verdict(checked, column).drop_null().value_counts().to_pylist():
-                counter[entry["values"]] += entry["counts"]
-        if self._near_pair is None:
-            self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
-        for name, distribution in self.distributions.items():
-            distribution.add(np.asarray(verdict(checked, name).drop_null()))
-        self.answers.add(verdict(checked, "answer_hash"))
-        masks = np.asarray(verdict(checked, "derived"))
-        for bit, name in enumerate(COLUMNS):
-            found = int(np.count_nonzero(masks & (1 << bit)))
-            if found:
-                self.derived[name] += found
-
     # known only at the end
 
     def finish(self) -> None:
@@ -343,7 +340,15 @@ class ReportBuilder:
         for remark in self.source.remarks:
             self._log(remark)
         self._inspect_columns()
-        self._inspect_uris()
+        near = self._near[NEAR]
+        if near and not self._near[EXACT] and self._near_pair:
+            expected, retrieved = self._near_pair
+            with quoting(self.values):
+                pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
+                hint = rewrite(expected, retrieved)
+            rows = f"{near:,} of {self._near.total():,} rows"
+            message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
+            self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
             truth, answer = self._place("expected_response"), self._place("response")
@@ -373,7 +378,12 @@ class ReportBuilder:
                 if columns.MISSPELT_COLUMN.code in self.codes:
                     self.occurrences[columns.MISSPELT_COLUMN.code].rows += self.misspelled[name]
         if self.outputs == "generated":
-            self._inspect_ignored()
+            seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
+            fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
+            for name, field in fields.items():
+                if seen & BIT[field] and name not in self._inputs:
+                    message = f"`{self._place(name)}` has values, but outputs will be generated"
+                    self._log(Finding(columns.IGNORED_COLUMN, message, name))
 
     def _inspect_payloads(self) -> frozenset[str]:
         """Report that a table is an inference table; returns its columns, which are not reported again."""
@@ -387,25 +397,6 @@ class ReportBuilder:
         hint = f"build an evaluation dataset from it: `{command}`"
         self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
-
-    def _inspect_ignored(self) -> None:
-        seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
-        fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
-        for name, field in fields.items():
-            if seen & BIT[field] and name not in self._inputs:
-                message = f"`{self._place(name)}` has values, but outputs will be generated"
-                self._log(Finding(columns.IGNORED_COLUMN, message, name))
-
-    def _inspect_uris(self) -> None:
-        near = self._near[NEAR]
-        if near and not self._near[EXACT] and self._near_pair:
-            expected, retrieved = self._near_pair
-            with quoting(self.values):
-                pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
-                hint = rewrite(expected, retrieved)
-            rows = f"{near:,} of {self._near.total():,} rows"
-            message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
-            self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
 
     @cached_property
     def valid(self) -> np.ndarray[Any, Any]:

@@ -27,8 +27,6 @@ from agent_eval_schema.issues import EvalSetError
 TABLE = "agent-eval-schema"
 """The table below `tool` in pyproject.toml."""
 
-OWN_FILE = "agent-eval-schema.toml"
-
 
 Codes = tuple[str, ...]
 """Codes, prefixes or names of rules."""
@@ -120,7 +118,7 @@ def find_settings(config: str | None, start: Path | None = None) -> Found:
     except FileNotFoundError:  # the working directory was deleted: nothing is near to it
         return Found()
     for folder in (here, *here.parents):
-        for name in (OWN_FILE, "pyproject.toml"):
+        for name in ("agent-eval-schema.toml", "pyproject.toml"):
             if (folder / name).is_file() and (found := _read(folder / name)) is not None:
                 return found
     return Found()

@@ -116,11 +116,7 @@ def _verdicts(
     rename = naming(list(names), columns)
     for batch in named(names, batches):
         checked = check_batch(rename(batch), plan)
-        arrays = [
-            *(batch.column(name) for name in kept),
-            verdict(checked, "valid"),
-            _issues(verdict(checked, "issues")),
-        ]
+        arrays = [*map(batch.column, kept), verdict(checked, "valid"), _issues(verdict(checked, "issues"))]
         yield pa.RecordBatch.from_arrays(arrays, names=[*kept, VALID, ISSUES])
 
 

@@ -10,8 +10,8 @@ A canonical column has one type, so a cell of another one cannot stay there. As 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,25 @@ def unreadable_cells(run: CheckedRun) -> dict[int, str]:
 
     texts, start = dict[int, str](), 0
     for batch, checked in run.reread():
-        cells, normal = _SourceCells(batch, start, column), rows_of(checked)
+        lines, normal, read = line_texts(batch), rows_of(checked), cache(partial(read_cells, batch))
+
+        def cell(name: str, row: int, batch: pa.RecordBatch = batch, start: int = start, read: Any = read) -> Any:
+            """A cell as JSON, or as text if it is not JSON."""
+            cells = read(name)
+            if (text := cells.texts[row]) is not None:
+                is_json = cells.json and not isinstance(jsontext.parse(text), jsontext.Malformed)
+                return Raw(text.encode()) if is_json else text
+            if row in cells.unreadable:
+                return _written(bytes(text_views(batch.column(name))[row] or b""))
+            values = column(name)
+            return None if values is None else _written(values[start + row])
+
         for i in range(batch.num_rows):
             here = noted.get(start + i, [])
-            found: Any = cells.line(i) or cells.present(i, _lost(here, batch, normal.slice(i, 1), run.plan.origins))
+            found: Any = None if lines is None else lines[i].as_py()
+            if not found:
+                lost = _lost(here, batch, normal.slice(i, 1), run.plan.origins)
+                found = {name: value for name in lost if (value := cell(name, i)) is not None}
             if not found and any(issue.column is None for issue in here):
                 found = _written(no_rows.get(start + i))
             if found:
@@ -76,37 +91,6 @@ def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, p
         whole = (f.name for f in batch.schema if not is_hidden(f))
         lost |= dict.fromkeys([issue.column] if issue.column in batch.schema.names else whole)
     return [name for name in lost if name is not None]
-
-
-class _SourceCells:
-    """A batch of cells as they came; `start` is the position of its first row."""
-
-    def __init__(self, batch: pa.RecordBatch, start: int, column: Callable[[str], list[Any] | None]) -> None:
-        self.batch, self.start, self.column = batch, start, column
-        self.lines = line_texts(batch)
-        self.read = cache(lambda name: read_cells(batch, name))
-
-    def line(self, row: int) -> str | None:
-        """The text of a line that is not a row."""
-        return None if self.lines is None else self.lines[row].as_py()
-
-    def present(self, row: int, names: Iterable[str]) -> dict[str, Raw | str]:
-        """What there is in these columns."""
-        found = {name: self._cell(name, row) for name in names}
-        return {name: cell for name, cell in found.items() if cell is not None}
-
-    def _cell(self, name: str, row: int) -> Raw | str | None:
-        """A cell as JSON, or as text if it is not JSON."""
-        cells = self.read(name)
-        assert cells is not None
-        text = cells.texts[row]
-        if text is not None:
-            is_json = cells.json and not isinstance(jsontext.parse(text), jsontext.Malformed)
-            return Raw(text.encode()) if is_json else text
-        if row in cells.unreadable:
-            return _written(bytes(text_views(self.batch.column(name))[row] or b""))
-        values = self.column(name)
-        return None if values is None else _written(values[self.start + row])
 
 
 def _written(value: Any) -> str | None:

@@ -295,8 +295,6 @@ _SUSPECT = "|".join(
 )
 """The characters that a cell must contain for the default to search it (an escape may hide them)."""
 
-_SUSPECT_IN_A_REGION = rf"{_SUSPECT}|\d(?:\D{{0,6}}\d){{4}}"
-
 _may_be_private = re.compile(r"[@\uff20&%]|\\[u/]|\d(?:\D{0,6}\d){4}").search
 """The characters that any text must contain, as it is in JSON or not, to be worth a look at its parts: a quick test for
 the many strings of a cell, of which most have nothing private."""
@@ -326,7 +324,7 @@ class Redactor:
                 import_module(name)
             except ImportError as error:
                 raise missing("redact", name, error) from error
-        self._suspect = _SUSPECT_IN_A_REGION if self._search.regions else _SUSPECT
+        self._suspect = rf"{_SUSPECT}|\d(?:\D{{0,6}}\d){{4}}" if self._search.regions else _SUSPECT
         self._text = self._by_default if self.hook is None else self._by_hook
 
     def counts(self, row: int) -> list[tuple[str, int]] | None:

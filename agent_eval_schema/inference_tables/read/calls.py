@@ -91,7 +91,8 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
     record.request_id = record.logged_id
     record.findings += logged.found.get(row, ())
     time, status, errors = logged.times[row], logged.statuses[row], logged.errors[row]
-    if time is not None and plan.now is not None and time > plan.now + _CLOCK_DRIFT:
+    # five minutes, in us: clocks that are slightly fast are not reported
+    if time is not None and plan.now is not None and time > plan.now + 300_000_000:
         record.findings.append(Finding(rules.FUTURE_CLOCK, "expected a time in the past, got one to come", "time"))
     if errors is not None and (plan.joins_traces or not any([code in errors for code in OVERSIZE])):
         codes = excerpt(errors.decode("utf-8", "replace"))
@@ -100,10 +101,6 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
     if logged.sessions[row]:
         record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace")
     return record
-
-
-_CLOCK_DRIFT = 300_000_000
-"""Five minutes, in us: clocks that are slightly fast are not reported."""
 
 
 def record_excluded(logged: LoggedColumns, row: int, plan: BuildPlan, reason: str, detail: str) -> CallRecord:
@@ -342,8 +339,8 @@ def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes
     """Whether the trace is of another call. Most contain the ID of their call, which a search of the bytes finds."""
     own = [i for i in (logged.client_ids[row], logged.ids[row]) if i]
     quoted = [b'"' + i + b'"' for i in own]
-    # An unsuccessful search is a long one, and the IDs are near the beginning.
-    if not own or any([i in trace[:_HEAD] for i in quoted]) or any(i in trace for i in quoted):
+    # An unsuccessful search is a long one, and the IDs are mostly in the first 512 bytes.
+    if not own or any([i in trace[:512] for i in quoted]) or any(i in trace for i in quoted):
         return
     try:
         ids = decode_ids(trace).info
@@ -357,10 +354,6 @@ def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes
     elif named and named.encode() not in own:
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(named)}"
         record.findings.append(Finding(rules.OTHER_TRACE, message, "response", "response.databricks_output"))
-
-
-_HEAD = 512
-"""The number of bytes in which a trace mostly has its IDs."""
 
 
 def _has_failed(trace: bytes) -> bool:

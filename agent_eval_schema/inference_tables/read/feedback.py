@@ -27,8 +27,6 @@ ANSWER_CORRECT = "answer_correct"
 
 ASSESSMENT_KEYS = ("text_assessments", "retrieval_assessments")
 
-FeedbackKind = Literal["text", "retrieval"]
-
 
 class Feedback(Struct, frozen=True):
     """One judgment of an answer ("text") or of a retrieved document ("retrieval"). `value` is the thumb: True is
@@ -39,7 +37,7 @@ class Feedback(Struct, frozen=True):
     step_id: str | None = None
     position: int | None = None
     time: int | None = None
-    kind: FeedbackKind = "text"
+    kind: Literal["text", "retrieval"] = "text"
     value: bool | None = None
     suggested_output: str | None = None
     rationale: str | None = None

@@ -450,12 +450,9 @@ def answer_of(value: Any, wrapped: bool = False) -> Answered:
     return answer
 
 
-_ANSWERS = ("choices", "messages", "output", "predictions", "content")
-
-
 def _error_of(value: dict[str, Any]) -> str | None:
     """The error, if the body is an error and no answer: {error_code, message} of a guardrail, {error: …}."""
-    if any([value.get(k) is not None for k in _ANSWERS]):
+    if any([value.get(k) is not None for k in ("choices", "messages", "output", "predictions", "content")]):
         return None
     code, error = value.get("error_code"), value.get("error")
     if code is None and error in (None, "", {}, False):

@@ -45,12 +45,11 @@ class _Event(OutputHolder, gc=False):
 
 _event = jsontext.decoder(_Event)
 _items = jsontext.decoder(list[Raw])
-_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 def is_stream(text: bytes) -> bool:
     """Whether a text begins like an event stream."""
-    return text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_FIELDS)
+    return text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
 def read_stream(text: bytes) -> Stream | None:

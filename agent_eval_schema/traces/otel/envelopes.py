@@ -17,7 +17,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -26,6 +26,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.spans import NOTHING, Context
 
 Json = dict[str, Any]
+S = TypeVar("S")
 
 
 class FoundSpan(NamedTuple):
@@ -130,15 +131,19 @@ class _Ids(Struct, gc=False):
     context: Context | None = None
 
 
-class _ScopeIds(Struct, gc=False):
-    spans: list[_Ids] = []
+class Scope(Struct, Generic[S], gc=False):
+    scope: Raw = NOTHING
+    spans: list[S] = []
 
 
-class _ResourceIds(Struct, gc=False):
-    scopeSpans: list[_ScopeIds] = []
+class Resource(Struct, Generic[S], gc=False):
+    """The spans of a resource in the usual document, each decoded as an S."""
+
+    resource: Raw = NOTHING
+    scopeSpans: list[Scope[S]] = []
 
 
-_ids = jsontext.decoder(list[_ResourceIds])
+_ids = jsontext.decoder(list[Resource[_Ids]])
 
 
 def trace_ids(groups: bytes) -> list[str] | None:
@@ -172,17 +177,7 @@ def _lone_trace_id(groups: bytes) -> str | None:
     return normal_id(pair[start - at : -1].decode("ascii", "replace"), 16) if between.strip() == b":" else None
 
 
-class _ScopeSpans(Struct, gc=False, omit_defaults=True):
-    scope: Raw = NOTHING
-    spans: list[Raw] = []
-
-
-class _ResourceSpans(Struct, gc=False, omit_defaults=True):
-    resource: Raw = NOTHING
-    scopeSpans: list[_ScopeSpans] = []
-
-
-_groups = jsontext.decoder(list[_ResourceSpans])
+_groups = jsontext.decoder(list[Resource[Raw]])
 _span_ids = msgspec.json.Decoder(_Ids).decode
 
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
-from agent_eval_schema.traces.otel.envelopes import normal_id
+from agent_eval_schema.traces.otel.envelopes import Resource, Scope, normal_id
 from agent_eval_schema.traces.spans import NOTHING, Context
 
 
@@ -225,30 +225,17 @@ def _nanoseconds(value: int | str | float | None, factor: int = 1) -> int | None
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the usual document
-class _PlainScope(Struct, gc=False):
-    spans: list[PlainSpan] = []
-
-
-class _PlainResource(Struct, gc=False):
-    scopeSpans: list[_PlainScope] = []
-
-
 class _PlainDocument(Struct, gc=False):
-    resourceSpans: list[_PlainResource]
+    resourceSpans: list[Resource[PlainSpan]]
 
 
 _plain_document = msgspec.json.Decoder(_PlainDocument, strict=False).decode
 """Not strict: protobuf's JSON writes the 64 bits of a time as text."""
 
 
-class _Scope(Struct, gc=False):
-    spans: list[OtelSpan] = []
-
-
-class _Resource(Struct, gc=False):
-    scopeSpans: list[_Scope] = []
-    scope_spans: list[_Scope] = []
-    instrumentationLibrarySpans: list[_Scope] = []
+class _Resource(Resource[OtelSpan], gc=False):
+    scope_spans: list[Scope[OtelSpan]] = field(default_factory=list)
+    instrumentationLibrarySpans: list[Scope[OtelSpan]] = field(default_factory=list)
 
 
 class _Document(Struct, gc=False):

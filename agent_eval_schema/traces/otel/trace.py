@@ -60,7 +60,23 @@ def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | l
         spans = [span for span in found if span is not None]
         if not spans:
             return [Finding(rules.NOT_A_TRACE, "expected the spans of a trace, got none that can be read")]
-    return _trace_of(_of_one_trace(spans, notes), notes, whole)
+    spans = _of_one_trace(spans, notes)
+    entries = [translate(span, i, notes) for i, span in enumerate(spans)]
+    translated = _once([entry for entry in entries if entry is not None])
+    info = Info(trace_id=spans[0].trace or None)
+    trace = Trace(info, [t.span for t in translated], notes=notes)
+    if translated:
+        _assemble(trace, translated, whole)
+    has_tools = any([t.kind == "TOOL" for t in translated])
+    for entry in translated:
+        # An issue or a figure depends on the contents of retrievers, and of models, which hold tokens that are not
+        # stated otherwise, and calls of tools that have no spans.
+        matters = entry.kind == "RETRIEVER"
+        if entry.kind in _MODELS:
+            matters = not has_tools or not _COUNTED.issubset(entry.found)
+        if whole or matters:
+            entry.attributes  # noqa: B018 - reads it
+    return trace
 
 
 def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
@@ -75,28 +91,6 @@ def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
     message = f"expected the spans of one trace, got those of {len(traces)}; the largest is read"
     notes.append(Finding(rules.ODD_TRACE, message, path="resourceSpans"))
     return traces[chosen]
-
-
-def _trace_of(spans: list[AnySpan], notes: list[Finding], whole: bool) -> Trace:
-    found = [translate(span, i, notes) for i, span in enumerate(spans)]
-    translated = _once([t for t in found if t is not None])
-    info = Info(trace_id=spans[0].trace or None)
-    trace = Trace(info, [t.span for t in translated], notes=notes)
-    if translated:
-        _assemble(trace, translated, whole)
-    has_tools = any([t.kind == "TOOL" for t in translated])
-    for entry in translated:
-        if whole or _matters(entry, has_tools):
-            entry.attributes  # noqa: B018 - reads it
-    return trace
-
-
-def _matters(translated: TranslatedSpan, has_tools: bool) -> bool:
-    """Whether an issue or a figure depends on the contents of a span: those of models hold tokens that are not stated
-    otherwise, and calls of tools that have no spans."""
-    if translated.kind in _MODELS:
-        return not has_tools or not _COUNTED.issubset(translated.found)
-    return translated.kind == "RETRIEVER"
 
 
 _COUNTED = frozenset(["input_tokens", "output_tokens"])
@@ -141,7 +135,12 @@ def _assemble(trace: Trace, translated: Sequence[TranslatedSpan], whole: bool) -
     tops = [identity for identity, parent in parents.items() if parent is None or parent not in parents]
     kind = by_id[path_down[0]].kind
     if kind in _LEAVES and (len(tops) != 1 or (kind not in _MODELS and main is not None)):
-        root = _root_above([by_id[identity].span for identity in tops] or [root])
+        # A root above spans that have none in common: below a model or a tool they would count as a part of it.
+        spans = [by_id[identity].span for identity in tops] or [root]
+        root = Span(name="trace", span_id="root of the trace", status=Status())
+        root.start_time_unix_nano = min((s.start for s in spans if s.start is not None), default=None)
+        root.end_time_unix_nano = max((s.end for s in spans if s.end is not None), default=None)
+        root.attributes = Attributes(type="UNKNOWN")
         trace.spans.insert(0, root)
         parents[root.span_id or ""] = None
     if list(parents.values()).count(root.span_id) != len(parents) - 1 or root.parent_span_id is not None:
@@ -171,16 +170,6 @@ def _assemble(trace: Trace, translated: Sequence[TranslatedSpan], whole: bool) -
         and not any(t.attributes.inputs is not NOTHING or t.attributes.outputs is not NOTHING for t in translated)
     ):
         trace.notes.append(Finding(rules.TRACE_WITHOUT_CONTENT, NO_CONTENT, path="resourceSpans"))
-
-
-def _root_above(spans: Sequence[Span]) -> Span:
-    """A root above spans that have none in common, from the start of the first to the end of the last: below a model or
-    a tool they would count as a part of it."""
-    root = Span(name="trace", span_id="root of the trace", status=Status())
-    root.start_time_unix_nano = min((s.start for s in spans if s.start is not None), default=None)
-    root.end_time_unix_nano = max((s.end for s in spans if s.end is not None), default=None)
-    root.attributes = Attributes(type="UNKNOWN")
-    return root
 
 
 NO_CONTENT = "expected the texts of the agent or of a model, got spans without any: capturing them is off by default"

@@ -76,10 +76,7 @@ def messages_in(events: Sequence[Event]) -> tuple[Messages, Messages]:
 
 
 def _value(raw: Raw) -> Any:
-    if raw is NOTHING:
-        return None
-    found = jsontext.parse_leniently(bytes(content_of(raw)).decode("utf-8", "replace"))
-    return jsontext.parse_leniently(found) if isinstance(found, str) and found[:1] == '"' else found
+    return None if raw is NOTHING else _leaf(content_of(raw))
 
 
 def _logged_message(message: dict[str, Any], role: str) -> dict[str, Any]:

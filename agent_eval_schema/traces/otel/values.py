@@ -113,10 +113,6 @@ def text_in(raw: Raw) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-LARGEST_COUNT = 1 << 53
-"""A larger count of tokens is a defect, not a count."""
-
-
 def count_in(raw: Raw) -> int | None:
     """The count of an attribute: a whole number that is not negative, or text that is one."""
     digits = bytes(raw).strip(b'"')
@@ -127,7 +123,8 @@ def count_in(raw: Raw) -> int | None:
         value = _whole(value.strip('"'))
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT else None
+    # a larger count of tokens is a defect, not a count
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < (1 << 53) else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
