@@ -283,8 +283,8 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
     attempt = tries[-1]
     fixed = check_batch(with_cells(row, attempt.column, {0: attempt.value}, plan.nests), plan)
     left = [n for n in verdict(fixed, "issues").to_pylist()[0] or () if RULES[n["code"]].severity is not Severity.INFO]
-    before = [(n["code"], n["path"]) for n in notes]
-    new = [n for n in left if (n["code"], n["path"]) not in before] or [n for n in left if n["column"] == attempt.column]
+    noted = [(n["code"], n["path"]) for n in notes]
+    new = [n for n in left if (n["code"], n["path"]) not in noted] or [n for n in left if n["column"] == attempt.column]
     what = "; ".join(dict.fromkeys(attempt.what))
     return (
         f"with it ({what}) the row would have {new[0]['code']}: {new[0]['message']}" if new else f"{what} has no effect"
