@@ -141,7 +141,6 @@ def present(array: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def has_value(array: pa.Array) -> bool:
-    """Whether any cell has a value."""
     known = not (pa.types.is_dictionary(array.type) or _is_of_runs(array.type))
     return array.null_count < len(array) and (known or bool(present(array).any()))
 
@@ -315,7 +314,6 @@ _OPENING = ord("[")
 
 
 def type_depth(kind: pa.DataType) -> int:
-    """The levels of lists, structs and maps in an Arrow type."""
     depth, level = -1, [kind]
     while level:
         depth, level = depth + 1, [inner for outer in level for inner in _types_in(outer)]

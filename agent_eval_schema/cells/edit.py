@@ -47,7 +47,6 @@ def _replaced(array: pa.Array, values: dict[int, Any], nests: bool) -> pa.Array 
 
 
 def _spliced(array: pa.Array, values: dict[int, Any]) -> pa.Array:
-    """The array with other values in some places."""
     pieces, end = [], 0
     for i in sorted(values):
         pieces += [array.slice(end, i - end), pa.array([values[i]], array.type)]

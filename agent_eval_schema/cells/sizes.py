@@ -37,7 +37,6 @@ def cell_bytes(array: pa.Array) -> Sizes:
 
 
 def batch_bytes(batch: pa.RecordBatch) -> int:
-    """The bytes of all cells of a batch."""
     return int(_row_bytes(batch).sum())
 
 

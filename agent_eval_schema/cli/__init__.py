@@ -10,26 +10,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from types import ModuleType
 
 from agent_eval_schema.cli import (
     ces,
     completion,
     convert,
     diff,
-    formats,
     from_inference_table,
     from_traces,
+    lookup,
     metrics,
     profile,
-    rules,
-    schema,
     score,
     validate,
 )
-from agent_eval_schema.cli.options import Parser, require_streams_once
+from agent_eval_schema.cli.options import Commands, Parser, require_streams_once
 from agent_eval_schema.cli.output import (
     ExitCode,
     close_stdout,
@@ -45,21 +42,21 @@ from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__
 
-_COMMANDS: dict[str, ModuleType] = {
-    "validate": validate,
-    "metrics": metrics,
-    "profile": profile,
-    "diff": diff,
-    "score": score,
-    "from-traces": from_traces,
-    "from-inference-table": from_inference_table,
-    "convert": convert,
-    "formats": formats,
-    "schema": schema,
-    "ces": ces,
-    "explain": rules,
-    "rules": rules,
-    "completion": completion,
+_COMMANDS: dict[str, Callable[[Commands], None]] = {
+    "validate": validate.add,
+    "metrics": metrics.add,
+    "profile": profile.add,
+    "diff": diff.add,
+    "score": score.add,
+    "from-traces": from_traces.add,
+    "from-inference-table": from_inference_table.add,
+    "convert": convert.add,
+    "formats": lookup.add_formats,
+    "schema": lookup.add_schema,
+    "ces": ces.add,
+    "explain": lookup.add_rules,
+    "rules": lookup.add_rules,
+    "completion": completion.add,
 }
 """In the order in which `--help` lists them."""
 
@@ -128,6 +125,6 @@ def argument_parser(command: str | None = None) -> Parser:
     # with `prog` argparse need not format a usage, for which it would look at the terminal
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", prog=parser.prog)
     parser.set_defaults(whole=argument_parser)
-    for module in {_COMMANDS[command]} if command in _COMMANDS else dict.fromkeys(_COMMANDS.values()):
-        module.add(commands)
+    for add in {_COMMANDS[command]} if command in _COMMANDS else dict.fromkeys(_COMMANDS.values()):
+        add(commands)
     return parser

@@ -11,7 +11,6 @@ from agent_eval_schema.text.visible import visible
 
 
 def add(commands: Commands) -> None:
-    """Add the command and its verbs."""
     group = add_command(commands, "ces", None, "work with files of Google CES: golden CSV, Evaluation JSON")
     verbs = group.add_subparsers(required=True, metavar="VERB", prog=group.prog)
     command = add_command(verbs, "template", _template, "write a golden CSV to start from", ["ces template golden.csv"])

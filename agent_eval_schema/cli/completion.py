@@ -11,7 +11,6 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "completion",

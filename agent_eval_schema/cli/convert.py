@@ -10,7 +10,6 @@ from agent_eval_schema.issues import FAILING
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "convert",
@@ -36,7 +35,6 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convert a file, and print the losses."""
     from agent_eval_schema.conversion.convert import convert_file
 
     to = arguments.to or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")

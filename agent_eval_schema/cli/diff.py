@@ -9,7 +9,6 @@ from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_pa
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "diff",
@@ -38,7 +37,6 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what changed."""
     from agent_eval_schema.diff.diff import diff_eval_sets
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.metrics.support import metrics_of

@@ -12,7 +12,6 @@ from agent_eval_schema.issues import EvalSetError
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "from-inference-table",

@@ -9,7 +9,6 @@ from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_t
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "metrics",
@@ -26,7 +25,6 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the metrics of a file."""
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.render.phrases import NextCommand

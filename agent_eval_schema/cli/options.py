@@ -60,13 +60,11 @@ class Parser(argparse.ArgumentParser):
     # the options that several commands have
 
     def add_format(self, name: str = "the input") -> None:
-        """--format: that of the input."""
         help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
         self.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
         self.add_columns()
 
     def add_columns(self) -> None:
-        """--columns: names of columns that no format knows."""
         named = (
             "read the column or key PATH as our column NAME: item.text=request, "
             "ctx[].text=retrieved_context[].content; or a FILE of them (.json, .toml); repeatable"
@@ -86,7 +84,6 @@ class Parser(argparse.ArgumentParser):
         self.add_quiet()
 
     def add_max_cell_bytes(self) -> None:
-        """--max-cell-bytes: the largest cell that is read."""
         self.group(INPUT).add_argument(
             "--max-cell-bytes",
             metavar="N",
@@ -95,7 +92,6 @@ class Parser(argparse.ArgumentParser):
         )
 
     def add_rules(self) -> None:
-        """--select and --ignore: the rules of a run."""
         rules = self.group(RULES)
         enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
         rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
@@ -117,12 +113,10 @@ class Parser(argparse.ArgumentParser):
         self.set_defaults(output_choices=choices)
 
     def add_system(self, default: str | None, meaning: str) -> None:
-        """--system: whose metrics are shown."""
         help = f"metrics of {SYSTEM_NAMES} (default: {meaning})"
         self.group(OUTPUT).add_argument("--system", metavar="SYSTEM", default=default, help=help)
 
     def add_html(self, what: str) -> None:
-        """--html: the same for a browser."""
         self.group(OUTPUT).add_argument("--html", metavar="PATH", help=f"write the {what} as an HTML page to PATH")
 
     def add_fail_on(self, why: str = "lowest severity that causes exit code 1 (default: error)") -> None:
@@ -130,16 +124,13 @@ class Parser(argparse.ArgumentParser):
         self.group(EXIT).add_argument("--fail-on", choices=list(FAILING), help=why)
 
     def add_no_values(self) -> None:
-        """--no-values: for private data."""
         help = "omit cell values from all output, for sensitive data"
         self.group(OUTPUT).add_argument("--no-values", dest="values", action="store_false", help=help)
 
     def add_quiet(self) -> None:
-        """--quiet: only errors on stderr."""
         self.add_argument("-q", "--quiet", action="store_true", help="suppress progress and informational messages")
 
     def add_jobs(self) -> None:
-        """--jobs: how many processes."""
         help = "number of worker processes (default: one per core for data over 64 MB)"
         self.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
 
@@ -248,7 +239,6 @@ def codes_in(given: list[str]) -> tuple[str, ...]:
 
 
 def whole(text: str) -> int:
-    """The type of a whole number."""
     if not text.removeprefix("-").isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
     return int(text)

@@ -8,11 +8,9 @@ from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Comman
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
-"""What may fail a run."""
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "profile",
@@ -84,7 +82,6 @@ def _add_number(group: argparse._ArgumentGroup, option: str, default: float, mea
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the profile."""
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.profile.options import Options

@@ -33,7 +33,6 @@ CONCISE_PART = 100_000
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "validate",

@@ -245,8 +245,7 @@ KINDS_AT_ONCE = 5
 
 
 def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Document:
-    """Exact counts: a line or a group for each code and column; then the next command, by the `call` that
-    converted the data."""
+    """The losses by code and column, with exact counts; then the next command, by the `call` of the conversion."""
     is_error = any(issue.severity is Severity.ERROR for issue in issues)
     following = []
     if is_error:

@@ -167,8 +167,6 @@ class _Work:
         return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable)
 
     def target_data(self) -> Any:
-        """All of the target in memory."""
-
         import pandas as pd
 
         if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:

@@ -256,8 +256,7 @@ _NUMBER = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[,\]}])")
 
 
 class Suspect(Struct, frozen=True):
-    """A value of the source: its row (a place among the source rows), its path, and the value in its place in the row
-    that was read back (`ABSENT` if there is none)."""
+    """A value of a source row, by its path, and the value that was read back in its place (or `ABSENT`)."""
 
     row: int
     path: Path

@@ -33,16 +33,8 @@ PARAMETERS = frozenset(
         *("max_tokens", "max_completion_tokens", "max_output_tokens", "tools", "tool_choice", "parallel_tool_calls"),
         *("functions", "function_call", "response_format", "frequency_penalty", "presence_penalty", "logit_bias"),
         *("logprobs", "top_logprobs", "modalities", "audio", "prediction", "reasoning", "reasoning_effort"),
-        *(
-            "verbosity",
-            "service_tier",
-            "metadata",
-            "store",
-            "web_search_options",
-            "safety_identifier",
-            "prompt_cache_key",
-        ),
-        *("extra_params", "custom_inputs", "databricks_options"),
+        *("verbosity", "service_tier", "metadata", "store", "web_search_options", "safety_identifier"),
+        *("prompt_cache_key", "extra_params", "custom_inputs", "databricks_options"),
     ]
 )
 """The parameters of a chat request: those of OpenAI's API, of Databricks and of MLflow's agents."""

@@ -138,7 +138,6 @@ _message = msgspec.json.Decoder(PlainMessage).decode
 
 
 def has_nothing_odd(messages: list[PlainMessage]) -> bool:
-    """Whether these messages have no issue."""
     if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
         return False
     if len(messages) == 1:

@@ -186,8 +186,7 @@ def require_fixable(source: Source, path: str) -> None:
 
 
 def _is_rewritten(source: Source, path: str) -> bool:
-    """Whether each row is a part of the file's text. Of a table that is one object by columns (`in_order`) none is: it
-    is written by rows."""
+    """Whether each row is a part of the file's text; of a table that is one object by columns none is."""
     return _is_of_form(source, path, *REWRITTEN) and not source.in_order
 
 
@@ -373,8 +372,7 @@ def with_columns_renamed(fixed: FixedSource, format: str, outputs: str, check: C
 
 
 def _unclear(source: Source, wrong: str, right: str, same: list[str]) -> str:
-    """Why a misspelled column has no clear meaning, by the columns alone; "" if it has one. `same` are the columns that
-    clearly mean `right`."""
+    """Why a column is no clear misspelling, by names alone; "" if it is. `same` are the columns that mean `right`."""
     if wrong not in same:
         return f"it may be a different name, not a misspelling of `{right}`"
     if len(same) > 1:

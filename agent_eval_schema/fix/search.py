@@ -45,8 +45,7 @@ class FixedPart(NamedTuple):
 
 
 class CellFix(Struct, frozen=True):
-    """One fixed cell: the row (0-based) and its ID, the column, the fix, the value before and after, and the columns
-    whose cells it used."""
+    """One fixed cell; `row` is 0-based, `emptied` are the columns whose cells it used."""
 
     row: int
     request_id: str | None
@@ -76,8 +75,7 @@ def _parts(path: str, before: Any, after: Any) -> Iterator[FixedPart]:
 
 
 class _RowIssues(NamedTuple):
-    """The issues of a row: its errors and warnings by code, its other issues that have a fix, and the codes in each
-    column."""
+    """The issues of a row: errors and warnings by code, the number of others with a fix, the codes per column."""
 
     errors: Counter[str]
     warnings: Counter[str]

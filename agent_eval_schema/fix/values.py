@@ -298,8 +298,7 @@ def plain_name(name: str) -> str:
 
 
 def with_lone_key_renamed(value: Any, right: str, known: tuple[str, ...], fits: Callable[[Any], bool]) -> Any:
-    """An object without `right`, with the only key renamed that means `right` and holds what `right` should; any other
-    value as it is."""
+    """An object without `right`, with the only key renamed that means it and fits; else the value as it is."""
     if not isinstance(value, dict) or value.get(right) is not None:
         return value
     keys = [k for k, v in value.items() if k not in known and meant(k, known) == right and fits(v)]

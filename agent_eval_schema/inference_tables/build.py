@@ -389,8 +389,7 @@ ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20
 
 
 def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Stream rows into a Parquet or JSONL file, by its file extension, or else into a new Delta table; whole or not at
-    all."""
+    """Stream rows into a Parquet or JSONL file, by its extension, else into a new Delta table; whole or not at all."""
     if ending_of(path):
         return write_batches(path, batches, schema)
     from agent_eval_schema.io.delta import write_delta

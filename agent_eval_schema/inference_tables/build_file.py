@@ -120,7 +120,6 @@ def _read(table: str, given: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def work_of(out: str) -> Path:
-    """The work folder of a build that writes `out`."""
     place = Path(os.path.abspath(out))
     return place.with_name(f".{place.name}.work")
 
@@ -151,8 +150,7 @@ def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSumma
 
 
 def chain_of(existing: str) -> list[dict[str, Any]]:
-    """The builds that made a dataset, the first one first, as their manifests have them; of a dataset without a
-    manifest its name."""
+    """The builds that made a dataset, the first one first, by their manifests; without a manifest its name."""
     path = manifest_of(existing.partition("@v")[0] if not os.path.exists(existing) else existing)
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])

@@ -28,8 +28,7 @@ KEEPABLE = tuple(r.name for r in REASONS if r.switchable)
 
 
 def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan, str]:
-    """The plan for a table with these columns, and the reason for its format. Raises EvalSetError for an invalid
-    option."""
+    """The plan for a table with these columns, and the reason for its format. Raises EvalSetError."""
     fields = fields_of(options.columns)
     automatic = options.format == "auto"
     family, reason = detect_family(table_columns, fields) if automatic else (find_family(options.format), "as set")
@@ -99,8 +98,7 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
 # ---------------------------------------------------------------------------------------------------------------------
 # numbers, which are strings on a command line
 def sample_of(sample: Any) -> int | float | None:
-    """A number of rows (from 1 on), a fraction between 0 and 1, or None for all rows. Raises EvalSetError for anything
-    else."""
+    """A number of rows, a fraction between 0 and 1, or None for all rows. Raises EvalSetError for anything else."""
     number = _number(sample)
     is_count = isinstance(number, int | np.integer) and not isinstance(number, bool) and 1 <= number < 1 << 63
     if number is None or is_count or (isinstance(number, float) and 0 < number < 1):
@@ -111,7 +109,6 @@ def sample_of(sample: Any) -> int | float | None:
 
 
 def seed_of(seed: Any) -> int:
-    """A whole number. Raises EvalSetError for anything else."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         return int(seed)
     raise EvalSetError(f"seed: expected a whole number, got {shown(seed)}")
@@ -151,8 +148,7 @@ def strata_of(expression: str | None, columns: list[str], option: str = "stratif
 
 
 def instant_of(moment: Any, option: str) -> int | None:
-    """A point in time in microseconds since 1970 UTC: ISO text, a date (its first moment) or a datetime; what has no
-    zone is in UTC."""
+    """A time, in microseconds since 1970 UTC; one without a zone is in UTC, a date is its first moment."""
     if moment is None:
         return None
     try:

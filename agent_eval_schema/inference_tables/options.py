@@ -128,7 +128,6 @@ COMMAND_LINE: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def flag(option: str) -> str:
-    """The word of the command line for an option."""
     return f"--{option.replace('_', '-')}"
 
 
@@ -168,5 +167,4 @@ class BuildPlan(Struct, frozen=True):
 
 
 def carried_column(name: str) -> str:
-    """The name under which a column of the table is passed through."""
     return f"column_{name}"

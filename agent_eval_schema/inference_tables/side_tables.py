@@ -59,7 +59,6 @@ def add_labels(work: WorkFolder, options: BuildOptions) -> None:
 
 
 def label_plan(options: BuildOptions) -> BuildPlan:
-    """How an assessment-log table is read."""
     return BuildPlan(ASSESSMENT_LOGS, values=options.show_values)
 
 
@@ -158,8 +157,7 @@ def own_fields(schema: pa.Schema) -> list[pa.Field]:
 
 
 def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> ExistingRows:
-    """Read rows of a dataset; the first is row `start`. Raises EvalSetError unless they are valid rows with the
-    canonical columns."""
+    """Read rows of a dataset; the first is row `start`. Raises EvalSetError unless they are valid canonical rows."""
     names = column_names(batch.schema)
     if (form := detect(names, batch.schema.metadata).format) not in ("databricks", ""):
         raise EvalSetError(
@@ -212,7 +210,6 @@ def _carried(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
 
 
 def _facts(rows: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
-    """What the decisions read of the rows."""
     size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
     given: dict[str, pa.Array] = {
         "logged_id": ids,

@@ -147,7 +147,6 @@ class SparkDecisions:
         return self._lines.join(decisions, ["part", "place"], "left").select(DECISIONS, PACKED)
 
     def tallies(self) -> dict[str, int]:
-        """What became of the feedback."""
         if not self._rated:
             return dict.fromkeys(("given", "latest", "attached", "unknown"), 0)
         return dict(self._results(RESULTS["feedback"]))

@@ -46,8 +46,7 @@ class BuildJob(Struct, frozen=True):
 def _by_workers(
     function: str, job: BuildJob, ahead: int = AHEAD, modules: Iterable[str] = ()
 ) -> Iterator[tuple[int, bytes]]:
-    """The messages of a function of this module that each worker runs on its share of the job, in the order of the
-    units."""
+    """The messages of a function of this module that each worker runs on its share, in the order of the units."""
     shares = [msgspec.msgpack.encode(msgspec.structs.replace(job, worker=k)) for k in range(job.workers)]
     workers = [Worker(f"{__name__}:{function}", share, ahead, modules) for share in shares]
     try:
@@ -124,8 +123,7 @@ def convert_logged(
 
 
 def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
-    """Of which logged row of the batch each converted row was made: a record that is not the first one of its call goes
-    on with the row before."""
+    """The logged row of each converted row: a further record of a call continues the row before."""
     record = rows.column("record")
     starts = np.asarray(record.is_null()) | (np.asarray(record.fill_null(0)) == 0)
     return np.cumsum(starts) - 1
@@ -170,8 +168,7 @@ _FROM_ZERO = -PartKey(EXISTING_UNIT, 0).number
 
 
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
-    """In a worker: its share of the parts. The path of a file is passed, not its bytes: that saves copying them through
-    a pipe."""
+    """In a worker: its share of the parts. The path of a file is passed: its bytes are not copied through a pipe."""
     share = msgspec.msgpack.decode(job, type=BuildJob)
     work = WorkFolder(share.folder)
     for part, batch in _finish_share(share, None):

@@ -69,8 +69,7 @@ class PartKey(NamedTuple):
 
 
 class WorkFolder:
-    """A work folder. Everything in it is written under a temporary name and renamed: it is there whole or not at
-    all."""
+    """A work folder. Everything in it is written under a temporary name and renamed: it is whole or absent."""
 
     def __init__(self, folder: str | Path | TemporaryFolder) -> None:
         self._temporary = folder if isinstance(folder, TemporaryFolder) else None  # which lives as long as this
@@ -138,7 +137,6 @@ class WorkFolder:
             os.replace(new, self.folder / name)
 
     def _new(self) -> Path:
-        """A name that is not in use."""
         handle, name = tempfile.mkstemp(dir=self.folder / "new")
         os.close(handle)
         return Path(name)
@@ -148,8 +146,7 @@ class WorkFolder:
     def commit(
         self, part: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None, facts: pa.RecordBatch | None = None
     ) -> None:
-        """Commit the converted rows of a batch; `facts` are the columns that the decisions read, if the rows have
-        others."""
+        """Commit converted rows; `facts` are the columns that the decisions read, if the rows have others."""
         facts = rows if facts is None else facts
         index = pa.table(call_columns(part.number, facts, stratum), schema=CALL_TABLE)
         entries = entry_table(part.number, facts)
@@ -181,11 +178,9 @@ class WorkFolder:
         return [PartKey(int(unit), int(number)) for unit, _, number in names]
 
     def existing_rows(self) -> int:
-        """The rows of the dataset that is extended."""
         return self.read_json("existing.json") or 0
 
     def rows(self, part: PartKey) -> pa.RecordBatch:
-        """The converted rows of a part."""
         return _mapped(self.folder / "parts" / part.name / "rows.arrow")
 
     def hand_over_finished(self, part: PartKey, rows: pa.RecordBatch) -> None:
@@ -215,7 +210,6 @@ class WorkFolder:
             os.replace(new, self.folder / f"{name}/{number:06d}.parquet")
 
     def tables(self, name: str) -> list[str]:
-        """The files of `traces` or `labels`."""
         return sorted(map(str, (self.folder / name).glob("*.parquet")))
 
     # results
@@ -251,8 +245,7 @@ _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 # ---------------------------------------------------------------------------------------------------------------------
 # decisions
 def by_part(path: Path, *columns: str) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
-    """A file in the order of its parts → one batch (part, place, these columns) per part, whatever its pages and row
-    groups are."""
+    """A file in the order of its parts → one batch (part, place, these columns) per part."""
     for part, runs in groupby(_runs(path, ["part", "place", *columns]), key=itemgetter(0)):
         yield PartKey.of(part), one_batch([batch for _, batch in runs])
 

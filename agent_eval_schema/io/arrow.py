@@ -57,8 +57,7 @@ def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
 
 
 def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The cells of a normalized (or passed-through) column as Python values: objects, dicts for maps, lists for
-    lists."""
+    """The cells of a normalized (or passed-through) column as Python values: objects, and dicts for maps."""
     values = to_values(column)
     if is_json_column(field):
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
@@ -143,8 +142,7 @@ def _kind(data: Any) -> _Kind | None:
 
 
 def _is_a(data: Any, library: str, *names: str) -> bool:
-    """Whether the class of an object, or one that it is derived from, has one of these names in the library, or in its
-    compiled part (`_duckdb`)."""
+    """Whether a class of an object has one of these names in the library, or in its compiled part (`_duckdb`)."""
     homes = (library, f"_{library}")
     return any(c.__name__ in names and c.__module__.partition(".")[0] in homes for c in type(data).__mro__)
 

@@ -261,8 +261,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def require_place(path: str, *, stdout: bool = False) -> None:
-    """Raise EvalSetError now, rather than after the work, if nothing can be written to `path`, which may be a URL and,
-    if `stdout`, `"-"`."""
+    """Raise EvalSetError now, rather than after the work, if `path` (a URL; `"-"` if `stdout`) cannot be written."""
     if path == STDOUT and not stdout:
         raise EvalSetError(f"{path}: expected the path of a file: stdout has the report, and stdin cannot be replaced")
     if path == STDOUT:
@@ -346,8 +345,7 @@ def _lock_beside(path: str) -> Iterator[None]:
 
 
 def _locked(lock: str) -> int | None:
-    """The handle of the lock file, locked; None if its last owner has just removed it. Raises BlockingIOError if it has
-    an owner."""
+    """The locked handle; None if its last owner has just removed the file. Raises BlockingIOError if it has one."""
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_TEMPORARY", 0), 0o666)
     try:
         lock_file(handle)

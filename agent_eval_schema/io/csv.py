@@ -95,8 +95,7 @@ def _separator(path: str) -> str:
 
 
 def wrong_separator(header: list[str], path: str = "") -> str:
-    """The problem of a header whose one name is several, with another separator: a spreadsheet writes that of its
-    country."""
+    """The problem of a header with another separator: a spreadsheet writes that of its country."""
     found = _SEPARATED.fullmatch(header[0].strip()) if len(header) == 1 else None
     if found is None:
         return ""
@@ -163,7 +162,6 @@ _NUL = "\U0010fffe"
 
 
 def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
-    """The records of a file as a batch."""
     problems: Notes = {}
     rows: list[list[str]] = []
     lines: dict[int, str] = {}

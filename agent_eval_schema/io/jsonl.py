@@ -213,7 +213,6 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
 
 
 def jsonl_line_numbers(path: str) -> Iterator[int]:
-    """The line of the file of each row."""
     return (number for number, _ in _numbered(path))
 
 
@@ -264,8 +263,7 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
 
 
 def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Write one row per line, without the keys of absent cells; the first of canonical rows has all keys, including the
-    marker."""
+    """Write one row per line, without absent cells; the first canonical row has all keys, with the marker."""
     count = 0
     whole = are_canonical(schema.names, schema.metadata)
     with creating(path) as file:

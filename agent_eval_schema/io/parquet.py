@@ -52,8 +52,7 @@ def _reporting_errors(path: str) -> Iterator[None]:
 
 
 class _File(NamedTuple):
-    """An open file of a table: its name, the columns of its folders, and the maximum number of rows that are read at
-    once."""
+    """An open file of a table: its name, the columns of its folders, and the most rows that are read at once."""
 
     name: str
     table: pq.ParquetFile
@@ -95,7 +94,6 @@ def _files(path: str) -> Iterator[_File]:
 
 
 def _sizes(table: pq.ParquetFile) -> list[int]:
-    """The bytes of each row group."""
     return [table.metadata.row_group(i).total_byte_size for i in range(table.metadata.num_row_groups)]
 
 
@@ -139,7 +137,6 @@ def parquet_columns(path: str) -> list[str]:
 
 
 def parquet_rows(path: str) -> int:
-    """The number of rows of a file."""
     return sum(file.table.metadata.num_rows for file in _files(path))
 
 
@@ -150,8 +147,7 @@ def parquet_metadata(path: str) -> dict[bytes, bytes]:
 
 
 def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """The batches of a share, each with its row group and its number in that group: the same numbers for any number of
-    workers."""
+    """The batches of a share, each with its row group and its number in it: the same for any number of workers."""
     groups = sum(file.table.metadata.num_row_groups for file in _files(path))
     by_batch = groups < 4 * share.workers  # too few groups to go round
     for number, group, file in _groups(path):

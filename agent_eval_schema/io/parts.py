@@ -33,7 +33,6 @@ class Parts:
         self._at, self._position = 0, Position()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all files."""
         end = 0
         for i, file in enumerate(self.files):
             self._at, self._position = i, Position()

@@ -26,7 +26,6 @@ KINDS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-"""The kinds of files by their extensions."""
 
 _URL = re.compile(r"[A-Za-z][\w+.:-]+://")
 """How a URL begins; one letter is a drive. Without `://` a name is that of a file, a folder or a version of a table."""
@@ -36,12 +35,10 @@ _WEB = ("http://", "https://")
 
 
 def is_url(name: str) -> bool:
-    """Whether a name is a URL."""
     return _URL.match(name) is not None
 
 
 def is_pipe(name: str) -> bool:
-    """Whether a name is that of a named pipe."""
     try:
         return stat.S_ISFIFO(os.stat(name).st_mode)
     except (OSError, ValueError):  # no such file; a NUL in its name
@@ -76,7 +73,6 @@ def _path_in(name: str) -> str:
 
 
 def kind_of(name: str) -> str | None:
-    """The kind of a file, by its extension."""
     return KINDS.get(ending_of(name))
 
 

@@ -246,8 +246,7 @@ class Share(Struct, frozen=True):
 
 
 def schema_of(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None) -> pa.Schema:
-    """The columns of a source as Arrow has them (as `read` makes them); rows that vary, and columns of Python objects,
-    are read through once."""
+    """The columns of a source in Arrow (as `read` makes them); varying rows and Python objects are read through."""
     batches = source.batches() if read is None else map(read, source.batches())
     some = batches if source.vary or source.kind == "pandas" else islice(batches, 1)
     schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in some]
@@ -293,8 +292,7 @@ WORTH_IT = 64 << 20
 
 
 def size_of(source: Source) -> float:
-    """The size of the data in bytes: of a file or a table of files as they are stored, of data in memory about, by the
-    first rows; 0 if unknown."""
+    """The bytes of the data: of files as they are stored, of data in memory by the first rows; 0 if unknown."""
     if source.stored_bytes is not None:
         return source.stored_bytes
     if source.path is not None:
@@ -305,8 +303,7 @@ def size_of(source: Source) -> float:
 
 
 def worth_workers(size: float) -> int:
-    """The number of processes for data of so many bytes: one per core if they are large (AGENT_EVAL_SCHEMA_JOBS sets
-    the number)."""
+    """The number of processes for so many bytes: one per core if they are large (or AGENT_EVAL_SCHEMA_JOBS)."""
     if not sys.executable or size < WORTH_IT:  # no interpreter: Python is embedded
         return 1
     jobs = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")

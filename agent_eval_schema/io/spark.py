@@ -118,8 +118,7 @@ def with_places(df: DataFrame) -> DataFrame:
 
 
 def in_python(df: DataFrame, work: Callable[[Stream], Stream], schema: Any) -> DataFrame:
-    """The result of `work` on the rows of a plainly named DataFrame, as mapInArrow returns it, without the time that
-    null lists take."""
+    """The result of `work` on the rows of a plainly named DataFrame, without the time that null lists take."""
     return lists_filled(df).mapInArrow(partial(_with_nulls, work), schema)
 
 
@@ -257,8 +256,7 @@ def backticked(name: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 # tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalog
 def spark_session() -> SparkSession:
-    """The session that runs, or a new one with the settings of the machine. Raises EvalSetError if pyspark is not
-    installed, or cannot start."""
+    """The running session, or a new one with the settings of the machine. Raises EvalSetError if there is none."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -270,8 +268,7 @@ def spark_session() -> SparkSession:
 
 
 def read_table(spark: SparkSession, name: str) -> DataFrame:
-    """A Parquet file or folder, a Delta folder, or a table of the catalog. Raises EvalSetError if Spark cannot read
-    it."""
+    """A Parquet file or folder, a Delta folder, or a table of the catalog. Raises EvalSetError."""
     try:
         if not os.path.exists(name) and "://" not in name:
             return spark.table(name)

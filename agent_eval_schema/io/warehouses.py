@@ -32,8 +32,7 @@ ROWS_AT_ONCE = 8_192
 
 
 def active_table(name: str) -> DataFrame | None:
-    """The table as a DataFrame of the active Spark session; None without a session. Raises EvalSetError if Spark cannot
-    read it."""
+    """The table as a DataFrame of the active Spark session; None without a session. Raises EvalSetError."""
     if (sql := sys.modules.get("pyspark.sql")) is None:  # no session without it
         return None
     session: Any = sql.SparkSession.getActiveSession()

@@ -115,7 +115,6 @@ class Worker:
         return self._started.is_set()
 
     def has_message(self) -> bool:
-        """Whether the next message is here already."""
         return not self._messages.empty()
 
     def _deliver(self, job: bytes, more: Iterable[bytes | pa.Buffer] | None) -> None:

@@ -10,14 +10,12 @@ from agent_eval_schema.text.visible import visible
 
 
 def require_choice(option: str, value: Any, choices: Iterable[Any]) -> None:
-    """Raise EvalSetError if the value of an option is not one of the choices."""
     known = list(choices)
     if value not in known:
         raise no_choice(option, value, known)
 
 
 def no_choice(option: str, value: Any, choices: Iterable[Any]) -> EvalSetError:
-    """The exception for a value that is not one of the choices."""
     return EvalSetError(f"{option}: {choice_problem(value, choices)}")
 
 

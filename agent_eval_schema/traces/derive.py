@@ -228,7 +228,6 @@ def _error(reading: Reading) -> str | None:
 
 
 def status_message(span: Span | None) -> str | None:
-    """The message of the status of a span."""
     if span is None:
         return None
     return (span.status.message if isinstance(span.status, Status) else span.status_message) or None
@@ -260,8 +259,7 @@ def _expectations(reading: Reading) -> dict[str, Any] | None:
 
 
 class Derivation(NamedTuple):
-    """A field of the row, where a trace holds it, and the function that reads it. A `figure` is counted and shown, and
-    no issue depends on it."""
+    """A field of the row, its place in a trace, and its reader. A `figure` is shown, and no issue depends on it."""
 
     field: str
     source: str

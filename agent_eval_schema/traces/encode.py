@@ -280,7 +280,6 @@ def _trace(
 
 
 def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
-    """The number of spans above each span of a tree."""
     found: dict[str | None, int] = {None: -1}
     for span in above:
         path: list[str] = []

@@ -32,7 +32,6 @@ from agent_eval_schema.validation.rows import Rows
 
 
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
-    """The checked batch of judged rows."""
     log, values = _reported(rows.log, plan), rows.values
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
@@ -228,7 +227,6 @@ VERDICT = pa.schema(
 
 
 def verdict(checked: pa.RecordBatch, name: str) -> pa.Array:
-    """A column of the validation result."""
     return checked.column(VERDICT.get_field_index(name))
 
 

@@ -59,7 +59,6 @@ _COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_c
 
 
 def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
-    """The traces' JSON texts of a batch."""
     if "trace" not in batch.schema.names:
         return [None] * batch.num_rows
     found, _ = _trace_texts(batch)
@@ -96,8 +95,7 @@ LEFT_TO_TRACES = frozenset(["trace", *_FROM_TRACE]) - {"request", "request_id", 
 
 
 def leave_to_traces(rows: Rows) -> None:
-    """Keep of the columns that are left to traces the values of rows without a trace, and a session that the trace of a
-    row lacks."""
+    """Keep, of the columns left to traces, the cells of rows without a trace and a session that a trace lacks."""
     for name in LEFT_TO_TRACES & rows.values.keys():
         if name == "session_id":
             of_trace = (rows.filled & np.uint32(BIT_OF[name])).astype(bool).tolist()

@@ -152,8 +152,7 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
 
 
 def _of_json(text: bytes, nests: bool) -> bytes | None:
-    """The JSON text of a JSON cell. A string may be JSON text itself: where cells can hold any value (`nests`), not of
-    a string."""
+    """The JSON text of a JSON cell; a string may be JSON text itself, unless `nests` and it is of a string."""
     if not text.startswith(b'"') or (nests and text.startswith(b'"\\"')):
         return None if text == b"null" else text
     value = value_of_cell(text.decode(), True)

@@ -64,7 +64,6 @@ class AnswerCounts:
 
     @property
     def total(self) -> int:
-        """The number of rows with an answer."""
         return sum(int(np.count_nonzero(part)) for part in self._hashes)
 
     def most_frequent(self) -> list[tuple[int, int]]:
@@ -245,7 +244,6 @@ class ReportBuilder:
                 self._room -= 1
 
     def all_examples(self) -> list[Issue]:
-        """The examples of all codes."""
         return [issue for issues in self.examples.values() for issue in issues]
 
     def take_issues(self) -> list[Issue]:

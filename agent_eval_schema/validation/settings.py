@@ -106,8 +106,7 @@ class Found(Struct, frozen=True):
 
 
 def find_settings(config: str | None, start: Path | None = None) -> Found:
-    """The settings in a file, or (None) those that are nearest to a folder, by default the working directory. Raises
-    EvalSetError if they cannot be read."""
+    """The settings in a file, or (None) the nearest ones to a folder, by default the working directory."""
     if config is not None:
         found = _read(Path(config))
         if found is None:

@@ -45,7 +45,6 @@ MEMORY = "256MB"
 
 
 def require_duckdb() -> None:
-    """Raise EvalSetError, in one line, if DuckDB is not installed."""
     try:
         import duckdb  # noqa: F401
     except ImportError as error:

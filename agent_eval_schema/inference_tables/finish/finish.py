@@ -110,7 +110,6 @@ def is_existing(rows: pa.RecordBatch) -> bool:
 
 @lru_cache(maxsize=8)
 def finish_plan(plan: BuildPlan) -> Plan:
-    """How the finished rows are checked."""
     reason = "the canonical columns, made of logged calls"
     return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=reason, values=plan.values)
 
@@ -131,8 +130,7 @@ def _joined(batch: pa.RecordBatch, fields: Iterable[pa.Field], arrays: Iterable[
 # ---------------------------------------------------------------------------------------------------------------------
 # notes
 def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array], redactor: Redactor | None) -> pa.RecordBatch:
-    """The checked batch with further notes of its rows, after those of the check. They are warnings and infos, and were
-    made before the rows were redacted."""
+    """The checked batch with further notes of its rows: warnings and infos from before they were redacted."""
     added = [m.cast(pa.list_(NOTE)) for m in more if len(m.flatten())]
     if redactor is not None:
         added = [_redacted_notes(notes, redactor) for notes in added]
@@ -164,8 +162,7 @@ def _redacted_notes(lists: pa.Array, redactor: Redactor) -> pa.Array:
 
 
 def divided(finished: pa.RecordBatch, plan: BuildPlan, existing: bool) -> FinishedRows:
-    """The finished rows of a batch, with the invalid ones excluded, unless they are kept or of the dataset that is
-    extended (`existing`)."""
+    """The finished rows of a batch; invalid ones are excluded, unless they are kept or `existing`."""
     lists = _tally(finished, "changes")
     ids = finished.column(len(VERDICT) + COLUMNS.index("request_id")).take(pc.list_parent_indices(lists))
     updates = pa.RecordBatch.from_arrays([ids, *lists.flatten().flatten()], schema=UPDATES)
@@ -202,12 +199,10 @@ def errors_of(finished: pa.RecordBatch) -> list[str]:
 
 
 def _tally(finished: pa.RecordBatch, name: str) -> pa.Array:
-    """A column of TALLY."""
     return finished.column(len(VERDICT) + len(ROWS) + TALLY.get_field_index(name))
 
 
 def _evaluation_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of ROWS."""
     return rows_of(finished).select(list(range(len(ROWS))))
 
 

@@ -48,8 +48,7 @@ OVERSIZE = (b"MAX_REQUEST_SIZE_EXCEEDED", b"MAX_RESPONSE_SIZE_EXCEEDED")
 
 
 class CallRecord(Struct, gc=False):
-    """A record of the logged row `row`. `shared` is true if the measurements of the call belong to several
-    records."""
+    """A record of the logged row `row`; `shared`: the measurements of the call belong to several records."""
 
     row: int
     logged_id: str
@@ -228,8 +227,7 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
 # ---------------------------------------------------------------------------------------------------------------------
 # the payloads
 def _asked(logged: LoggedColumns, row: int, plan: BuildPlan) -> Asked | Broken:
-    """The request where it is not a plain chat: from the payload, else from the text column, else from the trace
-    (none)."""
+    """The request where it is not a plain chat: of the payload, else of the text column, else none (a trace has it)."""
     text = logged.requests[row]
     if text is None or not text.strip():
         text = logged.request_texts[row]

@@ -107,8 +107,7 @@ def records_of(wrapper: str, value: Any) -> list[Any] | Broken:
 
 
 def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
-    """`{column: [cell, ...]}`: one record per cell; an object that is a request, or whose values are not lists, is one
-    record."""
+    """`{column: [cell, ...]}`: a record per cell; a request, or an object of other values than lists, is one record."""
     lists = [v for v in value.values() if isinstance(v, list)]
     if chat.read_messages(value) or not lists or len(lists) < len(value):
         return [value]

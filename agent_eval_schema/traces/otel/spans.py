@@ -301,7 +301,6 @@ def _read(value: Any) -> OtelSpan | None:
 
 
 def pairs_of(attributes: Attributes | None) -> Iterator[tuple[str, Raw]]:
-    """The names and values of attributes."""
     if isinstance(attributes, dict):
         yield from attributes.items()
     elif attributes is not None:

@@ -165,8 +165,7 @@ def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan
 def attributes_of(
     pairs: Iterable[Pair], name: str, events: Sequence[Event], place: int, notes: list[Finding]
 ) -> tuple[Attributes | None, Found]:
-    """The attributes from which something is derived, and all that the conventions know of; none for a span that only
-    repeats others."""
+    """The attributes with inputs and outputs (None: the span only repeats others), and all that was found."""
     found = _found(pairs)
     attributes = _attributes_of(found, name, place, notes)
     return (None if attributes is None else _with_contents(attributes, found, events)), found
@@ -395,8 +394,7 @@ def _status_of(span: AnySpan, found: Found) -> Status:
 
 
 def pairs_of_mlflow(attributes: dict[str, Raw]) -> Iterator[Pair]:
-    """The attributes of a span of MLflow that are not MLflow's own. The value of each is JSON text, also that of a
-    text."""
+    """The attributes of a span of MLflow that are not its own, as JSON: each value is JSON text, even a text's."""
     for name, raw in attributes.items():
         if not name.startswith("mlflow."):
             text = text_of(raw)

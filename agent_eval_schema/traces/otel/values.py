@@ -154,8 +154,7 @@ def _listed(tree: Any) -> Any:
 
 
 def flattened(value: Any, known: frozenset[str], prefix: str = "", depth: int = 0) -> Iterable[tuple[str, Any]]:
-    """The attributes of a span as dotted keys, where a backend has nested them. A value at a `known` key is kept
-    whole."""
+    """The nested attributes of a span as dotted keys; a value at a `known` key is kept whole."""
     if prefix in known or not isinstance(value, dict) or depth > DEEPEST:
         yield prefix, value
         return

@@ -1,0 +1,86 @@
+"""explain, rules, formats, schema: the documentation of rules and formats, and JSON Schemas."""
+
+from __future__ import annotations
+
+import argparse
+
+from agent_eval_schema.cli.options import Commands, add_command
+from agent_eval_schema.cli.output import ExitCode, in_color, print_text
+
+
+def add_formats(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        "formats",
+        _formats,
+        "list the formats that are read and written",
+        ["formats", "formats langfuse", "formats --output json"],
+    )
+    command.add_argument("name", metavar="FORMAT", nargs="?", help="show one format, with all signs and an example")
+    command.add_output("list")
+
+
+def add_schema(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        "schema",
+        _schema,
+        "print the JSON Schema of a row or of the settings",
+        ["schema databricks > row.schema.json", "schema settings > settings.schema.json"],
+    )
+    names = "databricks, mlflow or ces-evaluation (input), canonical (output), or settings (of a repository)"
+    command.add_argument("name", metavar="SCHEMA", help=names)
+
+
+def add_rules(commands: Commands) -> None:
+    examples = ["explain AE206", "explain message-role"]
+    command = add_command(commands, "explain", _explain, "show the documentation of a rule", examples)
+    command.add_argument("code", metavar="CODE", help="a code or name, such as AE206 or message-role")
+    command = add_command(commands, "rules", _rules, "list all rules", ["rules", "rules --output json"])
+    command.add_output("list")
+
+
+def _formats(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.names import overview, overview_of
+    from agent_eval_schema.render.rule import format_text, formats_json, formats_text
+
+    found = overview() if arguments.name is None else [overview_of(arguments.name)]
+    if arguments.output == "json":
+        print_text(formats_json(found), "json")
+    elif arguments.name is None:
+        print_text(formats_text(found, color=in_color()))
+    else:
+        print_text(format_text(found[0], color=in_color()))
+    return ExitCode.CLEAN
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.json_schema import json_schema
+    from agent_eval_schema.render.document import json_text
+    from agent_eval_schema.validation.settings import schema
+
+    found = schema() if arguments.name == "settings" else json_schema(arguments.name)
+    print_text(json_text(found), "json")
+    return ExitCode.CLEAN
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.fix.effects import FIXABLE
+    from agent_eval_schema.render.rule import rule_text
+    from agent_eval_schema.validation.chosen_rules import find_rule
+
+    rule = find_rule(arguments.code)
+    print_text(rule_text(rule, FIXABLE.get(rule.code, ()), color=in_color()))
+    return ExitCode.CLEAN
+
+
+def _rules(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.fix.effects import FIXABLE
+    from agent_eval_schema.render.rule import rules_json, rules_text
+    from agent_eval_schema.rules import FAMILIES, RULES
+
+    rules = list(RULES.values())
+    as_json = arguments.output == "json"
+    text = rules_json(FAMILIES, rules, FIXABLE) if as_json else rules_text(FAMILIES, rules, color=in_color())
+    print_text(text, arguments.output)
+    return ExitCode.CLEAN
