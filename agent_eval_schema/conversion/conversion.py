@@ -251,7 +251,11 @@ def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Docum
     if is_error:
         following.append(NextCommand(call.validation(), "shows why rows were not converted"))
     losses = "no losses" if not issues else "1 loss" if len(issues) == 1 else f"{len(issues):,} losses"
-    kinds = _by_kind(issues)
+    groups: dict[tuple[str, str], list[Issue]] = {}
+    for issue in issues:
+        groups.setdefault((issue.code, issue.column or ""), []).append(issue)
+    severities = list(Severity)
+    kinds = [groups[key] for key in sorted(groups, key=lambda key: (severities.index(groups[key][0].severity), key))]
     section = Section(
         "losses", "Losses", [Several(list(map(_group, kinds)), "more kinds of loss", at_once=KINDS_AT_ONCE)]
     )
@@ -264,15 +268,6 @@ def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Docum
         kind="conversion",
         footer=". Row numbers are zero-based.",
     )
-
-
-def _by_kind(issues: Sequence[Issue]) -> list[list[Issue]]:
-    """The losses of each code and column, errors first."""
-    groups: dict[tuple[str, str], list[Issue]] = {}
-    for issue in issues:
-        groups.setdefault((issue.code, issue.column or ""), []).append(issue)
-    severities = list(Severity)
-    return [groups[key] for key in sorted(groups, key=lambda key: (severities.index(groups[key][0].severity), key))]
 
 
 def _group(losses: list[Issue]) -> Group:

@@ -150,7 +150,12 @@ class DocumentColumn:
     def of(array: pa.Array) -> DocumentColumn | None:
         """The column, or None if it is of another type or some cell has a problem that must be explained."""
         if array.type == pa.list_(pa.struct(list(DOCUMENT)[:2])):
-            array = _with_other_keys(array)
+            documents_flat = array.flatten()
+            columns = [*(documents_flat.field(i) for i in range(2)), pa.nulls(len(documents_flat), pa.string())]
+            absent = np.asarray(documents_flat.is_null())
+            documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT), mask=pa.array(absent))
+            lengths = np.asarray(pc.list_value_length(array).fill_null(0)).tolist()
+            array = list_array(lengths, documents, np.asarray(array.is_null()).tolist())
         if array.type != pa.list_(DOCUMENT):
             return None
         flat = array.flatten()
@@ -220,16 +225,6 @@ class DocumentColumn:
         has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
         total = bounds(has)[self._bounds]
         return np.asarray(total[1:] > total[:-1])
-
-
-def _with_other_keys(array: pa.ListArray) -> pa.ListArray:
-    """Documents that have no field for other keys, with an empty one."""
-    flat = array.flatten()
-    columns = [*(flat.field(i) for i in range(2)), pa.nulls(len(flat), pa.string())]
-    absent = np.asarray(flat.is_null())
-    documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT), mask=pa.array(absent))
-    lengths = np.asarray(pc.list_value_length(array).fill_null(0)).tolist()
-    return list_array(lengths, documents, np.asarray(array.is_null()).tolist())
 
 
 class TextColumn(Texts):

@@ -182,7 +182,23 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
     fields = [*map(given.schema.field, canonical), *CARRIED, pa.field(CONTENT_HASH, pa.int64())]
     arrays = [*map(given.column, canonical), *carried, pa.array(content), *map(given.column, more)]
     rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *map(given.schema.field, more)]))
-    return ExistingRows(rows, _facts(rows, plan), _stratum(rows, plan))
+    size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
+    known: dict[str, pa.Array] = {
+        "logged_id": ids,
+        "request_id": ids,
+        "label_id": ids,
+        "time": rows.column(ROWS.get_field_index("request_time")),
+        "content_hash": rows.column(len(ROWS)),
+        "sample_hash": pa.array(np.zeros(size, np.int64)),
+        "trace": rows.column(COLUMNS.index("trace")),
+        "feedback": pa.nulls(size, FEEDBACK_LISTS),
+    }
+    if plan.by_question:
+        requests = [_question(text) for text in rows.column(COLUMNS.index("request")).to_pylist()]
+        known |= question_columns(requests, rows.column(COLUMNS.index("inputs")).to_pylist(), plan)
+    fact_fields = [f for f in CALL_TABLE if f.name not in ("part", "place", "stratum", "without_trace")]
+    fact_fields += [pa.field("trace", ROW_SCHEMA.field("trace").type), pa.field("feedback", FEEDBACK_LISTS)]
+    return ExistingRows(rows, fitted(known, pa.schema(fact_fields), size), _stratum(rows, plan))
 
 
 def _carried(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
@@ -207,26 +223,6 @@ def _carried(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
         raise EvalSetError(
             f"extend: {field.name}: expected {expected.get(field.name, 'text')}; {visible(str(error))[:120]}"
         ) from error
-
-
-def _facts(rows: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
-    size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
-    given: dict[str, pa.Array] = {
-        "logged_id": ids,
-        "request_id": ids,
-        "label_id": ids,
-        "time": rows.column(ROWS.get_field_index("request_time")),
-        "content_hash": rows.column(len(ROWS)),
-        "sample_hash": pa.array(np.zeros(size, np.int64)),
-        "trace": rows.column(COLUMNS.index("trace")),
-        "feedback": pa.nulls(size, FEEDBACK_LISTS),
-    }
-    if plan.by_question:
-        requests = [_question(text) for text in rows.column(COLUMNS.index("request")).to_pylist()]
-        given |= question_columns(requests, rows.column(COLUMNS.index("inputs")).to_pylist(), plan)
-    fields = [f for f in CALL_TABLE if f.name not in ("part", "place", "stratum", "without_trace")]
-    fields += [pa.field("trace", ROW_SCHEMA.field("trace").type), pa.field("feedback", FEEDBACK_LISTS)]
-    return fitted(given, pa.schema(fields), size)
 
 
 def _question(text: str | None) -> bytes | None:

@@ -195,16 +195,6 @@ class ReportBuilder:
             return
         counts = {e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()}
         self.counts.update(counts)
-        self._add_occurrences(lists, notes, start)
-        if self._room > 0:
-            every = pa.array(np.arange(len(ids)))
-            self._kept.append((start, lists.take(every), ids.take(every)))  # copies, as of the masks
-            self._room -= len(notes)
-        if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
-            for issue in _issues_in(start, lists, ids):
-                self._add_example(self._with_file(issue))
-
-    def _add_occurrences(self, lists: pa.ListArray, notes: pa.StructArray, start: int) -> None:
         codes = notes.field("code").dictionary_encode()
         parents = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
         for number, code in enumerate(codes.dictionary.to_pylist()):
@@ -214,6 +204,13 @@ class ReportBuilder:
         for kind, count in _kinds(notes):
             hint = kind["hint"] or RULES[kind["code"]].hint
             self.occurrences[kind["code"]].add_kind(kind["path"], kind["message"], hint, count)
+        if self._room > 0:
+            every = pa.array(np.arange(len(ids)))
+            self._kept.append((start, lists.take(every), ids.take(every)))  # copies, as of the masks
+            self._room -= len(notes)
+        if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
+            for issue in _issues_in(start, lists, ids):
+                self._add_example(self._with_file(issue))
 
     def _add_example(self, issue: Issue) -> None:
         examples = self.examples.setdefault(issue.code, [])
@@ -337,23 +334,6 @@ class ReportBuilder:
             self._log(Finding(columns.NO_ROWS, "expected at least one row, got none"))
         for remark in self.source.remarks:
             self._log(remark)
-        self._inspect_columns()
-        near = self._near[NEAR]
-        if near and not self._near[EXACT] and self._near_pair:
-            expected, retrieved = self._near_pair
-            with quoting(self.values):
-                pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
-                hint = rewrite(expected, retrieved)
-            rows = f"{near:,} of {self._near.total():,} rows"
-            message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
-            self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
-        same, both = self._copied[True], self._copied[True] + self._copied[False]
-        if both >= COPIED_ROWS and same * 2 > both:
-            truth, answer = self._place("expected_response"), self._place("response")
-            message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
-            self._log(Finding(dataset.COPIED_TRUTH, message, "expected_response"))
-
-    def _inspect_columns(self) -> None:
         for name in self.source.repeated_columns:
             message = f"expected one column `{name}`, got several; the first is read"
             self._log(Finding(columns.DUPLICATE_COLUMN, message, name))
@@ -382,6 +362,20 @@ class ReportBuilder:
                 if seen & BIT[field] and name not in self._inputs:
                     message = f"`{self._place(name)}` has values, but outputs will be generated"
                     self._log(Finding(columns.IGNORED_COLUMN, message, name))
+        near = self._near[NEAR]
+        if near and not self._near[EXACT] and self._near_pair:
+            expected, retrieved = self._near_pair
+            with quoting(self.values):
+                pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
+                hint = rewrite(expected, retrieved)
+            rows = f"{near:,} of {self._near.total():,} rows"
+            message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
+            self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
+        same, both = self._copied[True], self._copied[True] + self._copied[False]
+        if both >= COPIED_ROWS and same * 2 > both:
+            truth, answer = self._place("expected_response"), self._place("response")
+            message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
+            self._log(Finding(dataset.COPIED_TRUTH, message, "expected_response"))
 
     def _inspect_payloads(self) -> frozenset[str]:
         """Report that a table is an inference table; returns its columns, which are not reported again."""

@@ -77,7 +77,9 @@ def decide(
 
         try:
             for name, files in tables.items():
-                connection.execute(f"CREATE VIEW {name} AS {_reading(files, DECISION_TABLES[name])}")
+                columns = ", ".join(f"CAST(NULL AS {_SQL_TYPES[f.type]}) AS {f.name}" for f in DECISION_TABLES[name])
+                rows = f"SELECT * FROM read_parquet([{', '.join(map(_literal, files))}])"
+                connection.execute(f"CREATE VIEW {name} AS {rows if files else f'SELECT {columns} WHERE FALSE'}")
             for name, select in steps_of(plan, existing).items():
                 if name == NEAR_STEP:
                     questions = connection.sql(select).to_arrow_table()
@@ -94,13 +96,6 @@ def decide(
 
 def _copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path) -> None:
     connection.execute(f"COPY ({select}) TO {_literal(str(path))} (FORMAT PARQUET, COMPRESSION LZ4)")
-
-
-def _reading(files: Sequence[str], schema: pa.Schema) -> str:
-    if files:
-        return f"SELECT * FROM read_parquet([{', '.join(map(_literal, files))}])"
-    columns = ", ".join(f"CAST(NULL AS {_SQL_TYPES[f.type]}) AS {f.name}" for f in schema)
-    return f"SELECT {columns} WHERE FALSE"
 
 
 _SQL_TYPES = {

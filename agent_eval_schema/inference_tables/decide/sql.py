@@ -61,8 +61,18 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> dict[str, str]:
     dedupes += [("alike", NEAR_DUPLICATE)] if by_near else []
     once = "TRUE" if "repeated" in plan.kept else first
     unlike = f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once"
+    # Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies. A row of
+    # the dataset is in the stratum of its call, and has the name by which feedback names that.
+    columns = _ROW
+    if plan.extends:
+        same = "OVER (PARTITION BY request_id)"
+        label = f"COALESCE(MAX(CASE WHEN part >= 0 THEN label_id END) {same}, label_id) AS label_id"
+        stratum = f"COALESCE(MAX(CASE WHEN part >= 0 THEN stratum END) {same}, stratum)"
+        stratum = f"CASE WHEN part < 0 THEN {stratum} ELSE stratum END AS stratum"
+        columns = f"part, place, request_id, {label}, content_hash, sample_hash, {stratum}"
+    numbers = _nth("request_id", "time ASC NULLS LAST, content_hash ASC, part ASC, place ASC", plan.extends)
     steps = {
-        "numbered": _numbered(plan.extends),
+        "numbered": f"SELECT {columns}, time, question_hash, {numbers} FROM calls WHERE reason IS NULL",
         "once": f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {once}",
         "questions": unlike,
     }
@@ -110,20 +120,6 @@ def _nth(key: str, order: str, extends: bool) -> str:
 
 # The latest call answers with the newest version of the agent.
 _LATEST = "time DESC NULLS LAST, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
-
-
-def _numbered(extends: bool) -> str:
-    """Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies. A row of
-    the dataset is in the stratum of its call, and has the name by which feedback names that."""
-    row = _ROW
-    if extends:
-        same = "OVER (PARTITION BY request_id)"
-        label = f"COALESCE(MAX(CASE WHEN part >= 0 THEN label_id END) {same}, label_id) AS label_id"
-        stratum = f"COALESCE(MAX(CASE WHEN part >= 0 THEN stratum END) {same}, stratum)"
-        stratum = f"CASE WHEN part < 0 THEN {stratum} ELSE stratum END AS stratum"
-        row = f"part, place, request_id, {label}, content_hash, sample_hash, {stratum}"
-    order = "time ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
-    return f"SELECT {row}, time, question_hash, {_nth('request_id', order, extends)} FROM calls WHERE reason IS NULL"
 
 
 NEAR_STEP = "near_groups"

@@ -119,10 +119,12 @@ def labels_of(
 
 def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> list[Document] | None:
     """The documents that were rated positive, in the order in which they were retrieved."""
-    votes: dict[tuple[str, int], set[bool]] = {}
+    votes: dict[Any, set[bool]] = {}
+    steps = {step for step, _ in chunks}
+    only = next(iter(steps)) if len(steps) == 1 else None  # which a judgment means that names no step
     for entry in entries:
-        place = _place(entry, chunks)
-        if entry.value is not None and place is not None:
+        place = (only if entry.step_id is None else step_key(entry.step_id), entry.position)
+        if entry.value is not None and place in chunks:
             votes.setdefault(place, set()).add(entry.value)
         elif entry.value:
             position = "no position" if entry.position is None else f"position {entry.position}"
@@ -142,15 +144,6 @@ def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> l
             else:
                 found.append(Document(uri, content))
     return found or None
-
-
-def _place(entry: Feedback, chunks: Chunks) -> tuple[str, int] | None:
-    """Step and position; a judgment that names no step means the only one that there is."""
-    if entry.position is None:
-        return None
-    steps = {step for step, _ in chunks}
-    step = step_key(entry.step_id) if entry.step_id is not None else steps.pop() if len(steps) == 1 else None
-    return (step, entry.position) if step is not None and (step, entry.position) in chunks else None
 
 
 def step_key(step_id: str) -> str:

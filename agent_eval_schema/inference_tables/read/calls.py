@@ -327,10 +327,11 @@ def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answ
     else:
         _check_ids(record, logged, row, trace, answer.request_id)
     record.trace, record.calls = trace, None
-    if b"ERROR" in trace and _has_failed(trace):
-        record.failed = True
-    elif record.failed is None:
-        record.failed = False
+    failing = decode_trace(trace) if b"ERROR" in trace else None
+    if isinstance(failing, Trace):
+        is_error = (failing.info.state or failing.info.status) == "ERROR"
+        record.failed = is_error or any([s.code in FAILED_CODES for s in failing.spans]) or record.failed
+    record.failed = bool(record.failed)
 
 
 def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes, named: str | None) -> None:
@@ -352,14 +353,6 @@ def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes
     elif named and named.encode() not in own:
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(named)}"
         record.findings.append(Finding(rules.OTHER_TRACE, message, "response", "response.databricks_output"))
-
-
-def _has_failed(trace: bytes) -> bool:
-    decoded = decode_trace(trace)
-    if not isinstance(decoded, Trace):
-        return False
-    state = decoded.info.state or decoded.info.status
-    return state == "ERROR" or any([s.code in FAILED_CODES for s in decoded.spans])
 
 
 class _Parts(Struct, forbid_unknown_fields=True, gc=False):

@@ -59,18 +59,15 @@ def micros_of_text(text: bytes) -> int | None:
     if match is None:
         return None
     whole, fraction, zone = match.groups()
+    if not zone or zone in ("Z", "z", " UTC"):
+        zone = "+00:00"
+    zone = zone if ":" in zone else f"{zone[:3]}:{zone[3:] or '00'}"
     try:
-        moment = read_iso(whole.replace(" ", "T") + (_zone(zone) if len(whole) > len("2025-11-03") else ""))
+        moment = read_iso(whole.replace(" ", "T") + (zone if len(whole) > len("2025-11-03") else ""))
     except ValueError:
         return None
     micros = micros_since_epoch(moment) + int(f"{(fraction or '')[:6]:0<6}")
     return micros if 0 <= micros < _LAST else None
-
-
-def _zone(zone: str | None) -> str:
-    if not zone or zone in ("Z", "z", " UTC"):
-        return "+00:00"
-    return zone if ":" in zone else f"{zone[:3]}:{zone[3:] or '00'}"
 
 
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?", re.ASCII)

@@ -20,7 +20,7 @@ from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import Array, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE, IssueLog
 from agent_eval_schema.inference_tables.options import BuildPlan, carried_column
-from agent_eval_schema.inference_tables.read.calls import CallRecord, convert_call
+from agent_eval_schema.inference_tables.read.calls import convert_call
 from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, read_logged
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
@@ -102,17 +102,14 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     logged cells; how rows are cut into batches changes nothing. Never raises for the content of a cell.
     """
     with quoting(plan.values), gc_paused():
-        logged = read_logged(batch, plan)
-        records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
-        parents = np.array([r.row for r in records], np.int64)
-        schema = converted_schema(plan)
-        return pa.RecordBatch.from_arrays(_columns(logged, records, parents, plan, schema), schema=schema)
+        return _converted(batch, plan)
 
 
-def _columns(
-    logged: LoggedColumns, records: list[CallRecord], parents: np.ndarray[Any, Any], plan: BuildPlan, schema: pa.Schema
-) -> list[pa.Array]:
-    """The columns of the schema, in its order."""
+def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
+    logged = read_logged(batch, plan)
+    records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
+    parents = np.array([r.row for r in records], np.int64)
+    schema = converted_schema(plan)
     ids = [r.request_id for r in records]
     tokens = [r.tokens or (None, None, None) for r in records]
     log = IssueLog(len(records))
@@ -160,7 +157,8 @@ def _columns(
     whole = [r.shared for r in records]
     if any(whole):
         facts["latency_seconds"] = pc.if_else(pa.array(whole), pa.scalar(None, pa.float64()), facts["latency_seconds"])
-    return [facts[f.name] if f.name in facts else _array(f.name, values[f.name], f.type) for f in schema]
+    arrays = [facts[f.name] if f.name in facts else _array(f.name, values[f.name], f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:

@@ -264,7 +264,18 @@ def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> N
     if isinstance(response, dict) and response.get("usage") is not None:
         joined.usage = response["usage"]
     if kind == "response.output_text.delta":
-        _take_text_delta(joined, event)
+        joined.ended = False
+        key = str(event.get("item_id") or "#0")
+        empty = {"type": "message", "id": key, "role": "assistant", "content": [{"type": "output_text", "text": ""}]}
+        item = joined.items.setdefault(key, empty)
+        content = item.get("content")
+        if (
+            isinstance(event.get("delta"), str)
+            and isinstance(content, list)
+            and content
+            and isinstance(content[-1], dict)
+        ):
+            content[-1]["text"] = str(content[-1].get("text") or "") + event["delta"]
     elif kind == "response.output_item.done" and isinstance(event.get("item"), dict):
         item = event["item"]
         joined.items[str(item.get("id") or event.get("item_id") or f"#{len(joined.items)}")] = item
@@ -277,13 +288,3 @@ def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> N
         details = response if isinstance(response, dict) else {}
         message = details.get("error") or details.get("incomplete_details") or event.get("message")
         joined.error = f"the stream ends with {kind}" + (f": {_error({'error': message})}" if message else "")
-
-
-def _take_text_delta(joined: _Joined, event: dict[str, Any]) -> None:
-    joined.ended = False
-    key = str(event.get("item_id") or "#0")
-    empty = {"type": "message", "id": key, "role": "assistant", "content": [{"type": "output_text", "text": ""}]}
-    item = joined.items.setdefault(key, empty)
-    content = item.get("content")
-    if isinstance(event.get("delta"), str) and isinstance(content, list) and content and isinstance(content[-1], dict):
-        content[-1]["text"] = str(content[-1].get("text") or "") + event["delta"]

@@ -52,7 +52,14 @@ def parts_of(document: Any) -> Iterator[FoundSpan]:
         return
     for key in ("resourceSpans", "resource_spans", "batches"):
         for group in _list(document.get(key)):
-            yield from _of_resource(group)
+            if not isinstance(group, dict):
+                yield FoundSpan("", group)
+                continue
+            for scope in (scope for name in _SCOPES for scope in _list(group.get(name))):
+                inner = scope if isinstance(scope, dict) else {"spans": [scope]}
+                about = inner.get("scope", inner.get("instrumentationLibrary"))
+                for span in _list(inner.get("spans")):
+                    yield FoundSpan(trace_id_of(span), span, group.get("resource"), about)
     if isinstance(document.get("observations"), list):
         yield from (FoundSpan(trace_id_of(span), span) for span in spans_of_download(document))
     elif isinstance(document.get("data"), list):
@@ -60,18 +67,6 @@ def parts_of(document: Any) -> Iterator[FoundSpan]:
             yield from _of_jaeger(item) if isinstance(item, dict) and "spans" in item else parts_of(item)
     elif is_span(document):
         yield FoundSpan(trace_id_of(document), document, None, document.get("scope"))
-
-
-def _of_resource(group: Any) -> Iterator[FoundSpan]:
-    if not isinstance(group, dict):
-        yield FoundSpan("", group)
-        return
-    for key in _SCOPES:
-        for scope in _list(group.get(key)):
-            inner = scope if isinstance(scope, dict) else {"spans": [scope]}
-            for span in _list(inner.get("spans")):
-                about = inner.get("scope", inner.get("instrumentationLibrary"))
-                yield FoundSpan(trace_id_of(span), span, group.get("resource"), about)
 
 
 def _of_jaeger(trace: Json) -> Iterator[FoundSpan]:
