@@ -105,7 +105,7 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
             False, Texts(array) if texts is None else texts, None if unreadable else array, nul, unreadable, deep
         )
     if type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type
-        return Cells(True, [STAND_IN if given else None for given in present(array)], deep=True)
+        return Cells(True, [STAND_IN if is_present else None for is_present in present(array)], deep=True)
     plain = plain_values(array.type)
     texts = [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
     return Cells(True, texts, nul=any(t is not None and "\\u0000" in t for t in texts))

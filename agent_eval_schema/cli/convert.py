@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.conversion.convert import convert_file
 
     to = arguments.to or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    made = convert_file(arguments.input, arguments.output, to, format=arguments.format, columns=arguments.columns)
-    print_text(made.to_text(color=in_color()))
-    print_note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
-    return ExitCode.FOUND if made.severities().intersection(FAILING[arguments.fail_on]) else ExitCode.CLEAN
+    conversion = convert_file(arguments.input, arguments.output, to, format=arguments.format, columns=arguments.columns)
+    print_text(conversion.to_text(color=in_color()))
+    print_note(f"{conversion.converted:,} of {conversion.given:,} written to {arguments.output}", arguments)
+    return ExitCode.FOUND if conversion.severities().intersection(FAILING[arguments.fail_on]) else ExitCode.CLEAN

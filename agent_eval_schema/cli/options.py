@@ -36,11 +36,11 @@ class Parser(argparse.ArgumentParser):
             return
         from agent_eval_schema.text.choices import meant
 
-        given = unknown[0].partition("=")[0]
-        if given in self._option_string_actions:
-            self.error(f"{given}: expected after the command")
-        what = "option" if given.startswith("-") else "argument"
-        self.error(f"unexpected {what} {given!r}{meant(given, self._option_string_actions)}")
+        first = unknown[0].partition("=")[0]
+        if first in self._option_string_actions:
+            self.error(f"{first}: expected after the command")
+        what = "option" if first.startswith("-") else "argument"
+        self.error(f"unexpected {what} {first!r}{meant(first, self._option_string_actions)}")
 
     def error(self, message: str) -> NoReturn:
         """Print the problem in one line, and exit with code 2."""
@@ -180,14 +180,14 @@ def add_command(commands: Commands, name: str, run: Run | None, summary: str, ex
 def require_streams_once(arguments: argparse.Namespace) -> bool:
     """Whether rows are written to stdout. Raises EvalSetError if stdin or stdout is to serve two arguments."""
     for kind, stream in (("reads", "stdin can be read"), ("writes", "stdout can take rows")):
-        given = [_places(getattr(arguments, name)) for name in getattr(arguments, kind, ())]
-        if sum(places.count("-") for places in given) > 1:
+        by_argument = [_places(getattr(arguments, name)) for name in getattr(arguments, kind, ())]
+        if sum(places.count("-") for places in by_argument) > 1:
             raise EvalSetError(f"-: {stream} only once, for one argument")
     return any("-" in _places(getattr(arguments, name)) for name in getattr(arguments, "writes", ()))
 
 
-def _places(given: str | Sequence[str] | None) -> list[str]:
-    return [given] if isinstance(given, str) else list(given or ())
+def _places(value: str | Sequence[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or ())
 
 
 def column_pairs(text: str) -> list[tuple[str, str]]:
@@ -233,9 +233,9 @@ def open_input(path: str, arguments: argparse.Namespace) -> Source:
     return open_source(path, "FILE", arguments.columns or None, **arguments.typed, **hidden)
 
 
-def codes_in(given: list[str]) -> tuple[str, ...]:
+def codes_in(entries: list[str]) -> tuple[str, ...]:
     """The names in an option that may be given again, each time with several separated by commas."""
-    return tuple(code.strip() for entry in given for code in entry.split(",") if code.strip())
+    return tuple(code.strip() for entry in entries for code in entry.split(",") if code.strip())
 
 
 def whole(text: str) -> int:

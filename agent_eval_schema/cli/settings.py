@@ -36,10 +36,12 @@ def show_or_apply(arguments: argparse.Namespace) -> bool:
     arguments.ignored = found.ignored
     if arguments.show_settings:
         place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
-        given = msgspec.to_builtins(found.settings)
+        defaults = msgspec.to_builtins(found.settings)
         has_rules = "select" in arguments.settings
         names = {name.replace("_", "-"): getattr(arguments, _argument(arguments, name)) for name in arguments.settings}
-        shown = {n: names.get(n, v) for n, v in given.items() if n in names or (n == "per-file-ignores" and has_rules)}
+        shown = {
+            n: names.get(n, v) for n, v in defaults.items() if n in names or (n == "per-file-ignores" and has_rules)
+        }
         shown = {n: v for n, v in shown.items() if v is not None}  # which TOML does not have
         print_text(
             "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in shown.items())]),

@@ -274,8 +274,8 @@ def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.github import github_text
     from agent_eval_schema.validation.report import run_of, summary_of
 
-    given = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
-    options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
+    reading = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
+    options = [word for name, value in reading.items() if value != "auto" for word in (name, value)]
     options += [word for path, name in arguments.columns.items() for word in ("--columns", f"{path}={name}")]
     for name, codes in (("--select", codes_in(arguments.select)), ("--ignore", codes_in(arguments.ignore))):
         options += [name, ",".join(codes)] if codes else []

@@ -221,10 +221,10 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
             writer.save(self.data, out)
             return self.converted
         rows = [{n: v for n, v in row.items() if v is not None} for row in self.data.to_dict("records")]
-        made = list(map(cells_writer(writer, out), rows))
+        cells = list(map(cells_writer(writer, out), rows))
         schema = target_schema(dict.fromkeys([*writer.columns, *self.data.columns]))
         counts = TextCounts(schema, out, self.target)
-        written = write_batches(out, counts.of([batch_of_rows(made)] if made else []), schema)
+        written = write_batches(out, counts.of([batch_of_rows(cells)] if cells else []), schema)
         counts.warn()
         return written
 

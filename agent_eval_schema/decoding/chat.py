@@ -93,8 +93,8 @@ def read_question(arguments: Any) -> str | None:
     """The question to a traced function (`def answer(q)`): its only argument, or the only one with such a name."""
     if not isinstance(arguments, dict):
         return None
-    given = {name: value for name, value in arguments.items() if value is not None}
-    texts = [value for name, value in given.items() if len(given) == 1 or name in QUESTION_NAMES]
+    named = {name: value for name, value in arguments.items() if value is not None}
+    texts = [value for name, value in named.items() if len(named) == 1 or name in QUESTION_NAMES]
     return texts[0] if len(texts) == 1 and isinstance(texts[0], str) and texts[0].strip() else None
 
 
@@ -318,8 +318,8 @@ def read_arguments(value: Any) -> dict[str, Any] | None:
     """A call's arguments as an object: JSON text of one is parsed, a lone value is the argument LONE_ARGUMENT."""
     if value is None or value == "":
         return None
-    given = jsontext.structured(value)
-    return given if isinstance(given, dict) else {LONE_ARGUMENT: value}
+    arguments = jsontext.structured(value)
+    return arguments if isinstance(arguments, dict) else {LONE_ARGUMENT: value}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -88,13 +88,13 @@ def other_keys(entry: dict[str, Any], *known: str) -> str | None:
 def _with_object(call: Any) -> Any:
     """The call with its input as an object: of JSON text, as in the canonical Arrow form, or of a lone argument. What
     begins like an object and is none stays as it is, and is reported."""
-    given = call.get("tool_input") if isinstance(call, dict) else None
-    if given is None or isinstance(given, dict):
+    tool_input = call.get("tool_input") if isinstance(call, dict) else None
+    if tool_input is None or isinstance(tool_input, dict):
         return call
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        parsed = jsontext.parse(given)
+    if isinstance(tool_input, str) and tool_input.lstrip().startswith("{"):
+        parsed = jsontext.parse(tool_input)
         return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
-    return {**call, "tool_input": read_arguments(given) or {}}
+    return {**call, "tool_input": read_arguments(tool_input) or {}}
 
 
 def whole_number(value: Any) -> Any:

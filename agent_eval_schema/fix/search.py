@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,18 +134,12 @@ def tries_of(column: str, value: Any) -> list[Try]:
     what: tuple[str, ...] = ()
     for fix in FIXES_OF[column]:
         fixed = fix.apply(value)
-        if fixed is not value and _can_be_written(fixed):
-            value, what = fixed, (*what, fix.effect.what)
-            found.append(Try(column, value, what))
+        if fixed is not value:
+            with suppress(ValueError):  # it cannot be written
+                jsontext.write_exactly(fixed)
+                value, what = fixed, (*what, fix.effect.what)
+                found.append(Try(column, value, what))
     return found
-
-
-def _can_be_written(value: Any) -> bool:
-    try:
-        jsontext.write_exactly(value)
-    except ValueError:
-        return False
-    return True
 
 
 def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[CellFix]:

@@ -42,7 +42,7 @@ from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
 from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
-from agent_eval_schema.inference_tables.side_tables import add_existing, add_labels, add_traces, rows_schema
+from agent_eval_schema.inference_tables.side_tables import add_existing, add_side_tables, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, by_part
 from agent_eval_schema.io.delta import is_delta
@@ -341,8 +341,7 @@ def build_set(
         for size in convert(source, job):
             logged += size
             so_far.add(size)
-    add_labels(work, options)
-    add_traces(work, options)
+    add_side_tables(work, options)
     found = decided(work, plan)
     build = EmbeddedBuild(plan, work, options.hook)
     kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()

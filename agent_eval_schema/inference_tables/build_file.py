@@ -37,7 +37,7 @@ from agent_eval_schema.runtime.version import __version__
 def build_file(
     table: str,
     out: str,
-    given: Mapping[str, Any],
+    chosen: Mapping[str, Any],
     *,
     excluded: str | None = None,
     html: str | None = None,
@@ -45,13 +45,13 @@ def build_file(
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
 ) -> BuildSummary:
-    """Build into a file, with its manifest. `given` are the options (`BuildOptions`) that were given. An output that
+    """Build into a file, with its manifest. `chosen` are the options (`BuildOptions`) that were chosen. An output that
     cannot be written is reported before the work. Raises EvalSetError if it cannot run."""
     for path in filter(None, (out, excluded)):
         require_out(path)
     for path in filter(None, (html, None if out == STDOUT else manifest_of(out))):
         require_place(path)
-    require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
+    require_apart(_read(table, chosen), {"OUT": out, "--excluded": excluded, "--html": html})
     # What goes to stdout or to a URL is built in a temporary folder.
     folder = TemporaryFolder() if out == STDOUT or is_url(out) else None
     if folder is not None and resume:
@@ -60,13 +60,13 @@ def build_file(
     with sole_writer(here):
         # The manifest records the input as it is read, however the tables change in the meantime: a Delta folder by the
         # name of the version that it has now.
-        tables = BuildOptions(**given).tables.items()
+        tables = BuildOptions(**chosen).tables.items()
         versions = {name: open_source(path).name or path if is_delta(path) else path for name, path in tables}
-        given = {**given, **versions}
+        chosen = {**chosen, **versions}
         local = out if folder is None else folder.file(f"rows{ending_of(out)}")
         work = WorkFolder(work_of(local))
         try:
-            build = build_set(table, work, BuildOptions(**given), out=local, resume=resume, jobs=jobs, screen=screen)
+            build = build_set(table, work, BuildOptions(**chosen), out=local, resume=resume, jobs=jobs, screen=screen)
         except EvalSetError:
             if not work.parts():  # nothing was done that a second run could resume
                 work.remove()
@@ -79,20 +79,20 @@ def build_file(
             with replacing(out) as temporary, open(local, "rb") as rows, creating(temporary) as file:
                 shutil.copyfileobj(rows, file)
         if out != STDOUT:
-            write_text(manifest_of(out), manifest(table, out, given, build.summary))
+            write_text(manifest_of(out), manifest(table, out, chosen, build.summary))
         work.remove()
         return build.summary
 
 
 def build_on_spark(
-    table: str, out: str, given: Mapping[str, Any], *, excluded: str | None = None, html: str | None = None
+    table: str, out: str, chosen: Mapping[str, Any], *, excluded: str | None = None, html: str | None = None
 ) -> BuildSummary:
     """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalog, and `out` is
     a new folder of Parquet files, or a Delta table if it has no file extension. Raises EvalSetError if it cannot
     run."""
     from agent_eval_schema.io.spark import read_table, require_new, spark_session
 
-    require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
+    require_apart(_read(table, chosen), {"OUT": out, "--excluded": excluded, "--html": html})
     for path in filter(None, (out, excluded)):
         require_new(path)
     for path in filter(None, (html, manifest_of(out))):
@@ -100,8 +100,8 @@ def build_on_spark(
     from agent_eval_schema.inference_tables.spark import build_set_on_spark
 
     spark = spark_session()
-    tables = {name: read_table(spark, path) for name, path in BuildOptions(**given).tables.items()}
-    options = BuildOptions(**{**given, **tables})
+    tables = {name: read_table(spark, path) for name, path in BuildOptions(**chosen).tables.items()}
+    options = BuildOptions(**{**chosen, **tables})
     with sole_writer((out, excluded, html)), build_set_on_spark(read_table(spark, table), options) as build:
         build.write(out)
         if excluded:
@@ -109,13 +109,13 @@ def build_on_spark(
         if html:
             write_text(html, build.to_html())
         summary = build.summary
-        write_text(manifest_of(out), manifest(table, out, given, summary, more=("--engine", "spark")))
+        write_text(manifest_of(out), manifest(table, out, chosen, summary, more=("--engine", "spark")))
     return summary
 
 
-def _read(table: str, given: Mapping[str, Any]) -> dict[str, str | None]:
+def _read(table: str, chosen: Mapping[str, Any]) -> dict[str, str | None]:
     """The files that a build reads, by their names on the command line."""
-    beside = {flag(name): str(path) for name, path in BuildOptions(**given).tables.items() if os.path.exists(path)}
+    beside = {flag(name): str(path) for name, path in BuildOptions(**chosen).tables.items() if os.path.exists(path)}
     return {"TABLE": table, **beside}
 
 
@@ -128,9 +128,9 @@ def manifest_of(out: str) -> str:
     return f"{out.rstrip(os.sep)}.manifest.json"
 
 
-def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSummary, more: tuple[str, ...] = ()) -> str:
+def manifest(table: str, out: str, chosen: Mapping[str, Any], summary: BuildSummary, more: tuple[str, ...] = ()) -> str:
     """The manifest of a dataset, from which it can be built again: as JSON."""
-    tables = BuildOptions(**given).tables
+    tables = BuildOptions(**chosen).tables
     inputs = [summary.table or table, *tables.values()]
     versions = {"agent-eval-schema": __version__}
     for package in ("duckdb", "pyarrow", "pandas", "deltalake", "phonenumbers", "python-stdnum"):
@@ -140,8 +140,8 @@ def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSumma
         "version": 1,
         "made_by": versions,
         "inputs": [input_of(path) for path in inputs],
-        "options": {**given, "seed": summary.seed},
-        "command": command(inputs[0], out, given, more),
+        "options": {**chosen, "seed": summary.seed},
+        "command": command(inputs[0], out, chosen, more),
         **({"extends": chain_of(str(tables["extend"]))} if "extend" in tables else {}),
         "output": out,
         "summary": {k: v for k, v in funnel_numbers(summary).items() if k != "seconds"},
@@ -160,10 +160,10 @@ def chain_of(existing: str) -> list[dict[str, Any]]:
     return [*earlier, found]
 
 
-def command(table: str, out: str, given: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:
+def command(table: str, out: str, chosen: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:
     """The command line that builds the set again (of a Delta folder, from the same version)."""
     words = ["agent-eval-schema", "from-inference-table", table, out]
-    for name, value in given.items():
+    for name, value in chosen.items():
         if name == "show_values":
             words += [] if value else ["--no-values"]
         elif isinstance(value, Mapping):

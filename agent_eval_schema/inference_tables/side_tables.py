@@ -46,16 +46,25 @@ ASSESSMENT_LOGS = "assessment_logs"
 """The family of an assessment-log table."""
 
 
-def add_labels(work: WorkFolder, options: BuildOptions) -> None:
-    """Put the judgments of an assessment-log table into the work folder, unless they are there."""
-    labels = options.tables.get("labels")
-    if labels is None or work.read_json("labels.json"):
-        return
-    reading = label_plan(options)
-    for number, batch in enumerate(open_source(labels).batches()):
-        require_assessments(batch.schema.names)
-        work.commit_table("labels", number, entry_table(number, convert_batch(batch, reading)))
-    work.commit_json("labels.json", True)
+def add_side_tables(work: WorkFolder, options: BuildOptions) -> None:
+    """Put the judgments of an assessment log, and traces by all IDs that a call may have, into the work folder, unless
+    they are there."""
+    for name in ("labels", "traces"):
+        table = options.tables.get(name)
+        if table is None or work.read_json(f"{name}.json"):
+            continue
+        found = 0
+        for number, batch in enumerate(open_source(table).batches()):
+            if name == "labels":
+                require_assessments(batch.schema.names)
+                rows = entry_table(number, convert_batch(batch, label_plan(options)))
+            else:
+                rows = trace_pairs(batch)
+            found += len(rows)
+            work.commit_table(name, number, rows)
+        if name == "traces" and not found:
+            raise EvalSetError("traces: expected traces with an id: a column `trace`, or one trace (info, data) a row")
+        work.commit_json(f"{name}.json", True)
 
 
 def label_plan(options: BuildOptions) -> BuildPlan:
@@ -71,20 +80,6 @@ def require_assessments(columns: Iterable[str]) -> None:
                 "labels: expected an assessment-log table (request_id, text_assessment or retrieval_assessment); "
                 f"missing column {' or '.join(group)}"
             )
-
-
-def add_traces(work: WorkFolder, options: BuildOptions) -> None:
-    """Put the traces of a table into the work folder, each under all IDs that a call may have for it."""
-    if options.traces is None or work.read_json("traces.json"):
-        return
-    found = 0
-    for number, batch in enumerate(open_source(options.traces).batches()):
-        pairs = trace_pairs(batch)
-        found += len(pairs)
-        work.commit_table("traces", number, pairs)
-    if not found:
-        raise EvalSetError("traces: expected traces with an id: a column `trace`, or one trace (info, data) a row")
-    work.commit_json("traces.json", True)
 
 
 _ID_COLUMNS = ("client_request_id", "databricks_request_id", "request_id", "trace_id")
@@ -172,16 +167,16 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
             f"extend: row {start + row} is invalid: {errors_of(checked.slice(row, 1))[0]}; run "
             "`agent-eval-schema validate` on the dataset, or keep invalid rows (include=['invalid'], --include invalid)"
         )
-    given = rows_of(checked)
-    at = {name: i for i, name in enumerate(given.schema.names)}
-    carried = [_carried(given, f) for f in CARRIED]
+    normalized = rows_of(checked)
+    at = {name: i for i, name in enumerate(normalized.schema.names)}
+    carried = [_carried(normalized, f) for f in CARRIED]
     more = [at[n] for n in at if n not in ROWS.names]
     canonical = [at[name] for name in COLUMNS]
-    identity = zip(*(given.column(at[n]).to_pylist() for n in ("request_id", "request", "response")), strict=True)
+    identity = zip(*(normalized.column(at[n]).to_pylist() for n in ("request_id", "request", "response")), strict=True)
     content = hash_texts(["\0".join(str(cell) for cell in cells) for cells in identity])[0].view(np.int64)
-    fields = [*map(given.schema.field, canonical), *CARRIED, pa.field(CONTENT_HASH, pa.int64())]
-    arrays = [*map(given.column, canonical), *carried, pa.array(content), *map(given.column, more)]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *map(given.schema.field, more)]))
+    fields = [*map(normalized.schema.field, canonical), *CARRIED, pa.field(CONTENT_HASH, pa.int64())]
+    arrays = [*map(normalized.column, canonical), *carried, pa.array(content), *map(normalized.column, more)]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *map(normalized.schema.field, more)]))
     size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
     known: dict[str, pa.Array] = {
         "logged_id": ids,
@@ -229,8 +224,8 @@ def _question(text: str | None) -> bytes | None:
     """The question as a call with this request has it."""
     if text is None:
         return None
-    asked = read_chat(text.encode()) or asked_of(jsontext.parse(text))
-    return getattr(asked, "question", None)
+    read = read_chat(text.encode()) or asked_of(jsontext.parse(text))
+    return getattr(read, "question", None)
 
 
 def _stratum(rows: pa.RecordBatch, plan: BuildPlan) -> pa.Array | None:

@@ -171,8 +171,8 @@ class SparkDecisions:
                 steps.insert(0, f"{name} AS ({step})")
                 read += f" {step}"
         tables = {name: table for name, table in self._tables.items() if _mentions(read, name)}
-        given = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
-        return self._lines.sparkSession.sql(f"WITH {', '.join([*given, *steps])} {select}", **tables)
+        sources = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
+        return self._lines.sparkSession.sql(f"WITH {', '.join([*sources, *steps])} {select}", **tables)
 
 
 def _alike(questions: DataFrame, threshold: float | None) -> DataFrame:
@@ -261,13 +261,13 @@ def existing_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> 
     for places, batch in _numbered_batches(names, batches):
         found = existing_rows(batch, plan)
         index = call_columns(int(places[0]) - (1 << 62), found.facts, found.stratum)
-        given = {**index, "feedback": found.facts.column("feedback"), PACKED: pack(found.rows, "lz4")}
-        yield _in_first(CALL_LINE, given, batch.num_rows)
+        values = {**index, "feedback": found.facts.column("feedback"), PACKED: pack(found.rows, "lz4")}
+        yield _in_first(CALL_LINE, values, batch.num_rows)
 
 
-def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
+def _in_first(schema: pa.Schema, values: Mapping[str, Any], lines: int) -> pa.RecordBatch:
     """A batch of `lines` lines; values that are not arrays are in the first of them, those that are absent in none."""
-    cells = [(given.get(f.name), f.type) for f in schema]
+    cells = [(values.get(f.name), f.type) for f in schema]
     arrays = [c if isinstance(c, pa.Array) else pa.array([c, *[None] * (lines - 1)], kind) for c, kind in cells]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -465,9 +465,9 @@ def spark_from_inference_table(df: DataFrame, **options: Any) -> EvalSetBuild[Da
 def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
     """Build on Spark."""
     start = time.perf_counter()
-    for name, given in {"table": df, **options.tables}.items():
-        if not hasattr(given, "mapInArrow"):
-            raise EvalSetError(f"{name}: on Spark expected a DataFrame of Spark, got a {type(given).__name__}")
+    for name, table in {"table": df, **options.tables}.items():
+        if not hasattr(table, "mapInArrow"):
+            raise EvalSetError(f"{name}: on Spark expected a DataFrame of Spark, got a {type(table).__name__}")
     plan, reason = plan_of(df.columns, options)
     plan = msgspec.structs.replace(plan, now=time.time_ns() // 1000)
     labels, traces = (options.tables.get(name) for name in ("labels", "traces"))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
     """Original cells as a DataFrame of the values in the file."""
-
     import pandas as pd
 
     parts = []
@@ -39,7 +38,6 @@ def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
 
 def numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
     """The frame with the rows' positions in the file as its index."""
-
     import pandas as pd
 
     frame.index = pd.Index(np.flatnonzero(mask), name="row")
@@ -102,7 +100,6 @@ def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, added: Collecti
     """Normalized rows as a frame with the index of the source, if that is a frame: objects in cells are Python objects,
     absent is None (or NA in numbers). All columns except the canonical ones and those that a format `added` are the
     source's own."""
-
     import pandas as pd
 
     kinds, columns = to_columns(batches)
@@ -124,7 +121,6 @@ def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, added: Collecti
 
 def canonical_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Canonical rows as a frame with the canonical columns, then the others that the first row has."""
-
     import pandas as pd
 
     names = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
@@ -146,7 +142,6 @@ def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
 
 def issues_frame(found: list[Issue]) -> pd.DataFrame:
     """Issues as a frame, one line per issue."""
-
     import pandas as pd
 
     columns = Issue.__struct_fields__

@@ -40,7 +40,13 @@ def ending_on_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not chosen:
         yield
         return
-    writing = -1 if sys.platform == "win32" else _watched()  # there, only a socket could be written to
+    writing = -1
+    if sys.platform != "win32":  # where only a socket could be written to
+        # the numbers of signals are written to a pipe, for a thread that reads them
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        threading.Thread(target=_watch, args=(reading,), daemon=True).start()
     raised: list[KeyboardInterrupt] = []
     before = {number: signal.signal(number, partial(_raise, raised)) for number in chosen}
     try:
@@ -58,15 +64,6 @@ def ending_on_signals() -> Iterator[None]:
             if writing >= 0:
                 signal.set_wakeup_fd(-1)
                 os.close(writing)
-
-
-def _watched() -> int:
-    """The pipe to which the numbers of signals are written, for a thread that reads them."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reading,), daemon=True).start()
-    return writing
 
 
 def _raise(raised: list[KeyboardInterrupt], number: int, frame: FrameType | None) -> None:

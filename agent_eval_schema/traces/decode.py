@@ -109,12 +109,12 @@ def _read_attributes(value: Attributes | str | None, i: int, notes: list[Finding
     try:
         return _attributes(value)
     except msgspec.MsgspecError:
-        given = jsontext.parse_leniently(value)
+        values = jsontext.parse_leniently(value)
     path = f"spans[{i}].attributes"
-    if not isinstance(given, dict):
-        notes.append(Finding(rules.ODD_TRACE, f"expected an object, got {describe(given)}", path=path))
+    if not isinstance(values, dict):
+        notes.append(Finding(rules.ODD_TRACE, f"expected an object, got {describe(values)}", path=path))
         return Attributes()
-    return _attributes(jsontext.encode(_mend_struct(given, Attributes, path, notes)))
+    return _attributes(jsontext.encode(_mend_struct(values, Attributes, path, notes)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def documents_of_span(span: Span) -> list[Document]:
 
 def _documents(reading: Reading, output: Any) -> list[Document]:
     output = jsontext.structured(output)
-    given = output
+    original = output
     if isinstance(output, dict):
         key = next((k for k in DOCUMENT_LIST_KEYS if isinstance(output.get(k), list)), None)
         output = output[key] if key else [output]
@@ -124,8 +124,8 @@ def _documents(reading: Reading, output: Any) -> list[Document]:
         reading.note(DERIVED_DOCUMENT_EMPTY, "retrieved_context", f"expected documents, got {describe(output)}")
         return []
     found = [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
-    if any(d.content for d in found) and (given is not output or any(isinstance(item, str) for item in output)):
-        what = "a list with texts" if given is output else describe(given)
+    if any(d.content for d in found) and (original is not output or any(isinstance(item, str) for item in output)):
+        what = "a list with texts" if original is output else describe(original)
         reading.note(DERIVED_DOCUMENTS_REWRITTEN, "retrieved_context", f"expected a list of objects, got {what}")
     return found
 

@@ -115,7 +115,7 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     counts = {n: row.get(f"{n[:-1]}_count") for n in ("input_tokens", "output_tokens", "total_tokens")}
     metadata = {_SESSION: row["session_id"]} if row.get("session_id") else {}
     if any(c is not None for c in counts.values()):
-        metadata[_TOKENS] = _text({n: int(c) for n, c in counts.items() if c is not None})
+        metadata[_TOKENS] = jsontext.encode_text({n: int(c) for n, c in counts.items() if c is not None})
     known = [name for name in TRACED_COLUMNS if row.get(name) is not None]
     tags = {MADE: f"of a row's columns: {', '.join(known)}"}
     return _trace(spans, identity, "ERROR" if failed else "OK", row.get("latency_seconds"), None, metadata, tags)
@@ -123,6 +123,7 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
 
 NOWHERE = "-1"
 """The experiment of a trace that is in none: mlflow takes a trace of the current experiment for one that it has."""
+_NOWHERE = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}}
 
 TRACED_COLUMNS = (
     *("retrieved_context", "predicted_trajectory", "latency_seconds", "failure"),
@@ -144,20 +145,20 @@ def with_session(text: str, session: str) -> str:
     if metadata.get(_SESSION) == session:
         return text
     value["info"]["trace_metadata"] = {**metadata, _SESSION: session}
-    return _text(value)
+    return jsontext.encode_text(value)
 
 
 def placed_nowhere(text: str, tags: dict[str, str]) -> str:
     """The trace with these tags as one that no store has."""
     value = jsontext.decode(text)
     value["info"]["tags"] = {**(value["info"].get("tags") or {}), **tags}
-    value["info"]["trace_location"] = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}}
-    return _text(value)
+    value["info"]["trace_location"] = _NOWHERE
+    return jsontext.encode_text(value)
 
 
 def _texts(**values: Any) -> dict[str, str]:
     """Span attributes: each value is JSON text."""
-    return {ATTRIBUTE_KEYS[k]: _text(v) for k, v in values.items() if v is not None}
+    return {ATTRIBUTE_KEYS[k]: jsontext.encode_text(v) for k, v in values.items() if v is not None}
 
 
 _TYPE = ATTRIBUTE_KEYS["type"]
@@ -166,7 +167,11 @@ _TYPE = ATTRIBUTE_KEYS["type"]
 def _attributes_of(span: Any) -> dict[str, str]:
     found = span.get("attributes") if isinstance(span, dict) else None
     found = jsontext.parse_leniently(found) if isinstance(found, str) else found
-    texts = {k: v if isinstance(v, str) else _text(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    texts = (
+        {k: v if isinstance(v, str) else jsontext.encode_text(v) for k, v in found.items()}
+        if isinstance(found, dict)
+        else {}
+    )
     if not is_kind(texts.get(_TYPE)):
         del texts[_TYPE]
     return texts
@@ -176,7 +181,7 @@ def _merged(span: Span, original: dict[str, str]) -> dict[str, str]:
     """The original attributes, and those that were derived from an encoding that had none of MLflow's."""
     own = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
     original = {k: v for k, v in original.items() if k != _TYPE or own.type is None or v.strip('"') != "UNKNOWN"}
-    derived = {_TYPE: _text(own.type.strip('"'))} if own.type is not None else {}
+    derived = {_TYPE: jsontext.encode_text(own.type.strip('"'))} if own.type is not None else {}
     for field in ("inputs", "outputs", "token_usage", "tool_name"):
         raw, name = getattr(own, field), ATTRIBUTE_KEYS[field]
         if field == "outputs" and isinstance(own, AttributesById):
@@ -238,7 +243,7 @@ def _trace(
     info = {
         "trace_id": trace_id,
         **({"client_request_id": client_id} if client_id else {}),
-        "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}},
+        "trace_location": _NOWHERE,
         "request_time": moment,
         "state": state,
         "execution_duration_ms": duration,
@@ -270,13 +275,13 @@ def _trace(
             "trace_id": base64.b64encode(number).decode(),
             "span_id": short,
             "parent_span_id": above[short],
-            **_span(span, {"mlflow.traceRequestId": _text(trace_id)}, duration),
+            **_span(span, {"mlflow.traceRequestId": jsontext.encode_text(trace_id)}, duration),
         }
         for span, short in zip(spans, written, strict=True)
     ]
     depths = _depths(above)
     drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
-    return _text({"info": info, "data": {"spans": drawn}})
+    return jsontext.encode_text({"info": info, "data": {"spans": drawn}})
 
 
 def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
@@ -308,7 +313,3 @@ def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
         "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
         "attributes": {_TYPE: '"UNKNOWN"', **span.attributes, **own},
     }
-
-
-def _text(value: Any) -> str:
-    return jsontext.encode(value).decode()

@@ -40,12 +40,12 @@ def excerpts(
         if issue.row is not None:
             of_rows.setdefault(issue.row, set()).add((issue.row, issue.column, issue.path))
     found: dict[Location, Excerpt] = {}
-    for row, place, batch, ours in rows_in(batches, of_rows, read):
+    for row, place, batch, read_batch in rows_in(batches, of_rows, read):
         cells: dict[str | None, _Cell | None] = {}  # a cell may have thousands of issues, and is parsed once
         for location in of_rows[row]:
             _, column, path = location
             if column not in cells:
-                cells[column] = _cell(ours, place, column) or _cell(batch, place, column)
+                cells[column] = _cell(read_batch, place, column) or _cell(batch, place, column)
             if (cell := cells[column]) is not None:
                 found[location] = cell.excerpt(path)
     return found
@@ -57,10 +57,10 @@ def rows_in(
     """Each of these rows, its place in its batch, the batch as it came and as its format reads it; no later batch."""
     wanted, start, at = sorted(rows), 0, 0
     for batch in batches if wanted else ():
-        ours: pa.RecordBatch | None = None
+        read_batch: pa.RecordBatch | None = None
         while at < len(wanted) and wanted[at] < start + batch.num_rows:
-            ours = ours or read(batch)
-            yield wanted[at], wanted[at] - start, batch, ours
+            read_batch = read_batch or read(batch)
+            yield wanted[at], wanted[at] - start, batch, read_batch
             at += 1
         start += batch.num_rows
         if at == len(wanted):

@@ -242,12 +242,18 @@ def _note_disagreements(rows: Rows) -> None:
     """A trace that was joined to the wrong row has another request, answer or set of documents."""
     for row, derived in enumerate(rows.derived or ()):
         for name, read in _COMPARED.items() if derived is not None else ():
-            values, its = rows.values.get(name), getattr(derived, name)
-            if not values or values[row] is None or values[row] is FAILED or its is None or values[row] == its:
+            values, derived_value = rows.values.get(name), getattr(derived, name)
+            if (
+                not values
+                or values[row] is None
+                or values[row] is FAILED
+                or derived_value is None
+                or values[row] == derived_value
+            ):
                 continue
-            mine, its = read(values[row]), read(its)  # as they are compared
-            if mine is not None and its is not None and mine != its:
-                message = f"the column has {describe(mine)}, its trace {describe(its)}"
+            value, derived_value = read(values[row]), read(derived_value)  # as they are compared
+            if value is not None and derived_value is not None and value != derived_value:
+                message = f"the column has {describe(value)}, its trace {describe(derived_value)}"
                 rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)
 
 

@@ -61,7 +61,7 @@ def original(name: str, rows: Rows) -> pa.Array:
     read, view = _READERS[name]
     found = read(rows)
     if found.count(None) < len(found):
-        found = [text and _unless_same(text, says) for text, says in zip(found, view(rows), strict=True)]
+        found = [text and _unless_same(text, shown) for text, shown in zip(found, view(rows), strict=True)]
     return text_array(found)
 
 

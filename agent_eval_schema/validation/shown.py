@@ -137,8 +137,8 @@ _Content = tuple[str | None, list[tuple[str, str]], list[ShownSpan]]
 def _contents(run: CheckedRun, chosen: list[int]) -> dict[int, _Content]:
     """The ID, the cells and the spans of each row; the source is read no further than to the last of them."""
     found = dict[int, _Content]()
-    for row, place, batch, ours in rows_in(run.source.batches(), chosen, find_format(run.plan.format).read):
-        by_name = dict(_cells(ours, place))
+    for row, place, batch, read_batch in rows_in(run.source.batches(), chosen, find_format(run.plan.format).read):
+        by_name = dict(_cells(read_batch, place))
         spans = _spans(by_name["trace"]) if "trace" in by_name else []
         request_id = by_name.get("request_id")
         cells = [(name, _cut(text, CELL)) for name, text in _cells(batch, place)]

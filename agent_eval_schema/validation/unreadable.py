@@ -84,8 +84,8 @@ def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, p
     """The columns of the input of which the normalized row may have nothing though they hold something."""
     lost: dict[str | None, None] = {}
     for issue in issues:
-        ours = column_at(issue.path or issue.column or "", places)
-        if ours is not None and row.column(row.schema.get_field_index(ours))[0].is_valid:
+        canonical = column_at(issue.path or issue.column or "", places)
+        if canonical is not None and row.column(row.schema.get_field_index(canonical))[0].is_valid:
             continue  # it could be read: it does not go with another cell
         # else it is about the whole row, or about a cell that several columns make up
         whole = (f.name for f in batch.schema if not is_hidden(f))

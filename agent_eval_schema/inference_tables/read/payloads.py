@@ -120,19 +120,19 @@ def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
 
 def predictions_of(answer: Answered, count: int) -> list[Any] | Broken:
     """The answer of each of `count` records. A different count is reported; nothing is assumed."""
-    given = answer.value
-    if isinstance(given, dict) and "predictions" in given:
-        given = given["predictions"]
-    if given is None:
+    predictions = answer.value
+    if isinstance(predictions, dict) and "predictions" in predictions:
+        predictions = predictions["predictions"]
+    if predictions is None:
         return [None] * count
-    if isinstance(given, list) and len(given) == count:
-        return given
-    if count == 1 and not isinstance(given, list):
-        return [given]
-    columns = list(given.values()) if isinstance(given, dict) else []
+    if isinstance(predictions, list) and len(predictions) == count:
+        return predictions
+    if count == 1 and not isinstance(predictions, list):
+        return [predictions]
+    columns = list(predictions.values()) if isinstance(predictions, dict) else []
     if columns and all([isinstance(c, list) and len(c) == count for c in columns]):
-        return [dict(zip(given, cells, strict=True)) for cells in zip(*columns, strict=True)]
-    got = f"{len(given):,}" if isinstance(given, list) else describe(given)
+        return [dict(zip(predictions, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    got = f"{len(predictions):,}" if isinstance(predictions, list) else describe(predictions)
     return Broken("batch_mismatch", f"expected {count:,} predictions for {count:,} records, got {got}")
 
 
@@ -301,8 +301,8 @@ def _note_beside(asked: Asked, body: _Beside) -> None:
 
 def _own_session(custom: dict[str, Any]) -> str | None:
     """The conversation among the custom inputs, under any of the names that agents give it."""
-    given = (custom.get(k) for k in ("session_id", "conversation_id", "thread_id"))
-    return next((str(v) for v in given if v and isinstance(v, str | int) and v is not True), None)
+    ids = (custom.get(k) for k in ("session_id", "conversation_id", "thread_id"))
+    return next((str(v) for v in ids if v and isinstance(v, str | int) and v is not True), None)
 
 
 _NONE = Raw()

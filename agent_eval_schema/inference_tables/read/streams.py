@@ -250,8 +250,8 @@ def _take_call(calls: dict[int, dict[str, Any]], entry: Any) -> None:
     call = calls.setdefault(index if isinstance(index, int) else len(calls), {"type": "function", "function": {}})
     if isinstance(entry.get("id"), str):
         call["id"] = entry["id"]
-    given = entry.get("function")
-    function = given if isinstance(given, dict) else {}
+    inner = entry.get("function")
+    function = inner if isinstance(inner, dict) else {}
     for key in ("name", "arguments"):
         if isinstance(function.get(key), str):
             call["function"][key] = call["function"].get(key, "") + function[key]

@@ -71,11 +71,11 @@ def _flattened_documents(value: Any) -> Any:
     found = []
     for item in value if isinstance(value, list) else []:
         inner = item.get("document") if isinstance(item, dict) else None
-        given = {k: jsontext.structured(v) for k, v in inner.items()} if isinstance(inner, dict) else {}
-        metadata = given["metadata"] if isinstance(given.get("metadata"), dict) else {}
-        if "id" in given and metadata.get("doc_uri") is None and isinstance(given["id"], str):
-            metadata = {**metadata, "doc_uri": given["id"]}
-        found.append({"page_content": _as_text(given.get("content")), "metadata": metadata})
+        fields = {k: jsontext.structured(v) for k, v in inner.items()} if isinstance(inner, dict) else {}
+        metadata = fields["metadata"] if isinstance(fields.get("metadata"), dict) else {}
+        if "id" in fields and metadata.get("doc_uri") is None and isinstance(fields["id"], str):
+            metadata = {**metadata, "doc_uri": fields["id"]}
+        found.append({"page_content": _as_text(fields.get("content")), "metadata": metadata})
     return found or None
 
 
@@ -93,18 +93,18 @@ def _flattened_messages(value: Any) -> Any:
 def _flattened_message(message: Any) -> Any:
     if not isinstance(message, dict):
         return message
-    made = {k: message[k] for k in ("role", "content", "name", "tool_call_id") if k in message}
+    flat = {k: message[k] for k in ("role", "content", "name", "tool_call_id") if k in message}
     parts = message.get("contents")
-    if "content" not in made and isinstance(parts, list):
+    if "content" not in flat and isinstance(parts, list):
         inner = [p.get("message_content", p) for p in parts if isinstance(p, dict)]
         texts = [p["text"] for p in inner if isinstance(p, dict) and isinstance(p.get("text"), str)]
-        made["content"] = "".join(texts)
+        flat["content"] = "".join(texts)
     calls = message.get("tool_calls")
     if isinstance(calls, list):
-        made["tool_calls"] = [_flattened_call(c.get("tool_call", c)) for c in calls if isinstance(c, dict)]
-    made.setdefault("role", "assistant")
-    made.setdefault("content", None)
-    return made
+        flat["tool_calls"] = [_flattened_call(c.get("tool_call", c)) for c in calls if isinstance(c, dict)]
+    flat.setdefault("role", "assistant")
+    flat.setdefault("content", None)
+    return flat
 
 
 def _flattened_call(call: Any) -> Any:
@@ -282,7 +282,7 @@ def _entries() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for place, convention in enumerate(CONVENTIONS):
         for offset, (name, kinds) in enumerate(convention.kinds.items()):
-            as_json = {f'"{kind}"'.encode(): ours for kind, ours in kinds.items()}
+            as_json = {f'"{kind}"'.encode(): mlflow_kind for kind, mlflow_kind in kinds.items()}
             entry = Entry("kind", place * 100 + offset, Key(name), None, kinds, as_json)
             found.setdefault(name, []).append(entry)
         for field in FIELDS:
