@@ -133,6 +133,19 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
         return inner if value.lstrip().startswith("{") else [Finding(rules.NOT_A_TRACE, f"got {describe(value)}")]
     if not isinstance(value, dict):
         return [Finding(rules.NOT_A_TRACE, f"{_EXPECTED}, got {describe(value)}")]
+    _mend_parts(value, notes)
+    try:
+        trace = trace_in(_document(jsontext.encode(value)))
+    except msgspec.MsgspecError as error:  # a part without a correction
+        why = visible(error_text(error))
+        return [Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {why}")]
+    if isinstance(trace, Trace):
+        trace.notes[:0] = notes
+    return trace
+
+
+def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
+    """Make every part fit its type by omitting the parts that do not, and note them."""
     kinds = {"info": dict, "data": dict, "is_truncated": bool, "start_timestamp": str, "end_timestamp": str}
     for key, kind in kinds.items():
         if value.get(key) is not None and not isinstance(value[key], kind):
@@ -153,14 +166,6 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
             if isinstance(span.get("attributes"), dict):
                 span["attributes"] = _mend_struct(span["attributes"], Attributes, f"{place}.attributes", notes)
             home["spans"].append(_mend_struct(span, Span, place, notes))
-    try:
-        trace = trace_in(_document(jsontext.encode(value)))
-    except msgspec.MsgspecError as error:  # a part without a correction
-        why = visible(error_text(error))
-        return [Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {why}")]
-    if isinstance(trace, Trace):
-        trace.notes[:0] = notes
-    return trace
 
 
 def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:
