@@ -1,34 +1,27 @@
-"""Two results of the same rows: what became better, what worse, and whether that can be chance.
-
-The test is a paired permutation test on the mean of the differences. If nothing changed, each difference could as well
-have had the other sign; p is the share of the sign patterns whose mean is at least as far from 0 as the one that was
-found. Of up to 16 rows that differ all patterns are counted; of up to 5,000, 10,000 random ones (seeded); beyond, the
-sum of so many signs is normal. Of scores that are 0 or 1 this is McNemar's test. Rows of one cluster change their signs
-together.
-"""
+"""Two results of the same rows: what became better, what worse, and whether that can be chance (differences.py)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, written_alike
 from agent_eval_schema.evaluation.table import ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.metrics.standard_errors import AUTO, Z_INTERVAL, clusters_of, standard_error
+from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, holm, paired_test
+from agent_eval_schema.metrics.independence import Units
+from agent_eval_schema.metrics.intervals import is_binary, standard_error
 from agent_eval_schema.render.blocks import Block, Cell, Document, Line, Only, Part, Section, Table, Terms, Words
 from agent_eval_schema.render.phrases import MISSING, number, plural, signed
 from agent_eval_schema.render.printable import Printable
 
 Numbers = np.ndarray[Any, Any]
-
-EXACT_PAIRS, DRAWN, DRAWS = 16, 5_000, 10_000
 
 
 class ScoreComparison(Printable):  # numpydoc ignore=PR01
@@ -61,9 +54,10 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
     """
 
     def __init__(
-        self, lines: list[MetricComparison], rows: pd.DataFrame, only_old: list[Any], only_new: list[Any]
+        self, lines: list[MetricComparison], rows: pd.DataFrame, only_old: list[Any], only_new: list[Any], units: str
     ) -> None:
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
+        self._units = units
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -73,8 +67,11 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
         -------
         pandas.DataFrame
             One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; rows with a score in
-            both results), `old`, `new` and `difference` (float64; means), `higher` and `lower` (int64; rows),
-            `p_value` and `std_error` (float64; of the mean difference, NaN for fewer than two clusters).
+            both results), `lost` and `gained` (int64; rows with a score in the old and in the new result only), `old`,
+            `new` and `difference` (float64; means), `low` and `high` (float64; the 95 % interval of the difference),
+            `higher` and `lower` (int64; rows), `p_value` and `p_adjusted` (float64; by Holm's method for the number of
+            metrics), `std_error` (float64; of the mean difference), `units` (int64; independent units) and `note` (str;
+            the reason why there is no p value or no interval, which are NaN).
 
         Examples
         --------
@@ -85,7 +82,7 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
                 metric  rows  old  new  difference
         0  exact_match     1  0.0  1.0         1.0
         """
-        names = [name for name in MetricComparison.__struct_fields__ if name not in ("low", "high")]
+        names = MetricComparison.__struct_fields__
         return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
 
     def _document(self) -> Document:
@@ -93,16 +90,17 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
         names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
-        return comparison_document(self.lines, changed, len(self.only_old), len(self.only_new))
+        return comparison_document(self.lines, changed, len(self.only_old), len(self.only_new), self._units)
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"
 
 
 def compare(
-    old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None, cluster: str | None = AUTO
+    old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None, units: Units | None
 ) -> ScoreComparison:
-    """Compare the scores of two tables by these metrics; `EvalResult.compare` documents `key` and `cluster`."""
+    """Compare the scores of two tables by these metrics; `EvalResult.compare` documents `key`, `units` are those of the
+    old rows."""
     if key is None:
         _require_same_rows(old, new)
     tables = [_keyed(table, key) for table in (old, new)]
@@ -110,16 +108,19 @@ def compare(
     if not len(shared):
         raise EvalSetError("the two results share no row")
     ids = tables[0].loc[shared, "request_id"].to_numpy() if "request_id" in old.columns else None
-    clusters = clusters_of(tables[0].loc[shared], cluster)
+    codes = np.arange(len(shared)) if units is None else units.codes[tables[0].index.get_indexer(shared)]
     lines, changed = [], []
     for metric in metrics:
         before, after = (t.loc[shared, score_column(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
-        lines.append(_line(metric, before, after, clusters))
+        lines.append(_line(metric, before, after, codes))
         changed.append(_changes(metric, shared, ids, before, after))
     filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
     rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
-    only = [t.index.difference(shared, sort=False).tolist() for t in tables]
-    return ScoreComparison(lines, rows, *only)
+    only_old, only_new = (t.index.difference(shared, sort=False).tolist() for t in tables)
+    adjusted = holm([line.p_value for line in lines])
+    lines = [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
+    words = (units or Units(codes)).words(len(np.unique(codes)))
+    return ScoreComparison(lines, rows, only_old, only_new, words)
 
 
 IDENTIFYING = ("request_id", "prompt", "request", "inputs")
@@ -154,26 +155,28 @@ def _keyed(table: pd.DataFrame, key: str | None) -> pd.DataFrame:
     return table.set_index(key, drop=False)
 
 
-def _line(metric: str, before: Numbers, after: Numbers, clusters: Numbers | None) -> MetricComparison:
-    both = ~(np.isnan(before) | np.isnan(after))
-    old, new = before[both], after[both]
+def _line(metric: str, before: Numbers, after: Numbers, codes: Numbers) -> MetricComparison:
+    was, now = np.isfinite(before), np.isfinite(after)
+    old, new, own = before[was & now], after[was & now], codes[was & now]
     difference = new - old
-    own = None if clusters is None else clusters[both]
-    error, mean = standard_error(difference, own), ScoreStats(difference).mean
-    # The rows of a cluster change their signs together: the test is on their sums.
-    units = difference if own is None else np.bincount(np.unique(own, return_inverse=True)[1], weights=difference)
+    found = paired_test(difference, own, is_binary(old) and is_binary(new))
     return MetricComparison(
         metric,
-        int(both.sum()),
-        ScoreStats(old).mean,
-        ScoreStats(new).mean,
-        mean,
-        int((difference > 0).sum()),
-        int((difference < 0).sum()),
-        paired_test(units),
-        error,
-        mean - Z_INTERVAL * error,
-        mean + Z_INTERVAL * error,
+        rows=len(old),
+        lost=int((was & ~now).sum()),
+        gained=int((now & ~was).sum()),
+        old=ScoreStats(old).mean,
+        new=ScoreStats(new).mean,
+        difference=ScoreStats(difference).mean,
+        low=found.low,
+        high=found.high,
+        higher=int((difference > 0).sum()),
+        lower=int((difference < 0).sum()),
+        p_value=found.p_value,
+        p_adjusted=found.p_value,
+        std_error=standard_error(difference, own),
+        units=len(np.unique(own)),
+        note=found.note,
     )
 
 
@@ -192,33 +195,8 @@ def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, 
     )
 
 
-def paired_test(differences: Numbers, *, seed: int = 0) -> float:
-    """The two-sided p value of the mean difference; 1 if no row differs, NaN if there is no row."""
-    if not len(differences):
-        return math.nan
-    sizes = np.abs(differences[differences != 0])
-    # Sums of the same numbers may differ in the last bit.
-    found = max(abs(float(differences.sum())) - 1e-9 * float(sizes.sum()), 0.0)
-    if not len(sizes):
-        return 1.0
-    if len(sizes) <= EXACT_PAIRS:
-        signs = 1 - 2 * (np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes)) & 1)
-        return float((np.abs(signs @ sizes) >= found).mean())
-    if len(sizes) <= DRAWN:
-        at_least = sum(int((np.abs(sums) >= found).sum()) for sums in _drawn(sizes, seed))
-        return (at_least + 1) / (DRAWS + 1)
-    return math.erfc(found / math.sqrt(2 * float((sizes**2).sum())))
-
-
-def _drawn(sizes: Numbers, seed: int) -> Iterator[Numbers]:
-    """The sums of randomly signed sizes, a hundred patterns at a time."""
-    random = np.random.default_rng(seed)
-    for _ in range(DRAWS // 100):
-        yield (1 - 2 * random.integers(0, 2, (100, len(sizes)), np.int8)) @ sizes
-
-
 CHANCE = 0.05
-"""A p value below it is colored."""
+"""A difference with a smaller adjusted p value is significant, and colored."""
 
 AT_ONCE = 5
 """Rows of a table that a notebook does not fold."""
@@ -228,34 +206,67 @@ Changed = tuple[str, str, str, float, float, float]
 
 
 def comparison_document(
-    lines: Sequence[MetricComparison], changed: Iterable[Changed], only_old: int, only_new: int
+    lines: Sequence[MetricComparison], changed: Iterable[Changed], only_old: int, only_new: int, units: str
 ) -> Document:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
-    the two results; then the scores that differ."""
+    the two results; then the scores that differ. `units` names the independent units."""
     rows = sorted(changed, key=lambda row: (_gain(row[2], row[5]), row[2], row[0]))
     worse = sum(_gain(row[2], row[5]) < 0 for row in rows)
     better = sum(_gain(row[2], row[5]) > 0 for row in rows)
     only = [(which, plural(count, "row")) for which, count in (("before", only_old), ("after", only_new)) if count]
-    names = ["metric", "#before", "#after", "#difference", "%#95% interval", "#higher", "#lower", "#rows", "#p"]
-    means = Table(names, list(map(_mean, lines)), title="Metrics", at_once=AT_ONCE)
+    tested = sum(line.p_value == line.p_value for line in lines)
+    names = ["metric", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows", "#p"]
+    means = Table(
+        [*names, *(["#Holm p"] if tested > 1 else [])],
+        [_mean(line, tested > 1) for line in lines],
+        title="Metrics",
+        at_once=AT_ONCE,
+    )
     names = ["Row", "request_id", "Metric", "#before", "#after", "#difference"]
     title = "Scores that differ, regressions first"
     scores = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
     verdict = f"{plural(worse, 'score')} lower or missing, {better:,} higher" if rows else "No score differs"
+    regressions = [line for line in lines if is_significant(line) and _gain(line.metric, line.difference) < 0]
+    about = [Line(words, "muted") for words in _about_test(lines, tested, units)]
     on_page: list[Block] = [
         *([Terms([(f"Only {which}", count) for which, count in only])] if only else []),
-        *([Section("means", "Metrics", [means])] if lines else []),
+        *([Section("means", "Metrics", [means, *about])] if lines else []),
         *([Section("scores", title, [scores])] if rows else []),
     ]
     return Document(
         title=verdict,
         verdict=verdict,
-        mood="error" if worse else "good",
+        mood="error" if regressions else "warning" if worse > better else "good",
         blocks=[
-            Only("text", [means, *(Line(f"{count} only {which}") for which, count in only)]),
+            Only("text", [means, *about, *(Line(f"{count} only {which}") for which, count in only)]),
             Only("html", on_page),
         ],
     )
+
+
+def is_significant(line: MetricComparison) -> bool:
+    """Whether a difference is no chance, by the p value that is adjusted for the number of metrics."""
+    return line.p_adjusted < CHANCE
+
+
+def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> Iterator[str]:
+    """The test, the units, and what is not tested for which reason."""
+    if tested:
+        adjusted = f" Holm p: adjusted for {tested} metrics; colors follow it." if tested > 1 else ""
+        yield (
+            "Paired permutation test (of scores of 0 and 1: McNemar's exact test), two-sided, of "
+            f"{units}; the interval inverts the test.{adjusted}"
+        )
+    elif lines:
+        yield f"Cannot be tested: {units}. At least {LEAST_UNITS} independent units are needed."
+    notes: dict[str, list[str]] = {}
+    for line in lines:
+        if line.note and (tested or line.p_value == line.p_value):
+            few = line.p_value != line.p_value
+            count = plural(line.units, "independent unit")
+            notes.setdefault(f"{line.note}: {count}" if few else line.note, []).append(line.metric)
+    for note, metrics in notes.items():
+        yield f"{', '.join(metrics)}: {note}."
 
 
 def _gain(metric: str, difference: float) -> float:
@@ -270,13 +281,28 @@ def _mood(metric: str, difference: float) -> str:
     return "error" if gain < 0 else "good" if gain > 0 else ""
 
 
-def _mean(line: MetricComparison) -> list[Words | Cell]:
-    mood = _mood(line.metric, line.difference) if line.p_value < CHANCE else ""
+def _mean(line: MetricComparison, adjusted: bool) -> list[Words | Cell]:
+    mood = _mood(line.metric, line.difference) if is_significant(line) else ""
     interval = MISSING if line.low != line.low else f"{signed(line.low)} to {signed(line.high)}"
-    counts = [f"{count:,}" for count in (line.higher, line.lower, line.rows)]
+    lost = ", ".join(f"{n:,} {what}" for n, what in ((line.lost, "lost"), (line.gained, "gained")) if n)
     old, new = written_alike(line.metric, [line.old, line.new])
-    name, p_value = Part(line.metric, "name"), Cell(number(line.p_value), mood)
-    return [name, old, new, Cell(signed(line.difference), mood), interval, *counts, p_value]
+    return [
+        Part(line.metric, "name"),
+        old,
+        new,
+        Cell(signed(line.difference), mood),
+        interval,
+        f"{line.higher:,}",
+        f"{line.lower:,}",
+        f"{line.rows:,}{f' ({lost})' if lost else ''}",
+        _p_text(line.p_value) if adjusted else Cell(_p_text(line.p_value), mood),
+        *([Cell(_p_text(line.p_adjusted), mood)] if adjusted else []),
+    ]
+
+
+def _p_text(p: float) -> str:
+    """A p value; random patterns show no smaller one than SMALLEST_P."""
+    return f"≤ {SMALLEST_P:.4f}" if p <= SMALLEST_P else number(p)
 
 
 def _score(row: Changed) -> list[Words | Cell]:

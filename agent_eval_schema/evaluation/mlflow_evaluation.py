@@ -24,7 +24,7 @@ from agent_eval_schema.evaluation.result_blocks import open_row
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.catalog import FAILURE
-from agent_eval_schema.metrics.standard_errors import WORDS, numbers_of
+from agent_eval_schema.metrics.scales import WORDS, numbers_of
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,

@@ -21,7 +21,7 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
@@ -34,9 +34,9 @@ from agent_eval_schema.evaluation.result_blocks import (
     result_json,
     worst_rows,
 )
+from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
-    RESAMPLES,
     FailedCalls,
     Findings,
     Groups,
@@ -47,21 +47,33 @@ from agent_eval_schema.evaluation.table import (
     scores_in,
 )
 from agent_eval_schema.io.pandas import issues_frame
+from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
+from agent_eval_schema.metrics.independence import RowKeys, Units, independent_units
+from agent_eval_schema.metrics.intervals import NO_REPEATS, MeanInterval, mean_interval
+from agent_eval_schema.metrics.scales import numbers_of, scale_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import Document
 from agent_eval_schema.render.page import plot
 from agent_eval_schema.render.phrases import Call, seconds
 from agent_eval_schema.render.printable import Savable, as_inline
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
+from agent_eval_schema.text.describe import names
 from agent_eval_schema.validation.report import run_of
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
 ROWS_ON_A_PAGE, ROWS_INLINE, MLFLOW_ROWS_INLINE = 500, 3, 5
 """Rows that are shown, those to be examined first; a notebook shows more of an evaluation with MLflow."""
+
+AUTO = "auto"
+"""Independent units as independence.py defines them."""
+
+ERROR_COLUMNS = [
+    *("metric", "rows", "units", "mean", "std_error", "low", "high", "design_effect"),
+    *("std_questions", "std_answers", "note"),
+]
 
 ROWS_LISTED = 10_000
 """Rows that `to_json` lists; `write` writes them all."""
@@ -128,6 +140,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         failed: FailedCalls | None = None,
         left_out: int = 0,
         evaluation: MlflowEvaluation | None = None,
+        keys: RowKeys | None = None,
     ) -> None:
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), call.name
         self._call = call
@@ -136,7 +149,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         reasons_of = [(metric, reason, rows) for (metric, reason), rows in unscored.items()]
         self.unscored = pd.DataFrame(reasons_of, columns=["metric", "reason", "rows"])
         self._parts, self._reasons, self._findings = parts, reasons, findings or Findings()
-        self._evaluation = evaluation
+        self._evaluation, self._keys = evaluation, keys
         self.report = None if evaluation is None else evaluation.report
         self.run_id = None if evaluation is None else evaluation.run_id
         self.mlflow_result = None if evaluation is None else evaluation.result
@@ -336,10 +349,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             return stats.percentile(q)
         return pd.Series([self.quantile(one, metric) for one in q], index=list(q), name=metric, dtype="float64")
 
-    def confidence_interval(
-        self, metric: str, confidence_level: float = 0.95, *, n_resamples: int = RESAMPLES, seed: int = 0
-    ) -> tuple[float, float]:
-        """Return the bootstrap confidence interval of a metric's mean.
+    def confidence_interval(self, metric: str, confidence_level: float = 0.95) -> tuple[float, float]:
+        """Return the confidence interval of a metric's mean.
 
         Parameters
         ----------
@@ -347,49 +358,90 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             The metric.
         confidence_level : float, default 0.95
             The confidence level, between 0 and 1.
-        n_resamples : int, default 2000
-            The number of bootstrap resamples.
-        seed : int, default 0
-            The seed of the random numbers; the same seed gives the same interval.
 
         Returns
         -------
         tuple of float
-            The lower and the upper bound.
+            The lower and the upper bound; NaN if there is no interval, for which `standard_errors` gives the reason.
 
         Raises
         ------
         EvalSetError
             The confidence level is not between 0 and 1, or the result has no such metric.
 
+        See Also
+        --------
+        EvalResult.standard_errors : The intervals of all metrics, and what they are computed from.
+
+        Notes
+        -----
+        Of scores of 0 and 1 it is Wilson's interval, of other scores that of Student's t distribution, clipped to the
+        scale of the metric. Rows of one session, with the same question or the same expected document are one
+        independent unit; there is no interval of fewer than five units.
+
         Examples
         --------
         >>> from agent_eval_schema import EvalTask
-        >>> data = [{"response": "4", "reference": "4"}] * 3
-        >>> EvalTask(data, ["exact_match"]).evaluate().confidence_interval("exact_match")
-        (1.0, 1.0)
+        >>> data = [{"response": "4", "reference": "4"}] * 12
+        >>> low, high = EvalTask(data, ["exact_match"]).evaluate().confidence_interval("exact_match")
+        >>> round(low, 2), high
+        (0.76, 1.0)
         """
         if not isinstance(confidence_level, int | float) or not 0 < confidence_level < 1:
             raise EvalSetError(f"confidence_level: expected a number between 0 and 1; got {shown(confidence_level)}")
-        require_count("n_resamples", n_resamples)
-        return self._stats(metric).interval(confidence_level, resamples=n_resamples, seed=seed)
+        self._stats(metric)
+        found = self._interval(metric, confidence_level)
+        return found.low, found.high
+
+    def _interval(self, metric: str, level: float = 0.95) -> MeanInterval:
+        """The interval of a mean, and what it is computed from."""
+        codes = None if self._units is None else self._units.codes
+        return self.tallies[metric].interval(codes, level, scale_of(metric))
+
+    @cached_property
+    def _units(self) -> Units | None:
+        """The independent units of the rows; None if each row is one."""
+        return None if self._keys is None else independent_units(self._keys)
+
+    @cached_property
+    def _spreads(self) -> dict[str, tuple[float, float]]:
+        """The standard deviations between questions and between answers to the same one, where some are repeated."""
+        if self._keys is None:
+            return {}
+        found = {name: tally.spread(self._keys.questions) for name, tally in self.tallies.items()}
+        return {name: spread for name, spread in found.items() if spread != NO_REPEATS}
+
+    def _units_by(self, cluster: str | None) -> Units | None:
+        """The units by a column, or by the definition for all numbers ("auto")."""
+        if cluster == AUTO or cluster is None:
+            return self._units if cluster else None
+        table = self.metrics_table
+        if not isinstance(cluster, str) or cluster not in table.columns:
+            of = names(table.columns)
+            raise EvalSetError(f"cluster: expected auto, None or a column ({of}); got {shown(cluster)}")
+        keys, alone = table[cluster], range(len(table))
+        texts = [(i,) if is_absent(key) or key == "" else str(key) for i, key in zip(alone, keys, strict=True)]
+        return Units(pd.factorize(pd.Series(texts, dtype="object"))[0], ("cluster",))
 
     def standard_errors(self, cluster: str | None = AUTO) -> pd.DataFrame:
-        """Return the standard error of each mean, clustered by session or document.
+        """Return the standard error and the confidence interval of each mean.
 
         Parameters
         ----------
         cluster : str or None, default "auto"
-            The column whose equal values make a cluster. `"auto"` takes `session_id`, and of rows without one the first
-            document of `expected_retrieved_context`. None treats the rows as independent.
+            The column whose equal values make an independent unit. `"auto"`: rows of one `session_id`, with the same
+            question, or with the same first document of `expected_retrieved_context` are one unit. None treats the rows
+            as independent.
 
         Returns
         -------
         pandas.DataFrame
-            One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; with a score),
-            `clusters` (int64), `mean`, `std_error`, `low` and `high` (float64; the 95 % interval of the normal
-            distribution) and `design_effect` (float64; the square of the ratio of `std_error` to that of independent
-            rows). They are NaN for fewer than two clusters.
+            One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; with a score), `units`
+            (int64; independent), `mean`, `std_error`, `low` and `high` (float64; the 95 % interval of
+            `confidence_interval`), `design_effect` (float64; the square of the ratio of `std_error` to that of
+            independent rows), `std_questions` and `std_answers` (float64; the standard deviation between questions, and
+            between answers to the same question, which is the noise of the agent; NaN if no question is repeated) and
+            `note` (str; the reason why there is no interval).
 
         Raises
         ------
@@ -402,13 +454,23 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> right, wrong = {"response": "4", "reference": "4"}, {"response": "3", "reference": "4"}
         >>> data = [{**right, "session_id": "a"}, {**right, "session_id": "a"}, {**wrong, "session_id": "b"}]
         >>> errors = EvalTask(data, ["exact_match"]).evaluate().standard_errors()
-        >>> errors[["rows", "clusters", "mean", "std_error"]].round(3)
-           rows  clusters   mean  std_error
-        0     3         2  0.667      0.444
+        >>> errors[["rows", "units", "mean", "std_error"]].round(3)
+           rows  units   mean  std_error
+        0     3      2  0.667      0.444
+        >>> errors["note"].item()
+        'no interval: 2 independent units, at least 5 are needed'
         """
-        table = self.metrics_table
-        scores = {name: scores_in(table, name) for name in self.tallies}
-        return errors_table(scores, clusters_of(table, cluster))
+        units, lines = self._units_by(cluster), []
+        for name in self.tallies:
+            if cluster == AUTO:
+                found = self._interval(name)
+            else:
+                scores = scores_in(self.metrics_table, name)
+                found = mean_interval(scores, None if units is None else units.codes, scale=scale_of(name))
+            spread = self._spreads.get(name, NO_REPEATS)
+            lines.append({"metric": name, **asdict(found), "std_questions": spread[0], "std_answers": spread[1]})
+        frame = pd.DataFrame(lines, columns=ERROR_COLUMNS)
+        return frame.astype({"rows": "int64", "units": "int64"})
 
     def _stats(self, metric: str) -> ScoreStats:
         require_choice("metric", metric, self.tallies)
@@ -525,13 +587,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         key : str or None, default None
             A column that identifies rows, such as `"request_id"`. None compares the rows at the same positions.
         cluster : str or None, default "auto"
-            The column of this result whose equal values make a cluster, as in `standard_errors`. None treats the rows
-            as independent.
+            The column of this result whose equal values make an independent unit, as in `standard_errors`. None treats
+            the rows as independent.
 
         Returns
         -------
         ScoreComparison
-            The change of the mean of each metric that both results have, with a p value, and the scores that differ.
+            The change of the mean of each metric that both results have, with its interval and p value, and the scores
+            that differ.
 
         Raises
         ------
@@ -540,10 +603,11 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         Notes
         -----
-        The null hypothesis is that the differences of each cluster could have the opposite sign; a row without one is
-        its own cluster. The p value is the share of sign patterns whose mean is at least as far from 0 as the
-        observed mean: of all patterns for up to 16 clusters that differ, of 10,000 random patterns (fixed seed) for
-        up to 5,000, and from the normal distribution for more. For scores of 0 and 1 this is McNemar's test.
+        The null hypothesis is that the difference of each independent unit could have the opposite sign. The p value is
+        the share of sign patterns whose sum is at least as far from 0 as the observed one: of all patterns for up to 16
+        units that differ, of 10,000 random patterns (fixed seed) for up to 1,000, and from the normal distribution for
+        more. For scores of 0 and 1 this is McNemar's exact test. The interval inverts the test, so 0 is in it exactly
+        if the p value is at least 0.05. Fewer than six independent units cannot be tested.
 
         Examples
         --------
@@ -558,7 +622,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         if not isinstance(other, EvalResult):
             raise EvalSetError(f"other: expected an EvalResult; got {shown(other)}")
         metrics = [name for name in self.tallies if name in other.tallies]
-        return compare(self.metrics_table, other.metrics_table, metrics, key, cluster)
+        return compare(self.metrics_table, other.metrics_table, metrics, key, self._units_by(cluster))
 
     # pictures and files
 
@@ -602,11 +666,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             issue_counts=self.issue_counts,
             headline=self._headline,
             errors=self._failed.errors.most_common(CAUSES_SHOWN),
+            intervals={name: self._interval(name) for name in stats},
+            spreads=self._spreads,
+            units="" if self._units is None else self._units.words(len(np.unique(self._units.codes))),
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
         )
         if not worst:
             return summary
-        overview, rows = Overview(stats, self.row_count), None
+        overview, rows = Overview(stats, self.row_count, None if self._units is None else self._units.codes), None
         if self.row_count:
             match: Match = "tool_name" if self.options.get("match") == "tool_name" else "call"
             rows = worst_rows(overview.watching(self.iter_parts()), stats, self.row_count, worst, match)
@@ -621,7 +688,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples()],
             plots=plots,
             worst=rows,
-            intervals={name: one.interval() for name, one in stats.items() if one.scored > 1},
             steps=overview.steps,
             groups=overview.groups,
         )
@@ -792,4 +858,5 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
         call=run_of(evaluation.report).call,
         failed=failed,
         evaluation=evaluation,
+        keys=row_keys(evaluation.table()),
     )

@@ -34,6 +34,7 @@ from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
     Groups,
+    Places,
     ScoreStats,
     add_by_group,
     score_column,
@@ -43,7 +44,10 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics import alignment
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
+from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
+from agent_eval_schema.metrics.intervals import MeanInterval
+from agent_eval_schema.metrics.scales import scale_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import (
     LONGEST_CELL,
@@ -110,7 +114,7 @@ class ScoreSteps(Struct, frozen=True):
 
 
 class GroupMean(Struct, frozen=True):
-    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN for fewer than two scores)."""
+    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN if there is none)."""
 
     metric: str
     mean: float
@@ -129,9 +133,10 @@ class GroupOfRows(Struct, frozen=True):
 
 class ResultSummary(Struct, frozen=True, kw_only=True):
     """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
-    first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score.
-    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column,
-    `errors` the most frequent errors of failed calls, with their rows."""
+    first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score. `intervals` are
+    the 95 % confidence intervals of the means by metric, `units` how many independent units the rows are, `spreads` the
+    standard deviations between questions and between answers to the same one, `groups` the groups by column, `errors`
+    the most frequent errors of failed calls, with their rows."""
 
     call: Call
     row_count: int
@@ -144,31 +149,39 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     issue_counts: dict[str, int]
     headline: str
     latency: dict[str, float]
+    intervals: dict[str, MeanInterval]
+    units: str
+    spreads: dict[str, tuple[float, float]]
     findings: list[tuple[Any, Any, str]] = []
     plots: list[dict[str, Any]] = []
     worst: OpenRows | None = None
-    intervals: dict[str, tuple[float, float]] = {}
     steps: list[ScoreSteps] = []
     groups: dict[str, list[GroupOfRows]] = {}
     errors: list[tuple[str, int]] = []
 
 
 class MetricComparison(Struct, frozen=True):
-    """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
-    rows have a higher and a lower score in the new result, the p value of the test, the standard error of the mean
-    difference and its 95 % confidence interval (NaN for fewer than two clusters)."""
+    """One metric in two results: over the `rows` that have a score in both, the means, the mean difference and its 95 %
+    confidence interval, how many rows have a higher and a lower score in the new result, the p value of the test, also
+    adjusted for the number of metrics, the standard error of the mean difference, the number of independent units, and
+    why there is no interval or no p value (NaN). `lost` and `gained` rows have a score in one result only."""
 
     metric: str
     rows: int
+    lost: int
+    gained: int
     old: float
     new: float
     difference: float
+    low: float
+    high: float
     higher: int
     lower: int
     p_value: float
-    std_error: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
+    p_adjusted: float
+    std_error: float
+    units: int
+    note: str
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -180,7 +193,7 @@ def result_document(result: ResultSummary) -> Document:
     latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
     by_tool = "Trajectories are compared by tool name; inputs are not compared."
-    means = _means(result)
+    means, about = _means(result), [Line(words, "muted") for words in _about_intervals(result)]
     pictures = list(_pictures(result))
     return Document(
         title=title,
@@ -191,8 +204,8 @@ def result_document(result: ResultSummary) -> Document:
         following=_next_commands(result),
         blocks=[
             *([Only("text", [Line(by_tool)])] if result.options.get("match") == "tool_name" else []),
-            Only("text", [means]),
-            Only("html", [Section("metrics", "Metrics", [means])]),
+            Only("text", [means, *about]),
+            Only("html", [Section("metrics", "Metrics", [means, *about])]),
             *_unscored(result),
             *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
             *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
@@ -239,6 +252,7 @@ def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> s
         "metrics": list(result.metrics),
         "summary_metrics": result.numbers,
         "scored": {line.metric: line.scored for line in result.lines},
+        "intervals": {name: _interval_json(interval) for name, interval in result.intervals.items()},
         "unscored": [{"metric": m, "reason": why, "rows": n} for (m, why), n in result.reasons.items()],
         "issue_counts": result.issue_counts,
         "rows_listed": len(listed),
@@ -247,17 +261,41 @@ def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> s
     return json_text(plain_values(versioned(document)))
 
 
+def _interval_json(interval: MeanInterval) -> dict[str, Any]:
+    return {name: getattr(interval, name) for name in ("units", "std_error", "low", "high", "note")}
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # means
 def _means(result: ResultSummary) -> Table:
     means, stds = _written(result.lines, lambda line: line.mean), _written(result.lines, lambda line: line.std)
-    columns = ["metric", "%mean", "#", "%#95% interval", "#std", "#rows scored", "#coverage"]
+    columns = ["metric", "%mean", "#", "#95% interval", "#std", "#rows scored", "#coverage"]
     lines = [_mean(result, *line) for line in zip(result.lines, means, stds, strict=True)]
     return Table(columns, lines, title="Metrics", kind="metrics scores")
 
 
+def _about_intervals(result: ResultSummary) -> Iterator[str]:
+    """What the intervals count as independent, which means have none for which reason, and the noise of repeats."""
+    found = [interval for interval in result.intervals.values() if not interval.note]
+    if any(interval.units < interval.rows for interval in found):
+        yield f"The intervals are those of {result.units}, not of {plural(result.row_count, 'row')}."
+    notes: dict[str, list[str]] = {}
+    for metric, interval in result.intervals.items():
+        if interval.note and interval.rows:
+            notes.setdefault(interval.note, []).append(metric)
+    for note, metrics in notes.items():
+        which = "all metrics" if len(metrics) == len(result.intervals) > 1 else ", ".join(metrics)
+        yield f"{which}: {note}."
+    for metric, (questions, answers) in result.spreads.items():
+        yield (
+            f"{metric}: standard deviation {number(questions)} between questions, {number(answers)} between answers to "
+            "the same question (the noise of the agent)."
+        )
+
+
 def _mean(result: ResultSummary, line: Scored, mean: str, std: str) -> list[Words | Cell]:
-    low, high = result.intervals.get(line.metric, (math.nan, math.nan))
+    interval = result.intervals[line.metric]
+    low, high = interval.low, interval.high
     write = seconds if line.metric == LATENCY else number
     is_covered = line.scored == line.rows
     kind = " ".join(["bad"] * (line.metric == FAILURE) + ["hatched"] * (not is_covered))
@@ -378,8 +416,6 @@ CAUSES_SHOWN = 10
 SMALLEST_GROUP = 2
 """Rows that a group has on average, at least: otherwise the values identify rows."""
 
-GROUP_RESAMPLES = 500
-"""Samples that the interval of a group is read from; there can be hundreds of them."""
 
 _IDENTIFYING = {REQUEST_ID, "prompt", "request", "inputs", "reference", "expected_response", "trace", *RUN_COLUMNS}
 """Columns that are different in each row by what they mean."""
@@ -388,13 +424,14 @@ _IDENTIFYING = {REQUEST_ID, "prompt", "request", "inputs", "reference", "expecte
 class Overview:
     """The parts of a result's table, in the order of the rows → the pictures."""
 
-    def __init__(self, stats: Mapping[str, ScoreStats], row_count: int) -> None:
-        self._names = list(stats)
+    def __init__(self, stats: Mapping[str, ScoreStats], row_count: int, units: Numbers | None) -> None:
+        self._names, self._units = list(stats), units
         self._unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
         self._bounds = np.linspace(0, row_count, min(row_count, CELLS) + 1).astype(int)
         self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._groups: dict[str, Groups] | None = None
+        self._places: dict[str, Places] = {}
         self._rows = 0
 
     def watching(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -420,7 +457,7 @@ class Overview:
             if len(found.keys() | set(keys.dropna())) > MOST_GROUPS or keys.eq("").any():
                 del self._groups[column]
                 continue
-            add_by_group(found, part, keys, self._names)
+            add_by_group(found, part, keys, self._names, self._places.setdefault(column, {}), self._rows)
 
     @property
     def steps(self) -> list[ScoreSteps]:
@@ -440,11 +477,13 @@ class Overview:
                 groups = []
                 for value, tallies in values.items():
                     rows = max(tally.rows for tally in tallies.values())
+                    codes = self._units
+                    if codes is not None:
+                        codes = codes[np.concatenate(self._places[column][value])]
                     means = []
                     for name, tally in tallies.items():
-                        several = tally.scored > 1
-                        interval = tally.interval(resamples=GROUP_RESAMPLES) if several else (math.nan, math.nan)
-                        means.append(GroupMean(name, tally.mean, *interval, tally.scored))
+                        found_ = tally.interval(codes, scale=scale_of(name))
+                        means.append(GroupMean(name, tally.mean, found_.low, found_.high, tally.scored))
                     groups.append(GroupOfRows(value, rows, means))
                 found[column] = sorted(groups, key=lambda group: -group.rows)
         return dict(list(found.items())[:GROUPINGS])

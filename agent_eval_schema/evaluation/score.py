@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.row_keys import joined_keys, keys_of
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
@@ -69,6 +70,7 @@ from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
+from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rules import RULES
@@ -99,13 +101,14 @@ _CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
 
 class EvalInputs(Struct):
     """Some rows: their original cells, the columns that metrics read (None where absent), both trajectories as Arrow
-    arrays, the issues of the cells that are read, and the rows' request_id."""
+    arrays, the issues of the cells that are read, the rows' request_id, and what makes rows depend on each other."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
     trajectories: pa.RecordBatch
     log: IssueLog
     ids: list[str | None]
+    keys: RowKeys
 
 
 def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
@@ -165,7 +168,8 @@ def _read(
         cells = canonical_values(rows.column(column), rows.schema.field(column))
         values[name] = list(map(_prompt, cells)) if column == "request" else cells
     ids = rows.column("request_id").to_pylist()
-    return EvalInputs(frame, values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged), ids)
+    log = issues_of(checked, plan, judged)
+    return EvalInputs(frame, values, rows.select([PREDICTED, REFERENCE]), log, ids, keys_of(rows, batch))
 
 
 def _prompt(request: Any) -> Any:
@@ -197,7 +201,8 @@ def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> 
         log.size += part.log.size
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
     calls = one_batch(part.trajectories for part in parts) if parts else none
-    return _given(EvalInputs(whole_frame(source, log.size), values, calls, log, ids))
+    keys = joined_keys([part.keys for part in parts])
+    return _given(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys))
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:
@@ -354,6 +359,7 @@ class Scoring:
         self._left_out = list(left_out)
         self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()
         self._failed = FailedCalls()
+        self._keys: list[RowKeys] = []
         self._kept: list[dict[str, Numbers]] = []
         self._reasons: list[tuple[int, dict[str, Numbers]]] = []
         self._ids: list[Sequence[str | None]] = []
@@ -364,10 +370,13 @@ class Scoring:
     def add(self, part: ScoredPart) -> int:
         """Take in the next part; returns how many rows it has."""
         for name, stats in self._stats.items():
-            stats.add(part.columns[score_column(name)].astype(np.float64, copy=False))
+            scores = part.columns[score_column(name)].astype(np.float64, copy=False)
+            stats.add(scores, by_row=part.keys is not None)
         if FAILURE in self._stats:
             for row in np.flatnonzero(part.columns[FAILURE] > 0).tolist():
                 self._failed.add(self._rows + row, part.ids[row], str(part.columns["error"][row]))
+        if part.keys is not None:
+            self._keys.append(part.keys)
         self._findings.add(part.log, self._rows)
         self._unscored.update(part.unscored)
         self._rows += part.log.size
@@ -392,6 +401,7 @@ class Scoring:
             call=Call(self._source.name, self._source.options),
             failed=self._failed,
             left_out=len(self._left_out),
+            keys=joined_keys(self._keys) if self._keys else None,
         )
 
     def _reasons_by_row(self) -> dict[str, list[str | None]]:
@@ -477,4 +487,4 @@ def measure(
         reasons[name] = np.array([*measured.reasons, None], object)[:-1]
         missing = np.isnan(columns[score_column(name)])
         unscored.update((name, reason) for reason in reasons[name][missing].tolist())
-    return ScoredPart(columns, given.log, unscored, reasons, given.ids, frame=given.frame)
+    return ScoredPart(columns, given.log, unscored, reasons, given.ids, frame=given.frame, keys=given.keys)

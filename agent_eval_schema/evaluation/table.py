@@ -25,6 +25,7 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.metrics.intervals import MeanInterval, mean_interval, spread_by_group, unit_of
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES
@@ -184,26 +185,29 @@ def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # scores → mean, standard deviation, percentiles, a confidence interval
-RESAMPLES = 2_000
-"""Samples that an interval is read from: its ends then differ by about a percent of its width from run to run."""
-
-
 Groups = dict[str, dict[str, "ScoreStats"]]
 """The scores of groups of rows: by group, by metric."""
 
+Places = dict[str, list[Numbers]]
+"""The positions of the rows of groups, in parts."""
+
 
 class ScoreStats:
-    """The scores of one metric: how often each value occurs, and how many rows have none."""
+    """The scores of one metric: how often each value occurs, and how many rows have none. Where it is known which rows
+    depend on each other, also the scores in the order of the rows."""
 
     def __init__(self, scores: Iterable[float] = ()) -> None:
         self._counts: Counter[float] = Counter()
+        self._by_row: list[Numbers] = []
         self.rows = 0
-        self.add(np.fromiter(scores, np.float64))
+        self.add(np.fromiter(scores, np.float64), by_row=True)
 
-    def add(self, scores: Numbers) -> None:
-        """Add the scores of some rows, NaN where there is none."""
+    def add(self, scores: Numbers, *, by_row: bool = False) -> None:
+        """Add the scores of some rows, NaN where there is none; one that is infinite is none."""
         self.rows += len(scores)
-        for one in pc.value_counts(pa.array(scores[~np.isnan(scores)])).to_pylist():  # numpy would sort them
+        if by_row:
+            self._by_row.append(scores)
+        for one in pc.value_counts(pa.array(scores[np.isfinite(scores)])).to_pylist():  # numpy would sort them
             self._counts[one["values"]] += one["counts"]
 
     @property
@@ -217,14 +221,20 @@ class ScoreStats:
 
     @property
     def mean(self) -> float:
-        return math.fsum(v * n for v, n in self._counts.items()) / self.scored if self.scored else math.nan
+        if not self.scored:
+            return math.nan
+        unit = unit_of(self._counts)
+        return math.fsum(v / unit * n for v, n in self._counts.items()) / self.scored * unit
 
     @property
     def std(self) -> float:
         if self.scored < 2:
             return math.nan
-        mean = self.mean
-        return math.sqrt(math.fsum(n * (v - mean) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
+        mean, unit = self.mean, unit_of(self._counts)
+        return (
+            math.sqrt(math.fsum(n * ((v - mean) / unit) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
+            * unit
+        )
 
     @property
     def distribution(self) -> Distribution:
@@ -260,24 +270,40 @@ class ScoreStats:
         low, high = (float(values[np.searchsorted(last, at)]) for at in (math.floor(place), math.ceil(place)))
         return low + (high - low) * (place - math.floor(place))
 
-    def interval(self, level: float = 0.95, *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-        """A bootstrap confidence interval of the mean: resampled means of as many scores each. The same seed gives the
-        same interval."""
-        if not self.scored:
-            return math.nan, math.nan
-        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
-        drawn = np.random.default_rng(seed).multinomial(self.scored, counts / counts.sum(), size=resamples)
-        low, high = np.quantile(drawn @ values / self.scored, [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
+    def interval(
+        self, units: Numbers | None = None, level: float = 0.95, scale: tuple[float, float] | None = None
+    ) -> MeanInterval:
+        """The interval of the mean; `units` has the number of each row's independent unit, None if each row is one."""
+        if units is None:
+            values, counts = np.array(list(self._counts)), np.array(list(self._counts.values()), np.int64)
+            return mean_interval(np.repeat(values, counts), None, level, scale)
+        return mean_interval(np.concatenate(self._by_row), units, level, scale)
+
+    def spread(self, questions: Numbers) -> tuple[float, float]:
+        """The standard deviation between questions and between answers to the same one; `questions` has the hash of
+        each row's question (0: absent)."""
+        scores = np.concatenate(self._by_row)
+        there = np.isfinite(scores) & (questions != 0)
+        return spread_by_group(scores[there], questions[there])
 
 
 def scores_in(table: pd.DataFrame, metric: str) -> Numbers:
     return table[score_column(metric)].to_numpy(np.float64, na_value=np.nan)
 
 
-def add_by_group(groups: Groups, part: pd.DataFrame, keys: pd.Series[Any], metrics: Iterable[str]) -> None:
-    """Add the scores of a part of a result's table to the groups of its rows, by the key of each row."""
-    for key, rows in part.groupby(keys.to_numpy(), sort=False):
-        tallies = groups.setdefault(str(key), {name: ScoreStats() for name in metrics})
-        for name, tally in tallies.items():
-            tally.add(scores_in(rows, name))
+def add_by_group(
+    groups: Groups,
+    part: pd.DataFrame,
+    keys: pd.Series[Any],
+    metrics: Iterable[str],
+    places: Places | None = None,
+    start: int = 0,
+) -> None:
+    """Add the scores of a part of a result's table, whose first row is row `start`, to the groups of its rows, by the
+    key of each row; and the positions of the rows to `places`."""
+    for key, rows in pd.Series(np.arange(len(part))).groupby(keys.to_numpy(), sort=False):
+        at = rows.to_numpy()
+        if places is not None:
+            places.setdefault(str(key), []).append(start + at)
+        for name, tally in groups.setdefault(str(key), {name: ScoreStats() for name in metrics}).items():
+            tally.add(scores_in(part, name)[at], by_row=places is not None)

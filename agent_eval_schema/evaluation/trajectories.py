@@ -20,6 +20,7 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
 from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import TextColumn
+from agent_eval_schema.evaluation.row_keys import keys_of, row_keys
 from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, issues_of, score_column
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
@@ -28,6 +29,7 @@ from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
 from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
+from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
@@ -110,7 +112,8 @@ class ScoredPart(Struct):
     cells, the number of rows without a score, by metric and reason, the reason of each row by metric (a metric that
     scored all rows has none), and the request_id of each row, unless the original rows have a column of that name.
 
-    The rows are a `batch` of the source, a `frame` of all of its rows, or still at the source."""
+    The rows are a `batch` of the source, a `frame` of all of its rows, or still at the source. `keys` are what makes
+    rows depend on each other, None if nothing can."""
 
     columns: dict[str, Numbers]
     log: IssueLog
@@ -119,18 +122,18 @@ class ScoredPart(Struct):
     ids: Sequence[str | None] = ()
     batch: pa.RecordBatch | None = None
     frame: pd.DataFrame | None = None
+    keys: RowKeys | None = None
 
 
 def score_source(source: Source, format: str, options: TrajectoryOptions) -> Iterator[ScoredPart]:
     """The trajectory scores of a source, a batch at a time."""
     plan = make_plan(source, format, "provided", select=("AE0", "AE5", "AE6"))
     for batch in source.batches():
-        calls, log, unread = _canonical(batch, plan)
+        calls, log, unread, keys = _canonical(batch, plan)
         scores, unscored, reasons = score_calls(calls, options, log, unread)
         columns = {score_column(name): found for name, found in scores.items()}
-        yield ScoredPart(
-            columns, log, unscored, reasons, () if REQUEST_ID in batch.schema.names else _ids(calls), batch
-        )
+        ids = () if REQUEST_ID in batch.schema.names else _ids(calls)
+        yield ScoredPart(columns, log, unscored, reasons, ids, batch, keys=keys)
 
 
 def _ids(rows: pa.RecordBatch) -> list[str | None]:
@@ -168,19 +171,20 @@ def score_calls(
     return scores, *_reasons(pair, options, scores, failed)
 
 
-def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog]:
-    """The batch with the canonical trajectory columns and the IDs, its issues, and the log for issues of reading them:
-    after a validation, which has reported them already, none."""
+def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog, RowKeys | None]:
+    """The batch with the canonical trajectory columns and the IDs, its issues, the log for issues of reading them
+    (after a validation, which has reported them already, none), and the keys of its rows."""
     read = batch if _is_ready(batch) else find_format(plan.format).read(batch)
     if not _is_ready(read):
         checked = check_batch(batch, replace(plan, columns=True))
-        calls = rows_of(checked).select([PREDICTED, REFERENCE, REQUEST_ID])
-        return calls, issues_of(checked, plan), IssueLog(batch.num_rows)
+        rows = rows_of(checked)
+        calls = rows.select([PREDICTED, REFERENCE, REQUEST_ID])
+        return calls, issues_of(checked, plan), IssueLog(batch.num_rows), keys_of(rows, batch)
     log = IssueLog(batch.num_rows)
     for row, problems in reading_problems(read).items():
         for problem in problems:
             log.add_finding(row, problem)
-    return read, log, log
+    return read, log, log, row_keys(batch)
 
 
 def _is_ready(batch: pa.RecordBatch) -> bool:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import bounds, is_text, list_array
 from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.io.source import Source
+from agent_eval_schema.metrics.independence import RowKeys, Units, independent_units
 from agent_eval_schema.profile.options import lengths
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.similarity.shingles import (
@@ -439,21 +440,16 @@ class Facts:
     def masks(self) -> Array:
         return self.run.builder.masks
 
-    def clusters(self) -> Array:
-        """A number per row; rows of one session, or without one of one expected document, have the same."""
-        session, document = self.array("session"), self.array("document")
-        keys = np.where(session != 0, session, document).astype(np.uint64)
-        alone = keys == 0
-        keys[alone] = np.arange(np.count_nonzero(alone), dtype=np.uint64)
-        _, codes = np.unique(keys, return_inverse=True)
-        codes[alone] += len(keys)  # a row by itself is no part of a cluster whose hash happens to be its number
-        return np.unique(codes, return_inverse=True)[1]
+    @cached_property
+    def units(self) -> Units:
+        """The independent units of the valid rows."""
+        keys = (np.where(self.valid, self.array(name), 0) for name in ("session", "exact", "document"))
+        return independent_units(RowKeys(*(key.astype(np.uint64) for key in keys)))
 
     def cluster_words(self) -> str:
-        """What the clusters are, "" if there are none."""
-        kinds = {"session": self.array("session"), "expected document": self.array("document")}
-        present = {name: hashes[self.valid & (hashes != 0)] for name, hashes in kinds.items()}
-        return " or ".join(name for name, hashes in present.items() if len(np.unique(hashes)) < len(hashes))
+        """What makes rows of different questions one unit, "" if nothing does."""
+        words = {"session": "session", "document": "expected document"}
+        return " or ".join(word for kind, word in words.items() if kind in self.units.kinds)
 
 
 def gather(

@@ -100,7 +100,8 @@ def profile_eval_set(
     correlation : float, default 0.5
         The expected correlation between the scores of two versions on the same rows, from 0 to below 1.
     cluster_correlation : float, default 0.2
-        The expected correlation between scores of one session or one expected document, from 0 to 1.
+        The expected correlation between scores, and between differences of two versions, of one session or one
+        expected document, from 0 to 1.
     min_rows : int, default 10
         The number of rows below which a value of a tag or script is reported as thin.
     format : FormatName or "auto", default "auto"
@@ -131,9 +132,9 @@ def profile_eval_set(
 
     Notes
     -----
-    Intervals have a level of 95 %, differences a power of 80 %, on the normal distribution. The effective number of
-    rows is the number of distinct questions divided by the design effect of their clusters (Kish 1965; Miller, "Adding
-    Error Bars to Evals", 2024).
+    Intervals have a level of 95 %, as those of a result; differences a power of 80 %, with the test of
+    `EvalResult.compare`. The effective number of rows is the number of distinct questions divided by the design effect
+    of their independent units (Kish 1965; Miller, "Adding Error Bars to Evals", 2024).
 
     Examples
     --------
@@ -141,9 +142,9 @@ def profile_eval_set(
     >>> profile = profile_eval_set("sample_data/good.jsonl")
     >>> profile
     <Profile: 12 of 12 rows valid, 12 distinct questions, 3 next steps>
-    >>> recall = profile.metrics.set_index("metric").loc["retrieval/ground_truth/document_recall"]
-    >>> int(recall["rows"]), round(float(recall["half_width"]), 2)
-    (6, 0.43)
+    >>> correctness = profile.metrics.set_index("metric").loc["response/llm_judged/correctness/rating"]
+    >>> int(correctness["rows"]), round(float(correctness["half_width"]), 2)
+    (12, 0.28)
 
     Questions that are in a prompt:
 
@@ -213,7 +214,7 @@ def _documents(given: Any) -> frozenset[str] | None:
     return frozenset(line.strip() for line in text.splitlines() if line.strip())
 
 
-NUMBERS = ("design_effect", "effective_rows", "mean", "deviation", "half_width", "unpaired", "paired")
+NUMBERS = ("design_effect", "effective_rows", "mean", "deviation", "half_width", "paired", "paired_8")
 NEEDED = ("rows_for_5", "rows_for_3", "rows_for_1")
 
 
@@ -286,18 +287,20 @@ class Profile(Savable):  # numpydoc ignore=PR01
         -------
         pandas.DataFrame
             One row per metric, with a RangeIndex and the columns `system`, `metric` and `unit` (str; `"points"` for
-            scores from 0 to 1, otherwise `"value"`), `rows` and `distinct` (int64), `design_effect` and
-            `effective_rows` (float64), `mean`, `deviation`, `half_width`, `unpaired` and `paired` (float64; NaN if
-            unknown; the last two are the smallest differences that a run detects), `measured` (bool; from past
-            results), `rows_for_5`, `rows_for_3` and `rows_for_1` (Int64; rows for a paired difference of so many
-            points), and `note` (str).
+            scores from 0 to 1, `"steps"` for those of another `scale`, otherwise `"value"`), `scale` (object; the
+            lowest and the highest score), `rows`, `distinct` and `units` (int64; rows, different questions and
+            independent units), `design_effect` and `effective_rows` (float64), `mean`, `deviation` and `half_width`
+            (float64; NaN if unknown), `paired` and `paired_8` (float64; the smallest difference between two versions on
+            these rows, and on eight times as many, NaN if the test shows none), `measured` (bool; from past results),
+            `rows_for_5`, `rows_for_3` and `rows_for_1` (Int64; rows for a paired difference of so many points, or
+            percent of the scale), and `note` (str).
 
         Examples
         --------
         >>> from agent_eval_schema import profile_eval_set
         >>> metrics = profile_eval_set([{"request": "Hi", "response": "Hello!"}] * 3).metrics
         >>> metrics.loc[metrics["metric"].str.contains("safety"), "note"].item()
-        'no interval: the rows count as fewer than two'
+        'no interval: 1 independent unit, at least 5 are needed'
         """
         rows = []
         for power in self.summary.power:

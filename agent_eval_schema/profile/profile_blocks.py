@@ -32,7 +32,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.page import percent
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, number, plural
 
 
 class RowExample(Struct, frozen=True):
@@ -47,24 +47,27 @@ class RowExample(Struct, frozen=True):
 class MetricPower(Struct, frozen=True):
     """How exact a metric is on its rows, and which difference between two versions a run detects at 80 % power.
 
-    `unit` is "points" for a score from 0 to 1, whose numbers are shares of 1, and "value" for any other number. Numbers
-    are None where they would mean nothing; `note` gives the reason. `rows_needed` are those for a difference of 5, 3
-    and 1 points (percent of the mean, for a value), of two versions on the same rows.
+    `unit` is "points" for a score from 0 to 1, whose numbers are shares of 1, "steps" for one with another `scale`, and
+    "value" for an amount or a score of unknown scale. Numbers are None where they would mean nothing; `note` gives the
+    reason. `paired` is the smallest difference of two versions on the same rows (None: the test shows none), `paired_8`
+    that on eight times as many. `rows_needed` are those for 5, 3 and 1 points (percent of the scale, or of the mean).
     """
 
     system: str
     metric: str
     unit: str
+    scale: tuple[float, float] | None
     rows: int
     distinct: int
+    units: int
     design_effect: float
     effective_rows: float
     mean: float | None
     deviation: float | None
     measured: bool
     half_width: float | None
-    unpaired: float | None
     paired: float | None
+    paired_8: float | None
     rows_needed: tuple[int, ...] | None
     note: str
 
@@ -254,11 +257,12 @@ class ProfileSummary(Struct, frozen=True):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the blocks
-POWER_COLUMNS = ("#Rows", "#Worth", "#±", "#Paired", "#Unpaired", "#for 5", "#for 3", "#for 1")
+POWER_COLUMNS = ("#Rows", "#Worth", "#±", "#Paired", "#for 5", "#for 3", "#for 1")
 
 POWER_NOTE = (
-    "Points of 100. Worth: effective rows. Paired, unpaired: smallest difference; none: not even 100 points. For 5, 3, "
-    "1: rows for a paired difference of so many points."
+    "Points of 100; of other scales their steps. Worth: effective rows. Paired: smallest difference between two "
+    "versions on the same rows; none: the test shows none. For 5, 3, 1: rows for a difference of so many points "
+    "(percent of the scale)."
 )
 
 LISTED = 10
@@ -324,6 +328,8 @@ def _key_numbers(summary: ProfileSummary, curve: Curve | None) -> Iterator[tuple
     """The numbers that a notebook shows at once."""
     if curve is not None:
         yield "Smallest paired difference", f"{curve.label} ({curve.subject})"
+    elif any(p.half_width is not None and p.paired is None for p in summary.power):
+        yield "Smallest paired difference", f"none: {plural(summary.valid, 'row')} show no difference"
     found = summary.duplicates
     yield "Repeated questions", f"{found.exact + found.near:,} of {plural(found.rows, 'row')}"
     for leak in summary.leaks:
@@ -343,13 +349,14 @@ def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
     texts: list[Sequence[Words]] = []
     notes: dict[str, list[str]] = {}
     for power in supported:
-        name = Part(power.metric, "name")
+        scale = "" if power.scale is None else f" ({power.scale[0]:g} to {power.scale[1]:g})"
+        name = Part(f"{power.metric}{scale}", "name")
         if power.note:
             notes.setdefault(power.note, []).append(short_name(power.metric))
-            lines.append([name, f"{power.rows:,}", Cell(power.note, "muted", span=7)])
+            lines.append([name, f"{power.rows:,}", Cell(power.note, "muted", span=6)])
         else:
             numbers = [f"{power.rows:,}", *_power_numbers(power)]
-            texts.append([short_name(power.metric), *numbers])
+            texts.append([f"{short_name(power.metric)}{scale}", *numbers])
             lines.append([name, *numbers])
     explained = Line(f"{POWER_NOTE} {_assumptions(summary)}", "muted")
     if supported:
@@ -362,7 +369,7 @@ def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
 
 def _power_numbers(power: MetricPower) -> list[str]:
     """The effective rows, the width and the differences, and the rows for 5, 3 and 1 points."""
-    amounts = [_amount(power, value) for value in (power.half_width, power.paired, power.unpaired)]
+    amounts = [_amount(power, power.half_width), _amount(power, power.paired) or "none"]
     needed = [f"{rows:,}" for rows in power.rows_needed] if power.rows_needed else [""] * 3
     return [f"{power.effective_rows:,.0f}", *amounts, *needed]
 
@@ -371,9 +378,9 @@ def _amount(power: MetricPower, value: float | None) -> str:
     """A width or a difference in points, or in the unit of the metric."""
     if value is None:
         return ""
-    if power.unit == "points" and value >= 1:
-        return "none"
-    points = 100 * value if power.unit == "points" else value
+    if power.unit != "points":
+        return number(value)
+    points = 100 * value
     return f"{points:.1f}" if points < 10 else f"{points:,.0f}"
 
 
@@ -386,9 +393,11 @@ def _assumptions(summary: ProfileSummary) -> str:
         else ""
     )
     source = "Where past results say nothing else, a" if measured else "A"
+    near = summary.duplicates.near
+    alike = f" {plural(near, 'near duplicate')} of earlier questions do not count; near=1 counts them." if near else ""
     return (
         f"95 % intervals; smallest differences at 80 % power. {source}ssumed: a rate of {assumed.rate:g}, and a "
-        f"correlation of {assumed.correlation:g} between two versions on the same rows.{clusters}"
+        f"correlation of {assumed.correlation:g} between two versions on the same rows.{clusters}{alike}"
     )
 
 
@@ -399,10 +408,12 @@ def _curve(powers: Sequence[MetricPower]) -> Curve | None:
         return None
     best = max(known, key=lambda p: (p.rows, p.metric))
     difference, rows = best.paired or 0.0, best.rows
+    later = best.paired_8 or difference / math.sqrt(8)
     end, (width, height) = rows * 8, CURVE_SIZE
+    slope = math.log(difference / later) / math.log(8)
 
     def place(count: float) -> tuple[float, float]:
-        reached = min(difference * math.sqrt(rows / count), 1.0)
+        reached = min(difference * (rows / count) ** slope, 1.0)
         return round(width * count / end, 1), round(height * (1 - reached), 1)
 
     return Curve(
@@ -412,8 +423,7 @@ def _curve(powers: Sequence[MetricPower]) -> Curve | None:
         point=place(rows),
         size=CURVE_SIZE,
         end=f"{end:,} rows",
-        label=f"{rows:,} rows: {_amount(best, difference)} points; 8 times as many: "
-        f"{_amount(best, difference / math.sqrt(8))} points",
+        label=f"{rows:,} rows: {_amount(best, difference)} points; 8 times as many: {_amount(best, later)} points",
     )
 
 

@@ -1,15 +1,10 @@
 """Per metric: the rows that support it, what they are worth, and which difference between two versions they show.
 
-Standard formulas on the normal distribution, with a two-sided level of 5 % and a power of 80 %:
-
-    half-width of the 95 % interval     z · s / √n                      z = 1.96
-    smallest difference, unpaired       (z + 0.84) · s · √(2 / n)
-    smallest difference, paired         (z + 0.84) · s · √(2 (1 − r) / n)
-
-s is the standard deviation of the scores (of a rate p: √(p (1 − p))), r the correlation of both versions' scores on the
-same rows, n the effective number of rows: distinct questions divided by the design effect of their clusters, Kish's
-1 + (m − 1) · ρ with m the mean size of the cluster in which a row is. See Miller, "Adding Error Bars to Evals" (2024).
-By the scores of earlier evaluations, spread and correlation are measured rather than assumed.
+The interval is that of intervals.py, the smallest difference that of the paired test (metrics/power.py), both for n
+effective rows: distinct questions divided by the design effect of their independent units, Kish's 1 + (m − 1) · ρ with
+m the mean size of the unit in which a row is, and ρ the correlation within a unit, of the scores for the interval and
+of the differences for the test. See Miller, "Adding Error Bars to Evals" (2024). By the scores of earlier evaluations,
+spread and correlations are measured rather than assumed.
 """
 
 from __future__ import annotations
@@ -18,7 +13,6 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -32,7 +26,15 @@ from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS, Metric
-from agent_eval_schema.metrics.standard_errors import Z_INTERVAL, numbers_of
+from agent_eval_schema.metrics.differences import Z
+from agent_eval_schema.metrics.intervals import LEAST_UNITS, is_binary, spread_by_group, t_quantile, wilson
+from agent_eval_schema.metrics.power import (
+    rows_for_difference,
+    rows_for_rate_difference,
+    smallest_difference,
+    smallest_rate_difference,
+)
+from agent_eval_schema.metrics.scales import Scale, numbers_of, scale_of_metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.coverage import Repeats
 from agent_eval_schema.profile.facts import Facts
@@ -42,50 +44,67 @@ from agent_eval_schema.text.choices import shown
 POINTS = (0.05, 0.03, 0.01)
 """The differences for which the rows are given."""
 
-FIGURES = frozenset({"latency", "input_tokens", "output_tokens", "total_tokens"})
-"""Fields whose metrics are no scores from 0 to 1."""
-
-LEAST = 2
-"""Effective rows below which no interval is given."""
-
 
 class Sizing:
     """What is the same for all metrics of a dataset."""
 
     def __init__(self, facts: Facts, repeats: Repeats, past: Sequence[PastScores], assumed: Assumptions) -> None:
         self._facts, self._repeats, self._past, self._assumed = facts, repeats, past, assumed
-        self._clusters = facts.clusters()
+        self._clusters = facts.units.codes
         self._samples: dict[bytes, tuple[int, int, Array]] = {}
 
     def power(self, metric: Metric) -> MetricPower:
         rows, distinct, sizes = self._sample(metric)
+        units = len(sizes)
         scores = next((s[~np.isnan(s)] for p in self._past if (s := p.of(metric)) is not None), None)
-        within, correlation = self._correlations(metric)
-        effect = design_effect(sizes, within)
-        effective = distinct / effect
-        unit = "value" if FIGURES.intersection(metric.fields) or metric.name == "ResponseLength" else "points"
-        mean, deviation, measured = self._spread(scores, unit)
-        note = _note(rows, effective, deviation)
-        scale = 1.0 if unit == "points" else abs(mean or 0.0)
-        known = None if note else deviation
+        within, within_differences, correlation = self._correlations(metric)
+        effect, paired_effect = design_effect(sizes, within), design_effect(sizes, within_differences)
+        scale = scale_of_metric(metric)
+        span = scale[1] - scale[0] if scale is not None and math.isfinite(scale[1]) else None
+        unit = "value" if span is None else "points" if scale == (0.0, 1.0) else "steps"
+        mean, deviation, measured = self._spread(scores, scale, span)
+        rate = None
+        if unit == "points":
+            rate = mean if not measured or scores is None else _rate(scores) if is_binary(scores) else None
+        note = _note(rows, distinct, units, deviation, known_scale=scale is not None)
+        freedom = max(units - 1, 1)
+        quantile = Z if units == distinct else t_quantile(0.975, freedom)
+        half = paired = paired_8 = needed = None
+        if not note and deviation is not None:
+            if rate is not None and mean is not None:
+                low, high = wilson(mean, distinct / effect, quantile)
+                half = (high - low) / 2
+                paired, paired_8 = (
+                    smallest_rate_difference(rate, n / paired_effect, correlation) for n in (distinct, 8 * distinct)
+                )
+            else:
+                half = t_quantile(0.975, freedom) * deviation / math.sqrt(distinct / effect)
+                paired, paired_8 = (
+                    smallest_difference(deviation, n / paired_effect, correlation) for n in (distinct, 8 * distinct)
+                )
+        amount = span if span is not None else abs(mean or 0.0)
+        if deviation and amount:
+            needed = tuple(
+                math.ceil(paired_effect * _rows_needed(p * amount, rate, deviation, correlation) - 1e-9) for p in POINTS
+            )
         return MetricPower(
-            metric.system,
-            metric.name,
-            unit,
-            rows,
-            distinct,
-            effect,
-            effective,
-            mean if measured or unit == "points" else None,
-            deviation,
-            measured,
-            half_width(known, effective) if known else None,
-            smallest_difference(known, effective) if known else None,
-            smallest_difference(known, effective, correlation) if known else None,
-            tuple(rows_needed(p * scale, deviation, correlation, effect) for p in POINTS)
-            if deviation and scale
-            else None,
-            note,
+            system=metric.system,
+            metric=metric.name,
+            unit=unit,
+            scale=scale if unit == "steps" else None,
+            rows=rows,
+            distinct=distinct,
+            units=units,
+            design_effect=effect,
+            effective_rows=distinct / effect,
+            mean=mean if measured or span is not None else None,
+            deviation=deviation,
+            measured=measured,
+            half_width=half,
+            paired=paired,
+            paired_8=paired_8,
+            rows_needed=needed,
+            note=note,
         )
 
     def _sample(self, metric: Metric) -> tuple[int, int, Array]:
@@ -99,20 +118,25 @@ class Sizing:
             self._samples[key] = len(rows), len(first), sizes
         return self._samples[key]
 
-    def _spread(self, scores: Numbers | None, unit: str) -> tuple[float | None, float | None, bool]:
-        """Mean and standard deviation of a score, and whether they were measured."""
+    def _spread(
+        self, scores: Numbers | None, scale: Scale | None, span: float | None
+    ) -> tuple[float | None, float | None, bool]:
+        """Mean and standard deviation of a score, and whether they were measured. The assumed ones are those of a score
+        that is as often the highest as the rate says, and else the lowest: the widest spread."""
         if scores is None or len(scores) < 2:
-            rate = self._assumed.rate
-            return (rate, deviation_of_rate(rate), False) if unit == "points" else (None, None, False)
-        if np.isin(scores, (0.0, 1.0)).all():
-            # Agresti and Coull: of a rate that was 0 or 1 the variance is not 0
-            return float(scores.mean()), deviation_of_rate((float(scores.sum()) + 2) / (len(scores) + 4)), True
+            if scale is None or span is None:
+                return None, None, False
+            return scale[0] + span * self._assumed.rate, span * deviation_of_rate(self._assumed.rate), False
+        if is_binary(scores):
+            return float(scores.mean()), deviation_of_rate(_rate(scores)), True
         return float(scores.mean()), float(scores.std(ddof=1)), True
 
-    def _correlations(self, metric: Metric) -> tuple[float, float]:
-        """Within clusters, and between two versions on the same rows: measured, else as assumed."""
+    def _correlations(self, metric: Metric) -> tuple[float, float, float]:
+        """Within units, of scores and of differences, and between two versions on the same rows: measured, else as
+        assumed."""
         placed = [(p.rows, s) for p in self._past if p.rows is not None and (s := p.of(metric)) is not None]
         within, between = self._assumed.cluster_correlation, self._assumed.correlation
+        of_differences = within
         if placed:
             rows, scores = placed[0]
             there = (rows >= 0) & ~np.isnan(scores)
@@ -121,9 +145,11 @@ class Sizing:
         if len(placed) > 1:
             one, other = (self._by_row(rows, scores) for rows, scores in placed[:2])
             both = ~(np.isnan(one) | np.isnan(other))
+            measured = correlation_within(one[both] - other[both], self._clusters[both])
+            of_differences = of_differences if measured is None else measured
             if both.sum() > 2 and np.ptp(one[both]) and np.ptp(other[both]):
                 between = float(np.clip(np.corrcoef(one[both], other[both])[0, 1], 0.0, 0.99))
-        return within, between
+        return within, of_differences, between
 
     def _by_row(self, rows: Array, scores: Numbers) -> Numbers:
         found = np.full(self._facts.row_count, np.nan)
@@ -131,36 +157,33 @@ class Sizing:
         return found
 
 
-def _note(rows: int, effective: float, deviation: float | None) -> str:
+def _note(rows: int, distinct: int, units: int, deviation: float | None, *, known_scale: bool) -> str:
+    """Why there is no interval."""
     if not rows:
         return "no row supports it"
-    if effective < LEAST:
-        return "no interval of one row" if rows == 1 else "no interval: the rows count as fewer than two"
+    if units < LEAST_UNITS:
+        found = f"no interval: {units} independent unit{'' if units == 1 else 's'}, at least {LEAST_UNITS} are needed"
+        few = f"{rows:,} rows ask {distinct:,} different question{'' if distinct == 1 else 's'}"
+        return f"{found} ({few}; near=1 counts near duplicates apart)" if rows >= LEAST_UNITS > distinct else found
     if deviation is None:
-        return "no interval without past results: the spread of the values is unknown"
+        what = "the spread of the values" if known_scale else "the scale of the scores"
+        return f"no interval without past results: {what} is unknown"
     return "" if deviation else "no interval: all past scores are the same"
 
 
 Numbers = np.ndarray[Any, Any]
 
-Z_POWER = NormalDist().inv_cdf(0.8)
+
+def _rate(scores: Numbers) -> float:
+    """A rate that was 0 or 1 is close to it: with two successes and two failures (Agresti and Coull, 1998)."""
+    return (float(scores.sum()) + 2) / (len(scores) + 4)
 
 
-def half_width(deviation: float, rows: float) -> float:
-    """Half the width of the 95 % interval of a mean."""
-    return Z_INTERVAL * deviation / math.sqrt(rows)
-
-
-def smallest_difference(deviation: float, rows: float, correlation: float = 0.0) -> float:
-    """The smallest difference between two means of so many rows each that a run detects at 80 % power. The rows are
-    the same ones if there is a correlation."""
-    return (Z_INTERVAL + Z_POWER) * deviation * math.sqrt(2 * (1 - correlation) / rows)
-
-
-def rows_needed(difference: float, deviation: float, correlation: float = 0.0, design_effect: float = 1.0) -> int:
-    """The rows at which that difference is the smallest that a run detects."""
-    rows = 2 * (1 - correlation) * ((Z_INTERVAL + Z_POWER) * deviation / difference) ** 2
-    return math.ceil(rows * design_effect - 1e-9)
+def _rows_needed(difference: float, rate: float | None, deviation: float, correlation: float) -> int:
+    """The independent rows at which that difference is the smallest that the test shows."""
+    if rate is not None:
+        return rows_for_rate_difference(rate, difference, correlation)
+    return rows_for_difference(deviation, difference, correlation)
 
 
 def deviation_of_rate(rate: float) -> float:
@@ -175,16 +198,10 @@ def design_effect(sizes: Numbers, correlation: float) -> float:
 
 def correlation_within(scores: Numbers, clusters: Numbers) -> float | None:
     """The correlation within clusters, by analysis of variance; None if no cluster has two scores, or all have the
-    same score. Below 0 counts as 0."""
-    _, codes, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    count, groups = len(scores), len(sizes)
-    if count == groups or groups < 2 or np.ptp(scores) == 0:
-        return None
-    means = np.bincount(codes, weights=scores) / sizes
-    between = float((sizes * (means - scores.mean()) ** 2).sum()) / (groups - 1)
-    within = float(((scores - means[codes]) ** 2).sum()) / (count - groups)
-    size = (count - float((sizes.astype(float) ** 2).sum()) / count) / (groups - 1)
-    return max(0.0, (between - within) / (between + (size - 1) * within))
+    same score."""
+    between, within = spread_by_group(scores, clusters)
+    total = between**2 + within**2
+    return between**2 / total if total > 0 else None
 
 
 SUFFIXES = ("/score", "/value")

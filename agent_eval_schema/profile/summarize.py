@@ -284,17 +284,17 @@ def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
 
 
 def _power(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
-    known = [p for p in summary.power if p.unit == "points" and p.half_width is not None and p.rows_needed is not None]
-    weak = [p for p in known if p.paired is not None and p.paired > POINTS]
+    known = [p for p in summary.power if p.unit == "points" and p.rows and p.rows_needed is not None]
+    weak = [p for p in known if p.paired is None or p.paired > POINTS]
     if not weak:
         return
-    worst = max(weak, key=lambda p: (p.half_width or 0.0, p.metric))
-    width, rows = round(100 * (worst.half_width or 0.0)), worst.rows_needed or (0,)
-    supported = [p.half_width for p in summary.power if p.rows and p.unit == "points"]
-    which = f"{short_name(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points"
-    if worst.rows == summary.valid and {p.half_width for p in known} == {worst.half_width}:
-        every = " for each metric" if len(supported) == len(known) > 1 else ""
-        which = f"The dataset has {plural(worst.rows, 'row')}: ± {width} points{every}"
+    worst = max(weak, key=lambda p: (p.half_width is None, p.half_width or 0.0, -p.rows, p.metric))
+    rows = worst.rows_needed or (0,)
+    width = "too few for an interval" if worst.half_width is None else f"± {round(100 * worst.half_width)} points"
+    which = f"{short_name(worst.metric)} has {plural(worst.rows, 'row')}: {width}"
+    if worst.rows == summary.valid and all((p.half_width, p.rows) == (worst.half_width, worst.rows) for p in known):
+        every = " for each metric" if len(known) > 1 else ""
+        which = f"The dataset has {plural(worst.rows, 'row')}: {width}{every}"
     text = f"{which}; a difference of 5 points needs {rows[0]:,} rows."
     # Logged calls are added to this dataset if it has the columns of one that is built of them.
     if summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid and call.name:

@@ -1,16 +1,13 @@
-"""Two results of the same rows, by hand and beside scipy."""
+"""Two results of the same rows, by hand."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agent_eval_schema import CustomMetric, EvalSetError, EvalTask
-from agent_eval_schema.evaluation.comparison import paired_test
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, ScoreComparison
 from tests.evaluation.test_result import result
 from tests.evaluation.test_task import SEED
 
@@ -21,7 +18,8 @@ def test_a_comparison_by_hand() -> None:
     found = old.compare(result(better))
     line = found.lines[-1]
     assert (line.metric, line.rows, line.old, line.new, line.difference) == ("trajectory_recall", 2, 0.25, 1, 0.75)
-    assert (line.higher, line.lower, line.p_value) == (2, 0, 0.5)  # 2 of 4 patterns of signs are as far from 0
+    assert (line.higher, line.lower, line.note) == (2, 0, "cannot be tested")
+    assert math.isnan(line.p_value)
     changed = found.rows.query("metric == 'trajectory_recall'")
     assert changed[["row", "old", "new", "difference"]].to_numpy().tolist() == [[0, 0, 1, 1], [1, 0.5, 1, 0.5]]
     assert "+0.75" in str(found)
@@ -53,36 +51,9 @@ def test_a_score_that_came_or_went_is_a_change() -> None:
     found = result().compare(result(lost))
     assert found.rows["row"].tolist() == [0] * 5
     assert found.rows["new"].isna().all()
-    assert [line.rows for line in found.lines] == [1] * 5
-
-
-differences = st.lists(st.sampled_from([-1, -0.5, 0, 0.25, 0.5, 1]), min_size=2, max_size=8)
-
-
-@given(differences)
-def test_the_test_is_that_of_scipy(values: list[float]) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    found = stats.permutation_test((np.array(values),), np.sum, permutation_type="samples", n_resamples=np.inf)
-    assert paired_test(np.array(values)) == pytest.approx(found.pvalue)
-
-
-@pytest.mark.parametrize("size", [17, 400, 6000])
-def test_many_differences(size: int) -> None:
-    """Of ones this is the sign test; the three ways to compute it agree."""
-    stats = pytest.importorskip("scipy.stats")
-    ups = size // 2 + round(math.sqrt(size))
-    found = paired_test(np.array([1.0] * ups + [-1.0] * (size - ups)))
-    assert found == pytest.approx(stats.binomtest(ups, size).pvalue, abs=0.02)
-
-
-def test_no_difference() -> None:
-    assert paired_test(np.zeros(5)) == 1
-    assert math.isnan(paired_test(np.array([])))
-
-
-@pytest.mark.parametrize("pairs", [4, 100, 5_000])
-def test_as_much_better_as_worse_is_a_p_value_of_1(pairs: int) -> None:
-    assert paired_test(np.array([1.0, -1.0] * pairs)) == 1
+    assert [(line.rows, line.lost, line.gained) for line in found.lines] == [(1, 1, 0)] * 5
+    assert "1 (1 lost)" in str(found)
+    assert "1 (1 gained)" in str(result(lost).compare(result()))
 
 
 def test_positions_stay_whole_numbers_if_a_metric_is_unchanged() -> None:
@@ -93,3 +64,84 @@ def test_positions_stay_whole_numbers_if_a_metric_is_unchanged() -> None:
     assert found.rows["key"].tolist() == [0, 1, 2]
     assert found.rows["key"].dtype.kind == "i"
     assert "<td>0.0</td>" not in found.to_html()
+
+
+RIGHT, WRONG = {"response": "4", "reference": "4"}, {"response": "3", "reference": "4"}
+
+
+def compared(old: list[bool], new: list[bool], *, sessions: list[str] | None = None, **options: Any) -> ScoreComparison:
+    """Two runs on different questions, right or wrong."""
+    results = []
+    for run in (old, new):
+        rows = [{**(RIGHT if right else WRONG), "prompt": f"question {i}"} for i, right in enumerate(run)]
+        for row, session in zip(rows, sessions or (), strict=False):
+            row["session_id"] = session
+        results.append(EvalTask(rows, ["exact_match", "rouge_1"]).evaluate())
+    return results[0].compare(results[1], **options)
+
+
+def test_more_better_than_worse_is_no_failure() -> None:
+    found = compared([False] * 28 + [True] * 12, [True] * 28 + [False] + [True] * 11)
+    line = found.lines[0]
+    assert (line.higher, line.lower, line.units) == (28, 1, 40)
+    assert line.p_value == pytest.approx(2 * 30 / 2**29)
+    assert line.low > 0
+    assert found._document().mood == "good"
+    worse = compared([True] * 40, [False] * 12 + [True] * 28)
+    assert worse._document().mood == "error"
+
+
+def test_two_metrics_are_adjusted_by_holm_and_the_colors_follow() -> None:
+    found = compared([False] * 6 + [True] * 20, [True] * 26)
+    assert [line.p_value for line in found.lines] == [0.03125, 0.03125]
+    assert [line.p_adjusted for line in found.lines] == [0.0625, 0.0625]
+    means = found.to_html().split("Scores that differ")[0]
+    assert 'class="num good"' not in means
+    text = str(found)
+    assert "Holm p" in text
+    assert "Holm p: adjusted for 2 metrics" in " ".join(text.split())
+
+
+def test_one_session_cannot_be_tested() -> None:
+    found = compared([False] * 9, [True] * 9, sessions=["a"] * 9)
+    assert (
+        str(found)
+        == """metric       before  after  change  95% interval  up  down  rows  p
+exact_match       0      1      +1             –   9     0     9  –
+rouge_1           0      1      +1             –   9     0     9  –
+Cannot be tested: 1 session. At least 6 independent units are needed.
+
+✓ 0 scores lower or missing, 18 higher
+"""
+    )
+
+
+def test_repeats_of_a_question_are_one_unit() -> None:
+    """Ten questions ten times: an improvement of three questions is not one of thirty rows."""
+    rows = [{**(WRONG if i < 3 else RIGHT), "prompt": f"question {i}"} for i in range(10) for _ in range(10)]
+    new = [{**RIGHT, "prompt": row["prompt"]} for row in rows]
+    old = EvalTask(rows, ["exact_match"]).evaluate()
+    line = old.compare(EvalTask(new, ["exact_match"]).evaluate()).lines[0]
+    assert (line.units, line.p_value) == (10, 0.25)
+    assert line.std_error == pytest.approx(math.sqrt(10 / 9 * (3 * 7**2 + 7 * 3**2)) / 100)
+    alone = old.compare(EvalTask(new, ["exact_match"]).evaluate(), cluster=None).lines[0]
+    assert alone.p_value < 1e-8
+
+
+def test_a_comparison_by_a_column() -> None:
+    old = EvalTask([{**WRONG, "team": f"{i % 7}"} for i in range(14)], ["exact_match"]).evaluate()
+    new = EvalTask([{**RIGHT, "team": f"{i % 7}"} for i in range(14)], ["exact_match"]).evaluate()
+    found = old.compare(new, cluster="team")
+    assert found.lines[0].p_value == 2 / 2**7
+    assert "two-sided, of 7 clusters" in " ".join(str(found).split())
+    with pytest.raises(EvalSetError, match=r"cluster: expected auto, None or a column .*team.*; got 'nothing'"):
+        old.compare(new, cluster="nothing")
+
+
+def test_random_patterns_show_no_smaller_p_than_their_number() -> None:
+    rows = [{"prompt": f"{i}", "a": 1 + i / 100} for i in range(40)]
+    metrics = [CustomMetric("a", lambda row: row["a"])]
+    old = EvalTask([{**row, "a": 0.0} for row in rows], metrics).evaluate()
+    found = old.compare(EvalTask(rows, metrics).evaluate())
+    assert found.lines[0].p_value == 1 / 10_001
+    assert "≤ 0.0001" in str(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -59,7 +60,16 @@ def test_groups_are_those_of_columns_with_few_values(kind: str, tmp_path: Path) 
     assert [(g.value, g.rows) for g in groups["team"]] == Counter(row["team"] for row in rows).most_common()
     (y,) = (g.means[0] for g in groups["team"] if g.value == "y")
     assert (y.metric, y.scored, y.mean) == ("m", 4, 0.5)
-    assert 0 <= y.low < 0.5 < y.high <= 1
+    assert np.isnan([y.low, y.high]).all()  # of four rows
+
+
+def test_a_group_has_the_interval_of_its_units() -> None:
+    """Six rows of a team are three questions: too few; ten of the other are ten."""
+    rows = [{"prompt": f"question {i % 3}", "team": "x", "s": i % 2} for i in range(6)]
+    rows += [{"prompt": f"other {i}", "team": "y", "s": 1} for i in range(10)]
+    y, x = scored(rows).summary(worst=1).groups["team"]
+    assert (y.means[0].low, y.means[0].high) == (pytest.approx(10 / (10 + 1.959964**2)), 1)
+    assert math.isnan(x.means[0].low)
 
 
 def test_a_page_has_as_many_rows_as_asked() -> None:
@@ -74,8 +84,14 @@ def test_a_page_has_as_many_rows_as_asked() -> None:
 
 
 def test_a_mean_has_the_interval_that_the_result_has() -> None:
-    found = scored([{"prompt": "a", "s": i % 2} for i in range(20)])
+    found = scored([{"prompt": f"question {i}", "s": i % 2} for i in range(20)])
     low, high = found.confidence_interval("m")
+    line = found.standard_errors().iloc[0]
+    assert (
+        (line["low"], line["high"]) == (low, high) == (pytest.approx(0.299, abs=1e-3), pytest.approx(0.701, abs=1e-3))
+    )
+    assert f"{low:.3g} to {high:.3g}" in found.to_text()
+    assert json.loads(found.to_json())["intervals"]["m"]["low"] == low
     page = found.to_html()
     assert f'data-label="95% interval">{low:.3g} to {high:.3g}</td>' in page
     assert f"m: 0.5, 95% interval {low:.3g} to {high:.3g}" in page

@@ -252,9 +252,9 @@ def seed_file(tmp_path: Path) -> str:
 def test_score_prints_the_table(seed_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", seed_file, "--tool-name", "set_temperature", "--quiet"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["metric", "mean", "std", "rows", "scored", "coverage"]
-    assert ["trajectory_recall", "0.25", "0.354", "2", "of", "2", "100%"] in lines
-    assert ["trajectory_single_tool_use", "0.50", "0.707", "2", "of", "2", "100%"] in lines
+    assert lines[0] == ["metric", "mean", "95%", "interval", "std", "rows", "scored", "coverage"]
+    assert ["trajectory_recall", "0.25", "–", "0.354", "2", "of", "2", "100%"] in lines
+    assert ["trajectory_single_tool_use", "0.50", "–", "0.707", "2", "of", "2", "100%"] in lines
 
 
 def test_score_writes(seed_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

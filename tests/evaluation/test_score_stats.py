@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema.evaluation.table import ScoreStats
+from agent_eval_schema.metrics.intervals import mean_interval
 
 NAN = math.nan
 
@@ -31,12 +32,21 @@ def test_a_tally_is_what_numpy_computes(values: list[float], step: int) -> None:
         assert tally.percentile(share) == pytest.approx(expected, nan_ok=True)
 
 
-def test_an_interval_holds_the_mean_and_is_repeatable() -> None:
-    tally = ScoreStats([0.0] * 30 + [1.0] * 70)
-    low, high = tally.interval()
-    assert low < 0.7 < high
-    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.7 * 0.3 / 100), rel=0.15)  # that of a proportion
-    assert tally.interval() == (low, high)
-    assert tally.interval(0.5) > (low, 0)
-    assert ScoreStats([1.0]).interval() == (1, 1)
-    assert all(map(math.isnan, ScoreStats().interval()))
+def test_an_interval_is_that_of_the_scores() -> None:
+    """However often a value occurs, in whichever order."""
+    random = np.random.default_rng(0)
+    values = random.choice([0.0, 0.25, 0.5, 1.0], 300)
+    tally = ScoreStats()
+    for start in range(0, 300, 7):
+        tally.add(values[start : start + 7], by_row=True)
+    assert tally.interval() == mean_interval(np.sort(values))
+    units = random.integers(0, 40, 300)
+    assert tally.interval(units) == mean_interval(values, units)
+
+
+def test_infinite_and_huge_scores() -> None:
+    """An infinite score is none; the sum of huge ones is not infinite."""
+    tally = ScoreStats([math.inf, -math.inf, 1e308, 1e308, 1e308, 0, 0, 0])
+    assert (tally.rows, tally.scored, tally.mean) == (8, 6, 5e307)
+    assert tally.std == pytest.approx(1e308 * math.sqrt(0.3))
+    assert math.isfinite(tally.interval().high)

@@ -1,4 +1,4 @@
-"""Size and power: by hand, and against statsmodels."""
+"""Size and power: by hand, against statsmodels, and by simulation."""
 
 import math
 
@@ -7,64 +7,78 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.profile.size import (
-    correlation_within,
-    design_effect,
-    deviation_of_rate,
-    half_width,
-    rows_needed,
+from agent_eval_schema.metrics.differences import LEAST_UNITS, sign_test
+from agent_eval_schema.metrics.power import (
+    differing,
+    power_of_rates,
+    rows_for_difference,
+    rows_for_rate_difference,
     smallest_difference,
+    smallest_rate_difference,
 )
+from agent_eval_schema.profile.size import correlation_within, design_effect
 
 
-def test_twelve_rows_of_a_rate_by_hand() -> None:
-    s = deviation_of_rate(0.5)
-    assert s == 0.5
-    assert half_width(s, 12) == pytest.approx(1.959964 * 0.5 / math.sqrt(12), abs=1e-6)  # ± 28 points
-    assert smallest_difference(s, 12) == pytest.approx((1.959964 + 0.841621) * 0.5 * math.sqrt(2 / 12), abs=1e-6)
-    assert smallest_difference(s, 12, 0.5) == pytest.approx((1.959964 + 0.841621) * 0.5 / math.sqrt(12), abs=1e-6)
+def test_power_by_hand() -> None:
+    """Of six rows all six must change in one direction: with shares of 0.9 and 0 that is 0.9⁶."""
+    assert power_of_rates(6, 0.0, 0.9) == pytest.approx(0.9**6)
+    assert power_of_rates(5, 0.0, 1.0) == 0
+    assert power_of_rates(6, 0.5, 0.5) == pytest.approx(2 / 2**6)
 
 
-def test_rows_for_five_points_by_hand() -> None:
-    # (1.959964 + 0.841621)² = 7.84888; 2 · (1 − 0.5) · 7.84888 · 0.25 / 0.0025 = 784.888
-    assert rows_needed(0.05, 0.5, 0.5) == 785
-    assert rows_needed(0.05, 0.5) == 1570
-    assert rows_needed(0.05, 0.5, 0.5, design_effect=2.0) == 1570
+def test_rows_that_differ_by_hand() -> None:
+    """Half of the rows right, then all wrong: the rows that were right differ. With a correlation of 0.5 and no
+    difference a quarter of the rows differ."""
+    assert differing(0.5, 0.5, 0.5) == (0.0, 0.5)
+    assert differing(0.5, 0.0, 0.5) == (0.125, 0.125)
+    assert differing(0.02, 0.1, 0.5) == differing(0.98, 0.1, 0.5)  # the direction with room
 
 
-@pytest.mark.oracle
-@pytest.mark.parametrize("rows", [5, 12, 200, 5_000])
-@pytest.mark.parametrize("deviation", [0.5, 0.1, 3.0])
-def test_statsmodels_finds_the_same_differences(rows: int, deviation: float) -> None:
-    power = pytest.importorskip("statsmodels.stats.power")
-    unpaired = power.NormalIndPower().solve_power(nobs1=rows, alpha=0.05, power=0.8)
-    assert smallest_difference(deviation, rows) == pytest.approx(unpaired * deviation, rel=1e-4)
-    paired = power.NormalIndPower().solve_power(nobs1=rows, alpha=0.05, power=0.8, ratio=0)
-    of_differences = deviation * math.sqrt(2 * (1 - 0.3))
-    assert smallest_difference(deviation, rows, 0.3) == pytest.approx(paired * of_differences, rel=1e-4)
-
-
-@pytest.mark.oracle
-def test_statsmodels_finds_the_same_interval_of_a_rate() -> None:
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
-    low, high = proportion.proportion_confint(30, 100, method="normal")
-    assert half_width(deviation_of_rate(0.3), 100) == pytest.approx((high - low) / 2)
-
-
-@pytest.mark.oracle
-def test_statsmodels_finds_the_same_correlation_within_clusters() -> None:
-    """For clusters of one size, the mean squares are those of its analysis of variance."""
-    ols = pytest.importorskip("statsmodels.formula.api").ols
-    anova_lm = pytest.importorskip("statsmodels.stats.anova").anova_lm
-    import pandas as pd
-
+@pytest.mark.parametrize("rows", [12, 20, 50, 100, 500])
+@pytest.mark.parametrize("rate", [0.5, 0.98])
+def test_the_promise_is_kept_by_the_test(rows: int, rate: float) -> None:
+    difference = smallest_rate_difference(rate, rows, 0.5)
+    if difference is None:
+        better, worse = differing(rate, rate, 0.5)  # not even the largest difference is shown
+        assert (rows, rate) == (12, 0.5)
+        assert power_of_rates(rows, better, worse) < 0.8
+        return
+    better, worse = differing(rate, difference, 0.5)
     random = np.random.default_rng(1)
-    clusters = np.repeat(np.arange(40), 5)
-    scores = random.normal(size=40)[clusters] + random.normal(size=200)
-    table = anova_lm(ols("score ~ C(cluster)", pd.DataFrame({"score": scores, "cluster": clusters})).fit())
-    between, within = table["mean_sq"]
-    expected = (between - within) / (between + 4 * within)
-    assert correlation_within(scores, clusters) == pytest.approx(expected)
+    drawn = random.multinomial(rows, [better, worse, 1 - better - worse], 2_000).tolist()
+    assert np.mean([sign_test(ups + downs, ups) < 0.05 for ups, downs, _ in drawn]) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.98])
+def test_the_approximation_continues_the_exact_power(rate: float) -> None:
+    exact, approximate = (smallest_rate_difference(rate, rows, 0.5) for rows in (2_000, 2_001))
+    assert approximate == pytest.approx(exact, rel=0.03)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 5.9])
+def test_fewer_than_six_rows_show_nothing(rows: float) -> None:
+    assert smallest_rate_difference(0.5, rows, 0.9) is None
+    assert smallest_difference(1.0, rows, 0.5) is None
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("rows", [12, 50, 200, 5_000])
+def test_statsmodels_finds_the_same_differences_of_scores(rows: int) -> None:
+    power = pytest.importorskip("statsmodels.stats.power")
+    expected = power.TTestPower().solve_power(nobs=rows, alpha=0.05, power=0.8)
+    assert smallest_difference(0.3, rows, 0.5) == pytest.approx(expected * 0.3, rel=0.02)
+
+
+@given(st.floats(0.02, 0.4), st.floats(0.5, 0.98), st.floats(0, 0.9))
+def test_the_rows_that_are_needed_show_the_difference(difference: float, rate: float, correlation: float) -> None:
+    rows = rows_for_rate_difference(rate, difference, correlation)
+    shown = smallest_rate_difference(rate, rows, correlation)
+    assert shown is not None
+    assert shown <= difference * 1.001
+    of_scores = rows_for_difference(0.5, difference, correlation)
+    assert (smallest_difference(0.5, of_scores, correlation) or 1) <= difference
+    if of_scores > LEAST_UNITS:
+        assert (smallest_difference(0.5, of_scores - 1, correlation) or 1) > difference
 
 
 def test_the_design_effect_by_hand() -> None:
@@ -81,18 +95,12 @@ def test_clusters_never_add_rows(sizes: list[int], correlation: float) -> None:
     assert effect <= max(sizes) + 1e-9
 
 
-@given(st.floats(0.01, 0.5), st.floats(0.01, 0.5), st.floats(0, 0.9))
-def test_the_rows_that_are_needed_detect_the_difference(
-    difference: float, deviation: float, correlation: float
-) -> None:
-    rows = rows_needed(difference, deviation, correlation)
-    assert smallest_difference(deviation, rows, correlation) <= difference + 1e-9
-    if rows > 1:
-        assert smallest_difference(deviation, rows - 1, correlation) > difference - 1e-9
-
-
-def test_nothing_is_said_of_clusters_without_two_scores() -> None:
+def test_the_correlation_within_clusters() -> None:
     assert correlation_within(np.array([0.0, 1.0]), np.array([1, 2])) is None
     assert correlation_within(np.array([1.0, 1.0, 1.0]), np.array([1, 1, 2])) is None
     assert correlation_within(np.array([0.0, 0.0, 1.0, 1.0]), np.array([1, 1, 2, 2])) == 1.0
     assert correlation_within(np.array([0.0, 1.0, 0.0, 1.0]), np.array([1, 1, 2, 2])) == 0.0
+    scores, clusters = np.array([1.0, 1, 0, 0, 1, 0]), np.array([0, 0, 1, 1, 2, 2])
+    # mean squares: between (2 · (1/4 + 1/4)) / 2 = 1/2, within 1/2 / 3; (1/2 − 1/6) / (1/2 + 1/6)
+    assert correlation_within(scores, clusters) == pytest.approx(0.5)
+    assert math.isclose(correlation_within(scores * 7, clusters) or 0, 0.5)

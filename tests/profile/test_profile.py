@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from agent_eval_schema import EvalSetError, EvalTask, Profile, profile_eval_set
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.metrics.intervals import t_quantile
+from agent_eval_schema.metrics.power import rows_for_difference, rows_for_rate_difference, smallest_rate_difference
 from agent_eval_schema.profile import options as tokens
 from tests.conftest import Row
 
@@ -32,6 +35,14 @@ QUESTIONS = [
 ]
 
 
+DIFFERENT = [
+    {"request": " ".join(f"{word}{i}" for word in ("alpha", "beta", "gamma", "delta")), "response": "An answer."}
+    | {"expected_response": f"truth {i}"}
+    for i in range(20)
+]
+"""Twenty questions without a word in common."""
+
+
 def row(question: str, truth: str | None = None, **more: Any) -> Row:
     return {"request": question, "response": "An answer.", **({"expected_response": truth} if truth else {}), **more}
 
@@ -43,14 +54,50 @@ def line(profile: Profile, metric: str) -> Any:
 # ---------------------------------------------------------------------------------------------------------------------
 # size and power
 def test_size_and_power_by_hand() -> None:
-    profile = profile_eval_set([row(q, f"truth {i}") for i, q in enumerate(QUESTIONS)])
+    profile = profile_eval_set(DIFFERENT)
     found = line(profile, CORRECTNESS)
-    assert (found["rows"], found["distinct"], found["design_effect"], found["effective_rows"]) == (4, 4, 1.0, 4.0)
-    assert found["half_width"] == pytest.approx(1.959964 * 0.5 / 2)
-    assert found["paired"] == pytest.approx(2.801585 * 0.5 / 2, abs=1e-6)
-    assert found["unpaired"] == pytest.approx(2.801585 * 0.5 / 2 * math.sqrt(2), abs=1e-6)
-    assert (found["rows_for_5"], found["rows_for_3"], found["rows_for_1"]) == (785, 2181, 19623)
+    assert (found["rows"], found["distinct"], found["design_effect"], found["effective_rows"]) == (20, 20, 1.0, 20.0)
+    z = 1.959964
+    assert found["half_width"] == pytest.approx(z / (1 + z**2 / 20) * math.sqrt(1 / 80 + z**2 / 1600))  # Wilson
+    assert found["paired"] == pytest.approx(smallest_rate_difference(0.5, 20, 0.5))
+    assert (found["rows_for_5"], found["rows_for_3"], found["rows_for_1"]) == (821, 2248, 19824)
     assert not found["measured"]
+
+
+def test_few_units_have_no_interval_and_no_difference() -> None:
+    four = line(profile_eval_set(DIFFERENT[:4]), CORRECTNESS)
+    assert four["note"] == "no interval: 4 independent units, at least 5 are needed"
+    five = line(profile_eval_set(DIFFERENT[:5]), CORRECTNESS)
+    assert five["half_width"] > 0
+    assert math.isnan(five["paired"])
+    (text,) = (t for t in profile_eval_set(DIFFERENT[:5]).to_text().splitlines() if t.split()[:1] == ["correctness"])
+    assert text.split()[4] == "none"
+
+
+def test_a_template_is_named_as_the_cause() -> None:
+    """Questions that differ in one name are near duplicates; the note names them and the option."""
+    words = ["Anna", "Bert", "Carl", "Dora", "Emil", "Fritz", "Gerd", "Hans", "Ida", "Jana"]
+    text = "When will the parcel that I sent last week to my good friend {} arrive at the post office in town?"
+    rows = [row(text.format(word), "t") for word in words]
+    assert line(profile_eval_set(rows), CORRECTNESS)["note"] == (
+        "no interval: 1 independent unit, at least 5 are needed (10 rows ask 1 different question; near=1 counts near "
+        "duplicates apart)"
+    )
+    assert line(profile_eval_set(rows, near=1), CORRECTNESS)["distinct"] == 10
+
+
+def test_scales_with_steps_are_in_their_steps() -> None:
+    rows = [row(q["request"], "t", retrieved_context=[{"doc_uri": "a", "content": "x"}]) for q in DIFFERENT]
+    metrics = profile_eval_set(rows, system="azure").metrics.set_index("metric")
+    relevance = metrics.loc["relevance"]
+    assert (relevance["unit"], relevance["scale"], relevance["mean"], relevance["deviation"]) == ("steps", (1, 5), 3, 2)
+    assert relevance["half_width"] == pytest.approx(t_quantile(0.975, 19) * 2 / math.sqrt(20))
+    assert metrics.loc["qa", "note"] == "no interval without past results: the scale of the scores is unknown"
+    assert metrics.loc["task_completion", "unit"] == "points"
+    assert "relevance (1 to 5)" in profile_eval_set(rows, system="azure").to_text()
+    past = pd.DataFrame({"relevance/score": [4, 5, 4, 5] * 5})
+    measured = profile_eval_set(rows, system="azure", past=past).metrics.set_index("metric").loc["relevance"]
+    assert measured["half_width"] == pytest.approx(t_quantile(0.975, 19) * past.std().item() / math.sqrt(20))
 
 
 def test_repeated_questions_count_once() -> None:
@@ -85,23 +132,35 @@ def test_a_rate_of_past_results() -> None:
 
 
 def test_a_mean_of_past_results_in_its_own_unit() -> None:
-    rows = [row(q, latency_seconds=1.0) for q in QUESTIONS]
+    rows = [{**r, "latency_seconds": 1.0} for r in DIFFERENT]
     assert line(profile_eval_set(rows), "agent/latency_seconds")["note"].endswith("the spread of the values is unknown")
     past = pd.DataFrame({"agent/latency_seconds": [1.0, 2.0, 3.0, 4.0]})
     found = line(profile_eval_set(rows, past=past), "agent/latency_seconds")
     deviation = math.sqrt(5 / 3)
     assert (found["unit"], found["mean"], found["deviation"]) == ("value", 2.5, pytest.approx(deviation))
-    assert found["half_width"] == pytest.approx(1.959964 * deviation / 2)
-    assert found["rows_for_5"] == math.ceil((2.801585 * deviation / (0.05 * 2.5)) ** 2)
+    assert found["half_width"] == pytest.approx(t_quantile(0.975, 19) * deviation / math.sqrt(20))
+    assert found["rows_for_5"] == rows_for_difference(deviation, 0.05 * 2.5, 0.5)
 
 
 def test_the_correlation_of_two_past_results() -> None:
     rows = [row(f"{q} {i}", "t", request_id=f"{i}-{j}") for i in range(2) for j, q in enumerate(QUESTIONS)]
     one = pd.DataFrame({CORRECTNESS: [1, 1, 1, 1, 0, 0, 0, 0], "request_id": [r["request_id"] for r in rows]})
     other = pd.DataFrame({CORRECTNESS: [0, 1, 1, 1, 1, 0, 0, 0], "request_id": one["request_id"]})[::-1]
-    found = line(profile_eval_set(rows, past=[one, other]), CORRECTNESS)
+    found = line(profile_eval_set(rows, past=[one, other], near=1), CORRECTNESS)
     # both have a mean of 1/2 and differ on two of eight rows: r = 1 - 2 · 2 / 8 = 1/2
-    assert found["paired"] == pytest.approx(found["unpaired"] * math.sqrt(1 - 0.5))
+    assert found["rows_for_5"] == rows_for_rate_difference(0.5, 0.05, 0.5)
+
+
+def test_the_design_effect_of_differences_is_their_own() -> None:
+    """Scores that are alike in a session, of which the differences are not."""
+    rows = [{**r, "session_id": f"s{i // 2}"} for i, r in enumerate(DIFFERENT)]
+    one = pd.DataFrame({CORRECTNESS: [float(i // 2 % 2) for i in range(20)]})
+    other = one.copy()
+    other.loc[::4, CORRECTNESS] = 1 - other.loc[::4, CORRECTNESS]
+    found = line(profile_eval_set(rows, past=[one, other]), CORRECTNESS)
+    assert found["design_effect"] == 2.0
+    r = float(np.corrcoef(one[CORRECTNESS], other[CORRECTNESS])[0, 1])
+    assert found["paired"] == pytest.approx(smallest_rate_difference(0.5, 20, r))
 
 
 def test_the_correlation_within_sessions_is_measured() -> None:
@@ -146,7 +205,7 @@ def test_past_results_of_an_evaluation_and_of_its_file(tmp_path: Path) -> None:
 def test_numbers_that_mean_nothing_are_sentences(rows: list[Row], notes: tuple[str, ...]) -> None:
     profile = profile_eval_set(rows)
     assert profile.summary.notes == notes
-    assert profile.metrics[["half_width", "paired", "unpaired"]].isna().all().all()
+    assert profile.metrics[["half_width", "paired"]].isna().all().all()
     assert "nan" not in profile.to_json().lower()
     assert "nan" not in profile.to_text().lower().split()
     assert notes[0] in profile.to_text(width=200)
@@ -384,9 +443,9 @@ def test_the_steps_have_their_shares_by_hand() -> None:
 
 
 def test_the_power_curve_of_a_page_by_hand() -> None:
-    page = profile_eval_set([row(q, "t") for q in QUESTIONS]).to_html()
-    # 2.8016 · 0.5 / √4 = 0.70; eight times as many rows: 0.70 / √8 = 0.248
-    assert "4 rows: 70 points; 8 times as many: 25 points" in page
+    page = profile_eval_set(DIFFERENT).to_html()
+    now, later = (100 * (smallest_rate_difference(0.5, rows, 0.5) or 0) for rows in (20, 160))
+    assert f"20 rows: {now:.0f} points; 8 times as many: {later:.0f} points" in page
 
 
 def test_truth_that_is_all_alike() -> None:
@@ -614,13 +673,18 @@ def test_on_spark(spark: Any) -> None:
 def test_a_dataset_that_is_small_for_each_metric_is_named_once() -> None:
     steps = profile_eval_set([row(q) for q in QUESTIONS]).next_steps
     assert steps[0].startswith(
-        "The dataset has 4 rows: ± 49 points for each metric; a difference of 5 points needs 785 "
+        "The dataset has 4 rows: too few for an interval for each metric; a difference of 5 points needs 821 "
     )
+
+
+def test_the_width_of_an_interval_is_named() -> None:
+    step = next(s for s in profile_eval_set(DIFFERENT).next_steps if "difference of 5 points" in s)
+    assert step.startswith("The dataset has 20 rows: ± 20 points for each metric; a difference of 5 points needs 821")
 
 
 def test_a_metric_that_fewer_rows_support_is_named_with_its_rows() -> None:
     steps = profile_eval_set([row(QUESTIONS[0], "t"), row(QUESTIONS[1], "t"), *map(row, QUESTIONS[2:])]).next_steps
-    assert steps[0].startswith("correctness has 2 rows: ± 69 points; a difference of 5 points needs 785 rows.")
+    assert steps[0].startswith("correctness has 2 rows: too few for an interval; a difference of 5 points needs 821")
 
 
 def test_a_field_that_enables_one_metric_names_it() -> None:

@@ -103,7 +103,6 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "q of a type": (lambda: scored().quantile("0.9", RECALL), "q", "got '0.9'"),
     "metric of a quantile": (lambda: scored().quantile(0.9, "trajectory_recal"), "metric", f"did you mean '{RECALL}'?"),
     "confidence_level": (lambda: scored().confidence_interval(RECALL, 95), "confidence_level", "got 95"),
-    "n_resamples": (lambda: scored().confidence_interval(RECALL, n_resamples=0), "n_resamples", "got 0"),
     "column": (lambda: scored().groupby("promt"), "column", "did you mean 'prompt'?"),
     "thresholds": (lambda: scored().failing([RECALL]), "thresholds", "got a list"),
     "a threshold": (lambda: scored().failing({RECALL: "high"}), "thresholds", "got a dict"),

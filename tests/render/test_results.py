@@ -30,14 +30,14 @@ def test_a_comparison_lists_regressions_first() -> None:
 
 
 def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
-    lines = [MetricComparison("recall", 10, 0.5, 0.4, -0.1, 1, 3, 0.01, low=-0.15, high=-0.05)]
+    lines = [MetricComparison("recall", 10, 1, 0, 0.5, 0.4, -0.1, -0.15, -0.05, 1, 3, 0.01, 0.01, 0.02, 10, "")]
     changed = [
         ("0", "", "latency_in_seconds", 2.0, 1.0, -1.0),
         ("1", "", "recall", 1.0, math.nan, math.nan),
         ("2", "", "recall", 0.0, 1.0, 1.0),
         ("3", "", "recall", 1.0, 0.5, -0.5),
     ]
-    document = comparison_document(lines, changed, 0, 2)
+    document = comparison_document(lines, changed, 0, 2, "10 rows")
     assert document.verdict == "2 scores lower or missing, 2 higher"
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]

@@ -1,0 +1,90 @@
+"""The rows of a result → what makes them depend on each other: their session, question and first expected document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.decoding.chat import read_messages
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.metrics.independence import RowKeys
+from agent_eval_schema.similarity.shingles import ComparedMessage, beside_questions, question_hashes, question_text
+from agent_eval_schema.text import jsontext
+
+_ASKED = ("request", "prompt", "inputs")
+"""The columns that have the question of a row; the first that is filled counts."""
+
+_SESSION, _DOCUMENTS = "session_id", "expected_retrieved_context"
+
+
+def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
+    """The keys of rows, by our names of columns or those of a Vertex AI table; None if they have none of these."""
+    if isinstance(rows, pa.RecordBatch):
+        names = [n for n in dict.fromkeys(rows.schema.names) if n in (*_ASKED, _SESSION, _DOCUMENTS)]
+        rows = frame_of([rows.select(names)]) if names else pd.DataFrame()
+    columns = {name: _cells(rows[name]) for name in (*_ASKED, _SESSION, _DOCUMENTS) if name in rows.columns}
+    if not columns:
+        return None
+    none: list[Any] = [None] * len(rows)
+    asked = zip(*(columns[name] for name in _ASKED if name in columns), strict=True)
+    cells = [next((cell for cell in row if cell is not None), None) for row in asked] or none
+    chats = list(map(_messages, cells))
+    questions = list(map(question_text, chats))
+    inputs = [_text(cell) for cell in columns.get("inputs", none)]
+    asked_keys = question_hashes(questions, beside_questions(chats, questions, inputs))
+    sessions = [None if cell in (None, "") else str(cell) for cell in columns.get(_SESSION, none)]
+    documents = list(map(_first_document, columns.get(_DOCUMENTS, none)))
+    return RowKeys(_hashes(sessions), asked_keys, _hashes(documents))
+
+
+def keys_of(rows: pa.RecordBatch, batch: pa.RecordBatch) -> RowKeys:
+    """The keys of canonical rows; where none has a request, by the columns of the batch that they were read from."""
+    keys = row_keys(rows)
+    assert keys is not None
+    if not keys.questions.any() and (own := row_keys(batch)) is not None:
+        return RowKeys(keys.sessions, own.questions, keys.documents)
+    return keys
+
+
+def joined_keys(parts: list[RowKeys]) -> RowKeys:
+    """The keys of all parts."""
+    columns = ([getattr(part, name) for part in parts] for name in RowKeys.__struct_fields__)
+    return RowKeys(*(np.concatenate([*column, np.zeros(0, np.uint64)]) for column in columns))
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    return [None if is_absent(cell) else jsontext.structured(cell) for cell in column.tolist()]
+
+
+def _messages(cell: Any) -> list[ComparedMessage]:
+    if cell is None:
+        return []
+    found = read_messages(cell)
+    if found is None:  # inputs of a form of their own
+        return [ComparedMessage("user", _text(cell))]
+    return [ComparedMessage(message.get("role") or "", message.get("content")) for message in found]
+
+
+def _text(cell: Any) -> str | None:
+    if cell is None or isinstance(cell, str):
+        return cell
+    return jsontext.encode_sorted(cell).decode()
+
+
+def _first_document(cell: Any) -> str | None:
+    documents = cell if isinstance(cell, list | tuple | np.ndarray) else ()
+    uris = (d.get("doc_uri") for d in documents if isinstance(d, Mapping))
+    return next((uri for uri in uris if isinstance(uri, str) and uri), None)
+
+
+def _hashes(texts: list[str | None]) -> Array:
+    found, absent = hash_texts(texts)
+    if absent is not None:
+        found[absent] = 0
+    return found

@@ -1,0 +1,127 @@
+"""The smallest difference between two runs on the same rows that `paired_test` shows with a power of 80 %.
+
+    rates     McNemar's exact test: of all numbers of rows that became better and worse, those with p < 0.05. For more
+              than 2,000 rows its normal approximation with a correction for continuity (Connor, 1987)
+    others    the t test of the differences, which the permutation test is close to
+
+The differing rows of two rates follow from their correlation r on the same rows: P(both right) = p₁ p₂ + r s₁ s₂. The
+difference is in the direction in which the rate has room: from 0.98 it is a loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+
+from agent_eval_schema.metrics.differences import LEAST_UNITS, Z
+from agent_eval_schema.metrics.intervals import Numbers, t_quantile
+
+POWER = 0.8
+Z_POWER = NormalDist().inv_cdf(POWER)
+
+EXACT_ROWS = 2_000
+
+
+def differing(rate: float, difference: float, correlation: float) -> tuple[float, float]:
+    """The shares of rows on which the second of two runs is better, and worse, in the direction of the difference."""
+    rate = max(rate, 1 - rate)  # by symmetry a loss
+    other = rate - difference
+    both = rate * other + correlation * math.sqrt(rate * (1 - rate) * max(other * (1 - other), 0.0))
+    both = min(max(both, rate + other - 1, 0.0), rate, other)
+    return other - both, rate - both
+
+
+@lru_cache(maxsize=4096)
+def _critical(count: int) -> int:
+    """The smallest number of better rows among so many that differ with p < 0.05; more than there are if none has."""
+    if count > 300:
+        return math.floor((count + 1 + Z * math.sqrt(count)) / 2) + 1
+    tail, at = math.comb(count, count), count
+    while 40 * tail < 2**count:
+        at -= 1
+        tail += math.comb(count, at)
+    return at + 1
+
+
+def power_of_rates(rows: int, better: float, worse: float) -> float:
+    """The power of McNemar's exact test where so large shares of the rows become better and worse."""
+    ups, downs = (_likely(rows, share) for share in (better, worse))
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, rows + 1)))])
+    ups, downs = (numbers.ravel() for numbers in np.meshgrid(ups, downs))
+    lowest = np.array([_critical(count) for count in range(int(ups.max() + downs.max()) + 1)])
+    kept = (ups + downs <= rows) & (np.maximum(ups, downs) >= lowest[ups + downs])
+    ups, downs = ups[kept], downs[kept]
+    rest = rows - ups - downs
+    found = logs[rows] - logs[ups] - logs[downs] - logs[rest]
+    for numbers, share in ((ups, better), (downs, worse), (rest, 1 - better - worse)):
+        found = found + numbers * (math.log(share) if share > 1e-300 else -1e9)
+    return float(np.exp(found).sum())
+
+
+def _likely(rows: int, share: float) -> Numbers:
+    """The numbers of rows that occur with a share, but for a negligible probability."""
+    mean, far = rows * share, 7 * math.sqrt(rows * share * (1 - share)) + 7
+    return np.arange(max(0, int(mean - far)), min(rows, int(mean + far)) + 1)
+
+
+def _rows_by_approximation(better: float, worse: float) -> float:
+    share, difference = better + worse, worse - better
+    found = (Z * math.sqrt(share) + Z_POWER * math.sqrt(max(share - difference**2, 0.0))) ** 2 / difference**2
+    return found / 4 * (1 + math.sqrt(1 + 4 / (found * difference))) ** 2
+
+
+def smallest_rate_difference(rate: float, rows: float, correlation: float) -> float | None:
+    """The smallest difference of a rate that so many independent rows show; None if they show none."""
+    count, most = int(rows + 1e-9), max(rate, 1 - rate)
+
+    def enough(difference: float) -> bool:
+        shares = differing(rate, difference, correlation)
+        if count > EXACT_ROWS:
+            return _rows_by_approximation(*shares) <= rows
+        return power_of_rates(count, *shares) >= POWER
+
+    return _smallest(enough, most) if count >= LEAST_UNITS else None
+
+
+def _smallest(enough: Callable[[float], bool], most: float) -> float | None:
+    low, high = 0.0, most
+    if not enough(most):
+        return None
+    for _ in range(24):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def rows_for_rate_difference(rate: float, difference: float, correlation: float) -> int:
+    """The independent rows on which that difference is the smallest that is shown."""
+    shares = differing(rate, difference, correlation)
+    if power_of_rates(EXACT_ROWS, *shares) < POWER:
+        return max(math.ceil(_rows_by_approximation(*shares) - 1e-9), EXACT_ROWS + 1)
+    low, high = LEAST_UNITS - 1, EXACT_ROWS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power_of_rates(middle, *shares) >= POWER else (middle, high)
+    return high
+
+
+def smallest_difference(deviation: float, rows: float, correlation: float) -> float | None:
+    """The same of scores with this standard deviation."""
+    count = int(rows + 1e-9)
+    if count < LEAST_UNITS:
+        return None
+    quantiles = t_quantile(0.975, count - 1) + t_quantile(POWER, count - 1)
+    return quantiles * deviation * math.sqrt(2 * (1 - correlation) / rows)
+
+
+def rows_for_difference(deviation: float, difference: float, correlation: float) -> int:
+    """The independent rows on which that difference is the smallest that is shown."""
+    share = 2 * (1 - correlation) * (deviation / difference) ** 2
+    rows = max(math.ceil((Z + Z_POWER) ** 2 * share - 1e-9), LEAST_UNITS)
+    while (smallest_difference(deviation, rows, correlation) or math.inf) > difference:
+        rows += 1
+    return rows

@@ -1,0 +1,144 @@
+"""Intervals of means by closed forms, and against statsmodels and scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema.metrics.intervals import (
+    LEAST_UNITS,
+    mean_interval,
+    spread_by_group,
+    standard_error,
+    t_quantile,
+    wilson,
+)
+from tests.benchmarks.coverage import exact_coverage, simulated_coverage
+
+sm = pytest.importorskip("statsmodels.api")
+stats = pytest.importorskip("scipy.stats")
+
+NAN = math.nan
+
+
+def test_standard_error_by_hand() -> None:
+    """Mean 1/2; the first unit is 2 · 1/2 away, the second −1/2, the third −1/2: √(3/2 · (1 + 1/4 + 1/4)) / 4."""
+    found = standard_error(np.array([1.0, 1, 0, 0]), np.array([7, 7, 1, 2]))
+    assert found == pytest.approx(math.sqrt(1.5 * 1.5) / 4)
+    alone = standard_error(np.array([1.0, 0, 0, 1, 1]))
+    assert alone == pytest.approx(np.std([1, 0, 0, 1, 1], ddof=1) / math.sqrt(5))
+
+
+@pytest.mark.parametrize("units", [np.array([], int), np.array([3]), np.array([3, 3, 3])])
+def test_fewer_than_two_units_have_no_standard_error(units: np.ndarray) -> None:  # type: ignore[type-arg]
+    assert math.isnan(standard_error(np.ones(len(units)), units))
+
+
+ROWS = st.lists(st.tuples(st.floats(-5, 5).map(lambda f: round(f, 3)), st.integers(0, 9)), min_size=8, max_size=30)
+
+
+@given(ROWS.filter(lambda rows: len({c for _, c in rows}) >= LEAST_UNITS))
+def test_statsmodels_finds_the_same_standard_error_and_interval(rows: list[tuple[float, int]]) -> None:
+    """Cluster-robust, with the t distribution of G − 1 degrees of freedom."""
+    scores, units = np.array([s for s, _ in rows]), np.array([c for _, c in rows])
+    fitted = sm.OLS(scores, np.ones(len(rows))).fit(cov_type="cluster", cov_kwds={"groups": units}, use_t=True)
+    assert standard_error(scores, units) == pytest.approx(float(fitted.bse[0]), abs=1e-9)
+    found = mean_interval(scores, units)
+    if not found.note and not set(scores.tolist()) <= {0, 1}:
+        assert (found.low, found.high) == pytest.approx(fitted.conf_int()[0], abs=1e-6)
+
+
+@given(st.integers(5, 300).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), st.sampled_from([0.9, 0.95]))
+def test_statsmodels_finds_the_same_interval_of_a_rate(case: tuple[int, int], level: float) -> None:
+    rows, ones = case
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    expected = proportion.proportion_confint(ones, rows, method="wilson", alpha=1 - level)
+    found = mean_interval(np.array([1.0] * ones + [0.0] * (rows - ones)), level=level)
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
+    assert found.low < found.high
+
+
+@given(st.floats(0.6, 0.9995), st.integers(1, 200_000))
+def test_scipy_finds_the_same_quantiles_of_t(share: float, freedom: int) -> None:
+    assert t_quantile(share, freedom) == pytest.approx(stats.t.ppf(share, freedom), rel=1e-8)
+
+
+def test_all_right_is_no_certainty() -> None:
+    found = mean_interval(np.ones(12))
+    assert (round(found.low, 3), found.high) == (0.758, 1.0)  # 12 / (12 + 1.96²)
+    assert mean_interval(np.zeros(12)).high == pytest.approx(1 - found.low)
+
+
+def test_equal_answers_to_one_question_count_once() -> None:
+    """Ten questions, ten times each, all right: Wilson's interval of ten rows, with t of nine degrees of freedom."""
+    found = mean_interval(np.ones(100), np.repeat(np.arange(10), 10))
+    assert (found.low, found.high) == pytest.approx(wilson(1.0, 10, t_quantile(0.975, 9)))
+    assert (found.rows, found.units) == (100, 10)
+
+
+def test_the_design_effect_narrows_the_rows() -> None:
+    """Six questions of four equal answers, three right: deff is 23/5 · 24/23 · 6/… by hand 4.6; 6 telling units."""
+    scores, units = np.repeat([1.0, 1, 1, 0, 0, 0], 4), np.repeat(np.arange(6), 4)
+    found = mean_interval(scores, units)
+    # SE² = 6/5 · 6 · 2² / 24² = 0.05; of rows: 0.25 / 23
+    assert found.std_error == pytest.approx(math.sqrt(0.05))
+    assert found.design_effect == pytest.approx(0.05 * 23 / 0.25)
+    used = (3 * 4.6 + 4.6) / 4  # three units have a right answer; the widest effect, 4, is smaller
+    assert (found.low, found.high) == pytest.approx(wilson(0.5, 24 / used, t_quantile(0.975, 5)))
+
+
+@pytest.mark.parametrize(
+    ("scores", "units", "note"),
+    [
+        ([1.0, 0, 1, 1], None, "no interval: 4 independent units, at least 5 are needed"),
+        ([1.0] * 9, [1] * 9, "no interval: 1 independent unit, at least 5 are needed"),
+        ([0.5] * 9, None, "no interval: all scores are the same"),
+        ([NAN, math.inf], None, "no row has a score"),
+    ],
+)
+def test_why_there_is_no_interval(scores: list[float], units: list[int] | None, note: str) -> None:
+    found = mean_interval(np.array(scores), None if units is None else np.array(units))
+    assert found.note == note
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_the_interval_ends_with_the_scale() -> None:
+    scores = np.array([1.0, 1, 1, 0.5, 1])
+    assert mean_interval(scores).high > 1
+    assert mean_interval(scores, scale=(0, 1)).high == 1
+
+
+def test_huge_scores() -> None:
+    found = mean_interval(np.array([1e308, 1e308, -1e308, 1e300, 0, 1]))
+    assert np.isfinite([found.mean, found.std_error, found.low, found.high]).all()
+
+
+def test_the_spread_of_repeated_questions() -> None:
+    """Against the analysis of variance of statsmodels, for groups of one size."""
+    ols = pytest.importorskip("statsmodels.formula.api").ols
+    anova_lm = pytest.importorskip("statsmodels.stats.anova").anova_lm
+    import pandas as pd
+
+    random = np.random.default_rng(1)
+    groups = np.repeat(np.arange(40), 5)
+    scores = random.normal(size=40)[groups] + random.normal(size=200)
+    table = anova_lm(ols("score ~ C(g)", pd.DataFrame({"score": scores, "g": groups})).fit())
+    between, within = table["mean_sq"]
+    assert spread_by_group(scores, groups) == pytest.approx((math.sqrt((between - within) / 5), math.sqrt(within)))
+    assert spread_by_group(np.array([0.0, 1, 0, 1]), np.array([1, 1, 2, 2])) == (0.0, pytest.approx(math.sqrt(0.5)))
+    assert all(map(math.isnan, spread_by_group(np.array([0.0, 1]), np.array([1, 2]))))
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.5, 0.98])
+@pytest.mark.parametrize("rows", [5, 20, 100, 500])
+def test_exact_coverage(rows: int, rate: float) -> None:
+    assert exact_coverage(rows, rate) >= 0.9
+
+
+def test_coverage_of_clusters() -> None:
+    assert min(simulated_coverage(10, rate, 0.5, repeats=400) for rate in (0.02, 0.5, 0.98)) >= 0.9
