@@ -32,7 +32,7 @@ from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HA
 from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan
 from agent_eval_schema.inference_tables.read.calls import decode_ids
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch, question_columns
-from agent_eval_schema.inference_tables.read.payloads import asked_of, read_chat
+from agent_eval_schema.inference_tables.read.payloads import read_chat, request_content
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -224,7 +224,7 @@ def _question(text: str | None) -> bytes | None:
     """The question as a call with this request has it."""
     if text is None:
         return None
-    read = read_chat(text.encode()) or asked_of(jsontext.parse(text))
+    read = read_chat(text.encode()) or request_content(jsontext.parse(text))
     return getattr(read, "question", None)
 
 

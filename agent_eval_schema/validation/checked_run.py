@@ -212,7 +212,7 @@ class CheckedRun:
 
     `source` is prepared as its format requires, with the remarks of the format; `plan` is that of the report, `builder`
     has the counts. `check` runs on each batch in place of the validation alone; `jobs` is the number of processes (0:
-    one per core if the data are large). `settled` are rules that nothing can violate any more, so that no memory is
+    one per core if the data are large). `satisfied` are rules that nothing can violate any more, so that no memory is
     needed to compare rows; `keep` is the number of issues that are kept (None: all, of a file only so many).
     """
 
@@ -223,13 +223,13 @@ class CheckedRun:
         *,
         check: Check = check_batch,
         jobs: int = 0,
-        settled: Collection[str] = (),
+        satisfied: Collection[str] = (),
         keep: int | None = None,
     ) -> None:
         self.source = _prepared(source, plan)
         self.plan = replace(plan, columns=False, beside_traces=False, figures=True)
         self._first, self._check, self._jobs = plan, check, jobs
-        self.builder = ReportBuilder(self.source, plan, keep=keep, settled=settled)
+        self.builder = ReportBuilder(self.source, plan, keep=keep, satisfied=satisfied)
         self.seconds, self._start = 0.0, time.perf_counter()
 
     @property

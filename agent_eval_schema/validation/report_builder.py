@@ -112,12 +112,12 @@ class ReportBuilder:
     `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code),
     `conflicts` the pairs of rows with the same request and another ground truth, `overall` the issues of the dataset as
     a whole. They are complete, however few issues are kept (`keep`; None: all, of a file ISSUES_KEPT). Rules that are
-    `settled` are not looked at again.
+    `satisfied` are not looked at again.
     """
 
-    def __init__(self, source: Source, plan: Plan, keep: int | None = None, settled: Collection[str] = ()) -> None:
+    def __init__(self, source: Source, plan: Plan, keep: int | None = None, satisfied: Collection[str] = ()) -> None:
         self.source = source
-        self.codes, self.outputs, self.values = plan.codes.difference(settled), plan.outputs, plan.values
+        self.codes, self.outputs, self.values = plan.codes.difference(satisfied), plan.outputs, plan.values
         self._compared = self.codes | plan.unselected
         self._origins, self._suggested = plan.origins, plan.suggested
         self._inputs = find_format(plan.format).given

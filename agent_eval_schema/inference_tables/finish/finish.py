@@ -234,7 +234,7 @@ def new_run(plan: BuildPlan) -> CheckedRun:
     # No ID is there twice by now; to look again takes memory for each row.
     unique = () if "repeated" in plan.kept else dataset.REPEATED
     nowhere = Source("arrow", lambda: iter(()), lambda _: None)
-    return CheckedRun(nowhere, finish_plan(plan), settled=unique, keep=ISSUES_KEPT)
+    return CheckedRun(nowhere, finish_plan(plan), satisfied=unique, keep=ISSUES_KEPT)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -21,17 +21,17 @@ from agent_eval_schema.inference_tables.read.feedback import (
     read_trace_feedback,
 )
 from agent_eval_schema.inference_tables.read.payloads import (
-    Answered,
-    Asked,
-    Broken,
-    answer_of,
-    asked_of,
+    Request,
+    Response,
+    Unreadable,
     error_in,
     predictions_of,
     read_body,
     read_chat,
     read_other_request,
     read_response,
+    request_content,
+    response_content,
 )
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
@@ -135,29 +135,29 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
             return [judged]
         if reason is not None:
             return [record_excluded(logged, row, plan, *reason)]
-    asked = chat or _asked(logged, row, plan)
-    if isinstance(asked, Broken):
-        return [record_excluded(logged, row, plan, asked.reason, asked.detail)]
+    content = chat or _request_content(logged, row, plan)
+    if isinstance(content, Unreadable):
+        return [record_excluded(logged, row, plan, content.reason, content.detail)]
     text = logged.responses[row]
     if text is None:
         plain = logged.response_texts[row]
-        answer: Answered | Broken = Answered() if plain is None else Answered(plain.decode("utf-8", "replace"))
+        answer: Response | Unreadable = Response() if plain is None else Response(plain.decode("utf-8", "replace"))
     else:
-        answer = read_response(text, is_payload=logged.family.payloads, wrapped=asked.records is not None)
-    if isinstance(answer, Broken):
+        answer = read_response(text, is_payload=logged.family.payloads, wrapped=content.records is not None)
+    if isinstance(answer, Unreadable):
         return [record_excluded(logged, row, plan, answer.reason, answer.detail)]
     if answer.error is not None and "status" not in plan.kept:
         return [record_excluded(logged, row, plan, "status", f"the response is an error: {answer.error}")]
     if answer.partial is not None and "partial" not in plan.kept:
         return [record_excluded(logged, row, plan, "partial", f"response: {answer.partial}")]
-    if asked.records is not None:
+    if content.records is not None:
         # a record for each record of a wrapper, with its prediction
-        predictions = predictions_of(answer, len(asked.records))
-        if isinstance(predictions, Broken):
+        predictions = predictions_of(answer, len(content.records))
+        if isinstance(predictions, Unreadable):
             return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
-        return [_one_of_batch(logged, row, plan, i, own, asked, answer) for i, own in enumerate(predictions)]
+        return [_one_of_batch(logged, row, plan, i, own, content, answer) for i, own in enumerate(predictions)]
     record = new_record(logged, row, plan)
-    _fill(record, asked, answer)
+    _fill(record, content, answer)
     read_trace(record, logged, row, answer)
     return [record if _has_response(record, plan) else record_excluded(logged, row, plan, "no_response", _SILENT)]
 
@@ -210,10 +210,10 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
         if request is None or b"_assessments" not in request or "feedback" in plan.kept:
             return None
         body = jsontext.parse(request)
-        asked = read_body(body) if isinstance(body, dict) else None
-        if not isinstance(asked, Asked) or not asked.records or not all([is_feedback(r) for r in asked.records]):
+        content = read_body(body) if isinstance(body, dict) else None
+        if not (isinstance(content, Request) and content.records and all([is_feedback(r) for r in content.records])):
             return None
-        entries, notes = read_feedback(asked.records, time)
+        entries, notes = read_feedback(content.records, time)
         detail = "feedback on another row" if len(entries) == 1 else f"{len(entries):,} judgments of other rows"
     left_out = [f"{note.path}: {note.message}" for note in notes]
     if left_out:
@@ -226,32 +226,32 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the payloads
-def _asked(logged: LoggedColumns, row: int, plan: BuildPlan) -> Asked | Broken:
+def _request_content(logged: LoggedColumns, row: int, plan: BuildPlan) -> Request | Unreadable:
     """The request where it is not a plain chat: of the payload, else of the text column, else none (a trace has it)."""
     text = logged.requests[row]
     if text is None or not text.strip():
         text = logged.request_texts[row]
         if text is not None and text.strip():
-            return asked_of(text.decode("utf-8", "replace"))
+            return request_content(text.decode("utf-8", "replace"))
         has_trace = logged.traces[row] is not None or b'"databricks_output"' in (logged.responses[row] or b"")
         if not has_trace and not plan.joins_traces:
-            return Broken("no_request", "expected a request, got none")
-        return Asked()
+            return Unreadable("no_request", "expected a request, got none")
+        return Request()
     return read_other_request(text, logged.family.payloads)
 
 
-def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
-    record.request, record.question, record.plain = asked.request, asked.question, asked.plain
-    record.inputs = asked.inputs
+def _fill(record: CallRecord, content: Request, answer: Response) -> None:
+    record.request, record.question, record.plain = content.request, content.question, content.plain
+    record.inputs = content.inputs
     record.response, record.outputs = answer.text, answer.outputs
     record.tokens = answer.tokens
-    record.session_id = record.session_id or asked.session_id
-    record.tags = asked.tags
+    record.session_id = record.session_id or content.session_id
+    record.tags = content.tags
     if answer.calls:
         calls = ((name, args if args is None else jsontext.encode(args).decode()) for name, args in answer.calls)
         record.calls = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
-    if asked.findings or answer.findings:
-        record.findings += asked.findings + answer.findings
+    if content.findings or answer.findings:
+        record.findings += content.findings + answer.findings
     if answer.error is not None:
         record.failed = True
     if answer.partial is not None:
@@ -259,24 +259,24 @@ def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
 
 
 def _one_of_batch(
-    logged: LoggedColumns, row: int, plan: BuildPlan, i: int, prediction: Any, call: Asked, answer: Answered
+    logged: LoggedColumns, row: int, plan: BuildPlan, i: int, prediction: Any, call: Request, answer: Response
 ) -> CallRecord:
     """Record `i` of a call. Only a lone record has the call's trace, latency and token counts for its own."""
     records = call.records or []
     own, count = records[i], len(records)
-    asked = asked_of(own)
+    content = request_content(own)
     if is_feedback(own) and "feedback" not in plan.kept:
-        asked = Broken("feedback", "feedback on another row")
-    if isinstance(asked, Broken):
-        record = record_excluded(logged, row, plan, asked.reason, f"record {i}: {asked.detail}")
+        content = Unreadable("feedback", "feedback on another row")
+    if isinstance(content, Unreadable):
+        record = record_excluded(logged, row, plan, content.reason, f"record {i}: {content.detail}")
         record.request, record.response = jsontext.encode(own), jsontext.encode(prediction)
         record.trace = None
-        if asked.reason == "feedback":
+        if content.reason == "feedback":
             record.feedback, notes = read_feedback([own], logged.times[row])
             record.findings += notes
     else:
         record = new_record(logged, row, plan)
-        _fill(record, asked, answer_of(prediction))
+        _fill(record, content, response_content(prediction))
         record.findings += [*call.findings, *answer.findings]
         record.tags, record.session_id = call.tags, record.session_id or call.session_id
     record.record, record.request_id = i, f"{record.logged_id}#{i}"
@@ -310,7 +310,7 @@ decode_ids = jsontext.decoder(_Trace)
 """The IDs in the text of a trace."""
 
 
-def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answered) -> None:
+def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Response) -> None:
     """The trace of a call: in its response, or in a column; its content beyond the fields that validation reads."""
     trace = answer.trace if answer.trace is not None else logged.traces[row]
     assessments = logged.assessments[row]
@@ -322,8 +322,8 @@ def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answ
         if record.request is None:
             decoded = decode_trace(trace)  # which is all that is logged of this call
             messages = derive(decoded).request if isinstance(decoded, Trace) else None
-            asked = asked_of({"messages": messages}) if messages else None
-            record.question = asked.question if isinstance(asked, Asked) else None
+            content = request_content({"messages": messages}) if messages else None
+            record.question = content.question if isinstance(content, Request) else None
     else:
         _check_ids(record, logged, row, trace, answer.request_id)
     record.trace, record.calls = trace, None

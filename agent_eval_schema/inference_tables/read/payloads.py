@@ -30,14 +30,14 @@ from agent_eval_schema.text.describe import describe, excerpt
 from agent_eval_schema.traces.reading import Tokens, Usage, counts_of, usage_of
 
 
-class Broken(Struct, frozen=True):
+class Unreadable(Struct, frozen=True):
     """A payload that cannot be read, or not be split into records: the reason it is excluded for, and why."""
 
     reason: str
     detail: str
 
 
-class Asked(Struct, gc=False):
+class Request(Struct, gc=False):
     """The request: the canonical request, and the values next to it. `question` is the same for the same request in
     every format; `plain` is true if validation will find no issue in it. `inputs` is the whole body, if it has more
     keys than the request. `records` are the calls of a batch, which has no request of its own."""
@@ -52,7 +52,7 @@ class Asked(Struct, gc=False):
     records: list[Any] | None = None
 
 
-class Answered(Struct, gc=False):
+class Response(Struct, gc=False):
     """The response. `outputs` is the whole body, if the text and the columns contain less; `trace` is the text inside
     databricks_output; `value` is the result of a wrapped call; `partial` and `error` are the reason why a stream ended
     early, and the error that was returned instead."""
@@ -87,26 +87,27 @@ WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 """Keys under which a model server takes records."""
 
 
-def records_of(wrapper: str, value: Any) -> list[Any] | Broken:
+def records_of(wrapper: str, value: Any) -> list[Any] | Unreadable:
     """The records of a wrapper, each a plain request."""
     if wrapper == "dataframe_split":
         path = "request.dataframe_split"
         columns, data = (value.get(k) if isinstance(value, dict) else None for k in ("columns", "data"))
         if not isinstance(columns, list) or not isinstance(data, list):
-            return Broken("malformed", f"{path}: expected `columns` and `data`, got {describe(value)}")
+            return Unreadable("malformed", f"{path}: expected `columns` and `data`, got {describe(value)}")
         for i, row in enumerate(data):
             if not isinstance(row, list) or len(row) != len(columns):
-                return Broken("malformed", f"{path}.data[{i}]: expected a list of {len(columns)}, got {describe(row)}")
+                problem = f"expected a list of {len(columns)}, got {describe(row)}"
+                return Unreadable("malformed", f"{path}.data[{i}]: {problem}")
         return [dict(zip(map(str, columns), row, strict=True)) for row in data]
     if isinstance(value, list):
         is_chat = bool(value) and all([isinstance(m, dict) and "role" in m for m in value])
         return [value] if is_chat else value
     if wrapper == "dataframe_records":
-        return Broken("malformed", f"request.{wrapper}: expected a list of records, got {describe(value)}")
+        return Unreadable("malformed", f"request.{wrapper}: expected a list of records, got {describe(value)}")
     return _column_records(wrapper, value) if isinstance(value, dict) else [value]
 
 
-def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
+def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Unreadable:
     """`{column: [cell, ...]}`: a record per cell; a request, or an object of other values than lists, is one record."""
     lists = [v for v in value.values() if isinstance(v, list)]
     if chat.read_messages(value) or not lists or len(lists) < len(value):
@@ -114,11 +115,11 @@ def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
     sizes = {len(v) for v in lists}
     if len(sizes) > 1:
         counts = ", ".join(map(str, sorted(sizes)))
-        return Broken("batch_mismatch", f"request.{wrapper}: expected columns of one length, got {counts}")
+        return Unreadable("batch_mismatch", f"request.{wrapper}: expected columns of one length, got {counts}")
     return [dict(zip(value, cells, strict=True)) for cells in zip(*value.values(), strict=True)]
 
 
-def predictions_of(answer: Answered, count: int) -> list[Any] | Broken:
+def predictions_of(answer: Response, count: int) -> list[Any] | Unreadable:
     """The answer of each of `count` records. A different count is reported; nothing is assumed."""
     predictions = answer.value
     if isinstance(predictions, dict) and "predictions" in predictions:
@@ -133,7 +134,7 @@ def predictions_of(answer: Answered, count: int) -> list[Any] | Broken:
     if columns and all([isinstance(c, list) and len(c) == count for c in columns]):
         return [dict(zip(predictions, cells, strict=True)) for cells in zip(*columns, strict=True)]
     got = f"{len(predictions):,}" if isinstance(predictions, list) else describe(predictions)
-    return Broken("batch_mismatch", f"expected {count:,} predictions for {count:,} records, got {got}")
+    return Unreadable("batch_mismatch", f"expected {count:,} predictions for {count:,} records, got {got}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ _members = jsontext.decoder(dict[str, Raw])
 _encode = msgspec.json.Encoder().encode
 
 
-def read_chat(text: bytes) -> Asked | None:
+def read_chat(text: bytes) -> Request | None:
     """The request of a logged chat, if its messages have a role and a text and nothing else."""
     try:
         body = _body(text)
@@ -178,16 +179,16 @@ def read_chat(text: bytes) -> Asked | None:
         return None
     messages = _encode(body.messages)
     request = b'{"messages":' + messages + b"}"
-    asked = Asked(request, plain=has_nothing_odd(body.messages), question=request)
+    content = Request(request, plain=has_nothing_odd(body.messages), question=request)
     if len(text) > len(request) and (members := _members(text)).keys() != {"messages"}:
-        asked.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
-    _note_beside(asked, body)
-    return asked
+        content.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
+    _note_beside(content, body)
+    return content
 
 
 def _whole_body(text: bytes, members: dict[str, Raw], count: int, messages: Raw) -> bytes:
-    """The JSON text of a body, as encoding its value gives it. The `messages` are encoded already: so are the
-    given ones if each begins with its role. A body that cannot be read as a whole is the text that it is."""
+    """The JSON text of a body, as encoding its value gives it. The `messages` are encoded already: so are
+    those in the text if each begins with its role. A body that cannot be read as a whole is the text that it is."""
     try:
         if len(_ROLE_FIRST(bytes(members["messages"]))) != count:
             return _encode(jsontext.decode(text))
@@ -200,77 +201,77 @@ _ROLE_FIRST = re.compile(rb'\{\s*"role"').findall
 """Messages that begin with their role: a quotation mark inside of a text has a backslash before it."""
 
 
-def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+def read_other_request(text: bytes, is_payload: bool) -> Request | Unreadable:
     """The request of any other logged body."""
     if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
-        return asked_of(text.decode("utf-8", "replace"))
+        return request_content(text.decode("utf-8", "replace"))
     value, findings, why = parse_payload(text, "request")
     if why:
         if is_payload or text.lstrip().startswith((b"{", b"[")):
-            return Broken("malformed", f"request: {why}")
-        return asked_of(text.decode("utf-8", "replace"))
-    asked = read_body(value)
-    if isinstance(asked, Asked):
-        asked.findings[:0] = findings
-    return asked
+            return Unreadable("malformed", f"request: {why}")
+        return request_content(text.decode("utf-8", "replace"))
+    content = read_body(value)
+    if isinstance(content, Request):
+        content.findings[:0] = findings
+    return content
 
 
-def read_body(value: Any) -> Asked | Broken:
+def read_body(value: Any) -> Request | Unreadable:
     """The request of a body: a chat, or the records of a wrapper."""
     wrapper = next((k for k in WRAPPERS if isinstance(value, dict) and value.get(k) is not None), None)
     if wrapper is None or "messages" in value:
-        asked = asked_of(value)
+        content = request_content(value)
     else:
         records = records_of(wrapper, value[wrapper])
-        if isinstance(records, Broken):
+        if isinstance(records, Unreadable):
             return records
         if not records:
-            return Broken("no_request", f"expected records, got none in `{wrapper}`")
-        asked = Asked(records=records)
-    if isinstance(asked, Asked) and isinstance(value, dict):
+            return Unreadable("no_request", f"expected records, got none in `{wrapper}`")
+        content = Request(records=records)
+    if isinstance(content, Request) and isinstance(value, dict):
         kept = {}
         for key in _Beside.__struct_fields__:
-            given = value.get(key)
-            if isinstance(given, dict) and key != "custom_inputs":
-                given = {k: v for k, v in given.items() if isinstance(v, str | int) and not isinstance(v, bool)}
-            if is_type(_Beside, {key: given}):
-                kept[key] = given
-        _note_beside(asked, msgspec.convert(kept, _Beside))
-    return asked
+            beside = value.get(key)
+            if isinstance(beside, dict) and key != "custom_inputs":
+                beside = {k: v for k, v in beside.items() if isinstance(v, str | int) and not isinstance(v, bool)}
+            if is_type(_Beside, {key: beside}):
+                kept[key] = beside
+        _note_beside(content, msgspec.convert(kept, _Beside))
+    return content
 
 
-def asked_of(value: Any) -> Asked | Broken:
+def request_content(value: Any) -> Request | Unreadable:
     """The request of one record or body, as the canonical request, and the body itself if it has more keys."""
-    asked = _request_of(value)
-    if isinstance(asked, Asked) and isinstance(value, dict) and not value.keys() <= {"messages", "query", "history"}:
-        asked.inputs = _encode(value)
-    return asked
+    content = _request_of(value)
+    if isinstance(content, Request) and isinstance(value, dict) and value.keys() - {"messages", "query", "history"}:
+        content.inputs = _encode(value)
+    return content
 
 
-def _request_of(value: Any) -> Asked | Broken:
+def _request_of(value: Any) -> Request | Unreadable:
     messages = chat.read_messages(value)
     if messages:
         request = b'{"messages":' + _encode(messages) + b"}"
         ordered = [_ordered(message) for message in messages]  # the same bytes, in whatever order the keys are
         question = b'{"messages":' + _encode(ordered) + b"}"
-        return Asked(request, question=question, plain=is_plain_chat(request))
+        return Request(request, question=question, plain=is_plain_chat(request))
     if messages == [] and isinstance(value, dict):
-        return Broken("no_request", "expected messages, got an empty list")
+        return Unreadable("no_request", "expected messages, got an empty list")
     if value is None or value in ({}, []) or messages == []:
-        return Broken("no_request", f"expected a request, got {describe(value)}")
+        return Unreadable("no_request", f"expected a request, got {describe(value)}")
     if isinstance(value, dict):
         known = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
         if "messages" in known or "query" in known:  # of a format that validation explains
             text = _encode(known)
             if not any(known.values()):
-                return Broken("no_request", "expected messages, got none")
-            return Asked(text, question=text)
+                return Unreadable("no_request", "expected messages, got none")
+            return Request(text, question=text)
     text = _encode(chat.user_message(_encode(value).decode()))
     request = b'{"messages":' + text + b"}"
-    asked = Asked(request, question=request)
+    content = Request(request, question=request)
     message = f"got {describe(value)}; its JSON text is taken"
-    asked.findings.append(Finding(rules.ODD_REQUEST, message, "request"))
-    return asked
+    content.findings.append(Finding(rules.ODD_REQUEST, message, "request"))
+    return content
 
 
 def _ordered(message: dict[str, Any]) -> dict[str, Any]:
@@ -278,7 +279,7 @@ def _ordered(message: dict[str, Any]) -> dict[str, Any]:
     return {**first, **{k: message[k] for k in sorted(message) if k not in first and message[k] is not None}}
 
 
-def _note_beside(asked: Asked, body: _Beside) -> None:
+def _note_beside(content: Request, body: _Beside) -> None:
     """Session, user and custom inputs, as session_id and tags."""
     context, options, custom, extra = body.context, body.databricks_options, body.custom_inputs, body.extra_params
     found = (
@@ -290,13 +291,13 @@ def _note_beside(asked: Asked, body: _Beside) -> None:
         or body.session_id
     )
     user = (context and context.user_id) or body.user
-    asked.session_id = str(found) if found else None
+    content.session_id = str(found) if found else None
     if user or custom:
         tags = {"user_id": str(user)} if user else {}
         for key, entry in (custom or {}).items():
             if entry is not None:
                 tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
-        asked.tags = tags or None
+        content.tags = tags or None
 
 
 def _own_session(custom: dict[str, Any]) -> str | None:
@@ -354,7 +355,7 @@ _reply = jsontext.decoder(_Reply)
 _sliced = jsontext.decoder(streams.OutputHolder)
 
 
-def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answered | Broken:
+def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Response | Unreadable:
     """The response of a logged body; the value itself as well where the call is `wrapped`."""
     if wrapped:
         return _other_response(text, is_payload, wrapped)
@@ -369,7 +370,7 @@ def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False
         return _other_response(text, is_payload, wrapped)
     tokens = _storable(counts_of(reply.usage)) if reply.usage else None
     request_id = output.databricks_request_id if output else None
-    return Answered(answer, trace=trace, tokens=tokens, request_id=request_id)
+    return Response(answer, trace=trace, tokens=tokens, request_id=request_id)
 
 
 def _answer_in(reply: _Reply) -> str | None:
@@ -396,14 +397,14 @@ def _has_calls(reply: _Reply) -> bool:
     return any([m.tool_calls is not _NONE or m.type == "function_call" for m in items])
 
 
-def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answered | Broken:
+def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Response | Unreadable:
     if not text.strip():
-        return Answered()
+        return Response()
     if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')) and not streams.is_stream(text):
-        return Answered(text.decode("utf-8", "replace"))
+        return Response(text.decode("utf-8", "replace"))
     stream = streams.read_stream(text)
     if stream is not None:
-        answer = answer_of(stream.value, wrapped)
+        answer = response_content(stream.value, wrapped)
         answer.partial = stream.partial
         answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
         if answer.trace is not None:
@@ -414,19 +415,19 @@ def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answered | 
     value, findings, why = parse_payload(text, "response")
     if why:
         if text.lstrip().startswith((b"{", b"[", b'"')):
-            return Broken("malformed", f"response: {why}")
+            return Unreadable("malformed", f"response: {why}")
         plain = text.decode("utf-8", "replace")
         findings = [Finding(rules.ODD_RESPONSE, "expected JSON, got text; the text is taken", "response")]
-        return Answered(plain, findings=findings, value=plain)
-    answer = answer_of(value, wrapped)
+        return Response(plain, findings=findings, value=plain)
+    answer = response_content(value, wrapped)
     answer.findings[:0] = findings
     _note_output(answer, text, value)
     return answer
 
 
-def answer_of(value: Any, wrapped: bool = False) -> Answered:
+def response_content(value: Any, wrapped: bool = False) -> Response:
     """The response of a body, or of one prediction."""
-    answer = Answered(value=value)
+    answer = Response(value=value)
     if isinstance(value, dict):
         answer.error = _error_of(value)
         answer.tokens = _storable(usage_of(value.get("usage")))
@@ -471,7 +472,7 @@ def error_in(text: bytes | None) -> str | None:
     return _error_of(value) if isinstance(value, dict) else None
 
 
-def _note_output(answer: Answered, text: bytes, value: Any) -> None:
+def _note_output(answer: Response, text: bytes, value: Any) -> None:
     """The trace in databricks_output: cut out of the text; rewritten where the text had to be corrected."""
     output = value.get("databricks_output") if isinstance(value, dict) else None
     if not isinstance(output, dict):

@@ -11,7 +11,7 @@ import pytest
 from agent_eval_schema import eval_set_from_inference_table
 from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import convert_batch
-from agent_eval_schema.inference_tables.read.payloads import Asked, read_chat, read_other_request
+from agent_eval_schema.inference_tables.read.payloads import Request, read_chat, read_other_request
 from agent_eval_schema.text import jsontext
 from tests.helpers.inference_tables import (
     ANSWER,
@@ -482,7 +482,7 @@ def test_a_defect_of_the_package_costs_the_row(monkeypatch: pytest.MonkeyPatch) 
 def test_a_body_with_more_keys_than_the_request_is_kept_whole(body: dict[str, Any], kept: bool) -> None:
     text = json.dumps(body, indent=1).encode()
     found = read_chat(text) or read_other_request(text, True)
-    assert isinstance(found, Asked)
+    assert isinstance(found, Request)
     assert (json.loads(found.inputs) if found.inputs else None) == (body if kept else None)
 
 
