@@ -66,9 +66,7 @@ RENAMED_TOOL_NAME = _effect("renamed a call's key to tool_name", tools.MISSING_T
 RENAMED_TOOL_INPUT = _effect("renamed a call's key to tool_input", tools.TOOL_CALL_KEY)
 
 RENAMED_COLUMN = _effect("renamed the column", columns.MISSPELT_COLUMN)  # as a whole, see fix.py
-MOVED = _effect(
-    "moved columns next to inputs into expectations", expectations.BESIDE_INPUTS
-)  # see `moves_in` (search.py)
+MOVED = _effect("moved columns next to inputs into expectations", expectations.BESIDE_INPUTS)  # search.py: moves_in
 
 FIXABLE: dict[str, tuple[str, ...]] = {
     code: tuple(effect.what for effect in _EFFECTS if code in effect.codes)
