@@ -158,24 +158,29 @@ class Courier:
         other outcome."""
         headers = {"content-type": "application/json", **(headers or {}), "accept-encoding": "identity"}
         request = self._client.build_request(method, url, content=body, headers=headers)
-        answer = await self._attempt(request, writes, reply_to)
-        if self._again and answer.status_code == 503 and not (writes and answer.content):
+        while True:
+            before, self._may_have_written = self._may_have_written, self._may_have_written or writes
+            answer = await self._exchange(request, before, reply_to)
+            if isinstance(answer, str):
+                raise EvalSetError(f"{answer}: {self.outcome}")
+            status = answer.status_code
+            if writes and (300 <= status < 500 or (status == 503 and not answer.content)):
+                self._may_have_written = False
+            if status != 503 or (writes and answer.content) or not self._again:
+                break
             self._again = False
             wait = answer.headers.get("retry-after") or ""
             await anyio.sleep(min(float(wait), LONGEST_BACKOFF) if wait.isdecimal() else BACKOFF)
-            answer = await self._attempt(request, writes, reply_to)
-        if answer.status_code >= 300:
-            raise EvalSetError(self._refusal(answer, _place(request.url)))
-        return answer
-
-    async def _attempt(self, request: Any, writes: bool, reply_to: Any) -> Any:
-        before, self._may_have_written = self._may_have_written, self._may_have_written or writes
-        answer = await self._exchange(request, before, reply_to)
-        if isinstance(answer, str):
-            raise EvalSetError(f"{answer}: {self.outcome}")
-        if writes and (300 <= answer.status_code < 500 or (answer.status_code == 503 and not answer.content)):
-            self._may_have_written = False
-        return answer
+        if status < 300:
+            return answer
+        where = _place(request.url)
+        if status < 400:
+            target = self.quoted(answer.headers.get("location", "an address that it does not name"))
+            raise EvalSetError(f"{where} points to {target}, where the token must not go: {self.outcome}")
+        words = words_of(answer.text)
+        reason = f": {self.quoted(words)}" if words else ""
+        named = f"{words} {STATUS_NAMES.get(status, '')}" if status < 500 else ""
+        raise EvalSetError(f"{where} answered {status}{reason}: {self.advice(named, self.outcome)}")
 
     async def _exchange(self, request: Any, before: bool, reply_to: Any) -> Any:
         """The answer, or in words why there is none; `before`: a request before this one may have written. An
@@ -207,16 +212,6 @@ class Courier:
     def _signed(self, request: Any) -> Any:
         request.headers["authorization"] = f"Bearer {self._token}"
         return request
-
-    def _refusal(self, answer: Any, where: str) -> str:
-        """One line for an answer that is not a success."""
-        if answer.status_code < 400:
-            target = self.quoted(answer.headers.get("location", "an address that it does not name"))
-            return f"{where} points to {target}, where the token must not go: {self.outcome}"
-        words = words_of(answer.text)
-        reason = f": {self.quoted(words)}" if words else ""
-        named = f"{words} {STATUS_NAMES.get(answer.status_code, '')}" if answer.status_code < 500 else ""
-        return f"{where} answered {answer.status_code}{reason}: {self.advice(named, self.outcome)}"
 
     def quoted(self, words: object) -> str:
         """The message of a server or a library, without the token, on one line and safe to show."""
