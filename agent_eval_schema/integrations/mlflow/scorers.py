@@ -161,10 +161,11 @@ _ARGUMENTS = ("inputs", "outputs", "expectations", "trace")
 # ---------------------------------------------------------------------------------------------------------------------
 # the metrics of metrics/definitions.py
 class _Defined(RowScorer):
-    """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric. The
-    section Parameters of its docstring is made of its fields, and that of a metric which is a column has an example."""
+    """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric."""
 
     definition: ClassVar[Definition]
+    example: ClassVar[tuple[str, str, str, float] | None] = None
+    """For the docstring: options, predicted and expected calls (of `search` and `read`), the score."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
@@ -173,8 +174,7 @@ class _Defined(RowScorer):
         if found is not None:  # a class of a user's own may have another name
             cls.definition, cls.reads, cls.needs, cls.undefined = found, found.reads, found.needs, found.undefined
             if cls.__module__ == __name__:
-                before, section, after = inspect.cleandoc(cls.__doc__ or "").partition("\n\nSee Also")
-                cls.__doc__ = f"{before}\n\n{_parameters(cls)}{section}{after or _OF_A_COLUMN.format(cls)}"
+                cls.__doc__ = _docstring(cls)
 
     def measure(self, *values: Any) -> float:
         return self.definition.measure(*values, **self.options)
@@ -203,9 +203,11 @@ def _lowest(of: str) -> Any:
     return Field(1.0, ge=0, le=1, description=f"The lowest accepted fraction of the expected {of}, from 0 to 1.")
 
 
-def _parameters(scorer: type[RowScorer]) -> str:
-    """The section Parameters of the docstring of a scorer, from its fields."""
-    lines = ["Parameters", "----------"]
+def _docstring(scorer: type[_Defined]) -> str:
+    """The docstring as it is written in the class, with the parameters from its fields; unless the class has its own,
+    also with a related name and an example."""
+    summary, _, after = inspect.cleandoc(scorer.__doc__ or "").partition("\n\nSee Also\n--------\n")
+    lines = [summary, "", "Parameters", "----------"]
     for name, field in scorer.model_fields.items():
         if name == "name" or name not in RowScorer.model_fields:
             choices = ", ".join(map(json.dumps, get_args(field.annotation)))
@@ -213,22 +215,23 @@ def _parameters(scorer: type[RowScorer]) -> str:
             default = "" if field.is_required() else f", default {json.dumps(field.default)}"
             description = field.description or "The name of the scorer."
             lines += [f"{name} : {kind}{default}", textwrap.indent(textwrap.fill(description, 112), "    ")]
+    related = "agent_eval_schema.evaluate_eval_set : Evaluate with MLflow."
+    call = f'scorer(outputs={{"{scorer.reads[0]}": 1}}).value'
+    example = [f">>> scorer = scorers.{scorer.__name__}()", f">>> {call}", "1.0"]
+    if scorer.example is not None:
+        options, predicted, reference, score = scorer.example
+        related = "agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow."
+        example = [
+            '>>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}',
+            f">>> scorer = scorers.{scorer.__name__}({options})",
+            f'>>> outputs = {{"predicted_trajectory": [{predicted}]}}',
+            f'>>> scorer(outputs=outputs, expectations={{"reference_trajectory": [{reference}]}}).value',
+            str(score),
+        ]
+    lines += ["", "See Also", "--------", after or related]
+    if "Examples\n" not in after:
+        lines += ["", "Examples", "--------", ">>> from agent_eval_schema import scorers", *example]
     return "\n".join(lines)
-
-
-_OF_A_COLUMN = """
-
-See Also
---------
-agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
-
-Examples
---------
->>> from agent_eval_schema import scorers
->>> scorer = scorers.{0.__name__}()
->>> scorer(outputs={{"{0.reads[0]}": 1}}).value
-1.0
-"""
 
 
 class DocumentRecall(_Defined):  # numpydoc ignore=PR01
@@ -270,115 +273,56 @@ class DocumentPrecision(_Defined):  # numpydoc ignore=PR01
 
 
 class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
-    """Return 1 if the agent made the reference calls in their order and no others, else 0.
-
-    See Also
-    --------
-    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.TrajectoryExactMatch()
-    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
-    0.0
-    """
+    """Return 1 if the agent made the reference calls in their order and no others, else 0."""
 
     name: str = "trajectory_exact_match"
     empty: _Empty = "define"
     match: _Match = "call"
+    example = ("", "search", "search, read", 0.0)
 
 
 class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent made the reference calls in their order, else 0.
 
     Other calls between them are allowed.
-
-    See Also
-    --------
-    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.TrajectoryInOrderMatch()
-    >>> scorer(outputs={"predicted_trajectory": [search, read]}, expectations={"reference_trajectory": [search]}).value
-    1.0
     """
 
     name: str = "trajectory_in_order_match"
     empty: _Empty = "define"
     match: _Match = "call"
+    example = ("", "search, read", "search", 1.0)
 
 
 class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent made all reference calls in any order, else 0.
 
     Other calls are allowed.
-
-    See Also
-    --------
-    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.TrajectoryAnyOrderMatch()
-    >>> made = {"predicted_trajectory": [read, search]}
-    >>> scorer(outputs=made, expectations={"reference_trajectory": [search, read]}).value
-    1.0
     """
 
     name: str = "trajectory_any_order_match"
     empty: _Empty = "define"
     match: _Match = "call"
+    example = ("", "read, search", "search, read", 1.0)
 
 
 class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
-    """Compute the fraction of the agent's calls that are in the reference.
-
-    See Also
-    --------
-    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.TrajectoryPrecision()
-    >>> scorer(outputs={"predicted_trajectory": [search, read]}, expectations={"reference_trajectory": [search]}).value
-    0.5
-    """
+    """Compute the fraction of the agent's calls that are in the reference."""
 
     name: str = "trajectory_precision"
     empty: _Empty = "define"
     duplicates: _Duplicates = "membership"
     match: _Match = "call"
+    example = ("", "search, read", "search", 0.5)
 
 
 class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
-    """Compute the fraction of the reference calls that the agent made.
-
-    See Also
-    --------
-    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.TrajectoryRecall()
-    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
-    0.5
-    """
+    """Compute the fraction of the reference calls that the agent made."""
 
     name: str = "trajectory_recall"
     empty: _Empty = "define"
     duplicates: _Duplicates = "membership"
     match: _Match = "call"
+    example = ("", "search", "search, read", 0.5)
 
 
 class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
@@ -387,19 +331,12 @@ class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
     See Also
     --------
     agent_eval_schema.ToolUseMetric : The same metric for EvalTask.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.TrajectorySingleToolUse(tool_name="search")
-    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
-    1.0
     """
 
     name: str = "trajectory_single_tool_use"
     tool_name: str = Field(description="The name of the tool.")
     empty: _Empty = "define"
+    example = ('tool_name="search"', "search", "search, read", 1.0)
 
 
 class ToolInvocation(_Defined):  # numpydoc ignore=PR01
@@ -408,17 +345,10 @@ class ToolInvocation(_Defined):  # numpydoc ignore=PR01
     See Also
     --------
     ToolCallsPass : Combine the tool metrics with thresholds.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.ToolInvocation()
-    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
-    0.5
     """
 
     name: str = "tool_invocation"
+    example = ("", "search", "search, read", 0.5)
 
 
 class ToolOrderedInvocation(_Defined):  # numpydoc ignore=PR01
@@ -427,18 +357,10 @@ class ToolOrderedInvocation(_Defined):  # numpydoc ignore=PR01
     See Also
     --------
     ToolCallsPass : Combine the tool metrics with thresholds.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.ToolOrderedInvocation()
-    >>> made = {"predicted_trajectory": [read, search]}
-    >>> scorer(outputs=made, expectations={"reference_trajectory": [search, read]}).value
-    0.5
     """
 
     name: str = "tool_ordered_invocation"
+    example = ("", "read, search", "search, read", 0.5)
 
 
 class ParameterCorrectness(_Defined):  # numpydoc ignore=PR01
@@ -467,20 +389,13 @@ class ToolCallsPass(_Defined):  # numpydoc ignore=PR01
     See Also
     --------
     ToolInvocation : The fraction of the expected tools that were called.
-
-    Examples
-    --------
-    >>> from agent_eval_schema import scorers
-    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
-    >>> scorer = scorers.ToolCallsPass(extra_calls="ALLOW")
-    >>> scorer(outputs={"predicted_trajectory": [search, read]}, expectations={"reference_trajectory": [search]}).value
-    1.0
     """
 
     name: str = "tool_calls_pass"
     invocation_threshold: float = _lowest("tools that were called")
     parameter_threshold: float = _lowest("parameters with equal values")
     extra_calls: ExtraCalls = Field("FAIL", description="Whether calls that are not expected give 0.")
+    example = ('extra_calls="ALLOW"', "search, read", "search", 1.0)
 
 
 class InputTokenCount(_Defined):  # numpydoc ignore=PR01
