@@ -58,9 +58,14 @@ NATURAL = ("request", "response", "custom_expected", "tags", *EXPECTED_COLUMNS, 
 """The columns for which a record has a place."""
 
 
-def key_of(inputs: Any) -> str:
-    """MLflow's identity of a record: the SHA-256 of the inputs as JSON with sorted keys."""
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+def key_of(value: Any) -> str:
+    """The SHA-256 of a value as JSON with sorted keys; that of its inputs is MLflow's identity of a record."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def position_in(text: Any) -> int:
+    """The position in a tag or in metadata of MLflow; 0 if there is none."""
+    return int(str(text)) if str(text).isdecimal() else 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -73,7 +78,7 @@ def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
         for column in RECORDED:
             if read[column] != row[column]:
                 value = row[column]
-                kept = {"value": value, "beside": _digest(read[column])} if column in NATURAL else value
+                kept = {"value": value, "beside": key_of(read[column])[:16]} if column in NATURAL else value
                 record["tags"][TAG_PREFIX + column] = jsontext.encode_text(kept)
         if "row" in row:
             record["tags"][ROW_TAG] = str(row["row"])
@@ -86,10 +91,6 @@ def _natural(row: RowWithSource) -> DatasetRecord:
     record = {"inputs": whole(row, "inputs"), "expectations": expectations, "tags": _own_tags(row["tags"])}
     others = {"outputs": whole(row, "outputs"), "source": row.get(SOURCE)}
     return record | {name: part for name, part in others.items() if part is not None}
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def _complete(row: RowWithSource, record: DatasetRecord) -> None:
         kept = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
         if isinstance(tag, str) and column not in NATURAL:
             row[column] = kept
-        elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):
+        elif isinstance(kept, dict) and kept.get("beside") == key_of(row[column])[:16]:
             row[column] = kept.get("value")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from agent_eval_schema.evaluation.table import REQUEST_ID
-from agent_eval_schema.integrations.mlflow.records import ROW_TAG, errors_by_row
+from agent_eval_schema.integrations.mlflow.records import ROW_TAG, errors_by_row, position_in
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.text import jsontext
@@ -122,7 +122,8 @@ def scores_by_row(
             continue
         found.add(row)
         of_run = [a for a in assessments if (a.get("metadata") or {}).get(RUN_OF) == run_id]
-        joined.take(row, sorted(of_run, key=_place_of_document))
+        # MLflow's judge of documents names the document; the store keeps no order
+        joined.take(row, sorted(of_run, key=lambda a: position_in((a.get("metadata") or {}).get("chunk_index"))))
         run = ScoredRow(None, None, None, line.get("trace")).derived if ran else None
         if run is not None and run.failure:
             reasons[row] = "predict_fn raised an exception" + (f": {visible(run.error)}" if run.error else "")
@@ -158,12 +159,6 @@ def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
         place = line.get("request_id")
     assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in found]
     return (None if place is None else int(place)), assessments
-
-
-def _place_of_document(assessment: dict[str, Any]) -> int:
-    """MLflow's judge of documents names the document; the store keeps no order."""
-    place = str((assessment.get("metadata") or {}).get("chunk_index"))
-    return int(place) if place.isdecimal() else 0
 
 
 def answers_by_row(result: Any) -> dict[int, Any]:

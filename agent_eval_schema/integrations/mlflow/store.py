@@ -17,7 +17,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from agent_eval_schema.integrations.mlflow.records import ROW_TAG, DatasetRecord
+from agent_eval_schema.integrations.mlflow.records import ROW_TAG, DatasetRecord, position_in
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError, missing
 from agent_eval_schema.text.visible import visible, without_secrets
 
@@ -180,7 +180,7 @@ class DatasetStore(Store):
                 }
                 for record in dataset.records
             ]
-        return sorted(records, key=lambda r: (r["created"], _position(r), r["id"]))
+        return sorted(records, key=lambda r: (r["created"], position_in((r["tags"] or {}).get(ROW_TAG)), r["id"]))
 
     def merge(self, records: list[DatasetRecord], found: Any, name: str, experiment_ids: list[str] | None) -> Any:
         """The dataset, with the records merged into it: the one that was found, or a new one."""
@@ -204,8 +204,3 @@ class DatasetStore(Store):
                     "MLflow cannot add outputs that are objects to a dataset whose outputs were strings: "
                     "use a new dataset"
                 ) from error
-
-
-def _position(record: DatasetRecord) -> int:
-    text = str((record["tags"] or {}).get(ROW_TAG, ""))
-    return int(text) if text.isdecimal() else 0
