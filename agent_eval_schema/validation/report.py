@@ -81,9 +81,10 @@ class Report(Savable):  # numpydoc ignore=PR01
         self._run, self._preview = run, preview
         self.format, self.outputs = run.plan.format, run.plan.outputs
         self.valid_mask = builder.valid.copy()
-        self.row_count, self.valid_count = builder.row_count, int(builder.valid.sum())
-        self.invalid_count = self.row_count - self.valid_count
-        self.counts = dict(sorted((code, count) for code, count in builder.counts.items() if count))
+        self.row_count: int = builder.row_count
+        self.valid_count = int(builder.valid.sum())
+        self.invalid_count: int = self.row_count - self.valid_count
+        self.counts: dict[str, int] = dict(sorted((code, count) for code, count in builder.counts.items() if count))
         self.ok = not self.count(Severity.ERROR)
 
     def count(self, severity: Severity | str) -> int:
