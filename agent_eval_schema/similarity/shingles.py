@@ -177,7 +177,7 @@ _NO_TEXT = hash_texts([""])[0][0]
 
 def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> Shingled:
     """What is compared of these questions. Two of them have nothing in common if they differ in what is given
-    `beside` them."""
+    `beside` them, in their numbers or in their negations: order 4471 is another order, and `not` another question."""
     whole = normalized(texts)
     exact, seeds = _hashes(texts, whole, beside)
     empty = np.array([not words for words in whole], bool)
@@ -188,7 +188,10 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     places = places[np.repeat(~empty, np.asarray(pc.list_value_length(words)))]
     hashes = hash_texts(distinct)[0][places]
     are_symbols = np.array(list(map(is_symbol, distinct)), bool)[places]
-    symbols = np.bincount(np.repeat(np.arange(len(texts)), counts)[are_symbols], minlength=len(texts))
+    rows = np.repeat(np.arange(len(texts)), counts)
+    symbols = np.bincount(rows[are_symbols], minlength=len(texts))
+    telling = np.array(list(map(_tells_apart, distinct)), bool)[places]
+    np.add.at(seeds, rows[telling], hashes[telling] * np.uint64(0x94D049BB133111EB))
     before = np.concatenate([np.zeros(1, np.uint64), hashes[:-1]])
     starts = bounds(counts)[:-1]
     before[starts[counts > 0]] = 0  # of a single word; where there are pairs, the first word is only in its pair
@@ -199,6 +202,36 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     sizes = np.where(counts > 1, counts - 1, counts)
     shingles, ends = _sets((pairs >> np.uint64(32)).astype(np.uint32)[paired], sizes)
     return Shingled(exact, counts.astype(np.int64) - symbols, shingles, ends)
+
+
+_NEGATIONS = frozenset(
+    [
+        *(
+            "not",
+            "no",
+            "never",
+            "none",
+            "nothing",
+            "nobody",
+            "without",
+            "cannot",
+            "t",
+            "dont",
+            "doesnt",
+            "cant",
+            "isnt",
+        ),
+        *("wont", "nicht", "nie", "kein", "keine", "keinen", "ohne", "ne", "pas", "jamais", "sans", "sin", "nunca"),
+        *("ningún", "non", "mai", "senza", "não", "nao", "nunca", "sem", "niet", "geen", "не", "нет", "без"),
+        *("不", "没", "沒", "无", "無", "非"),
+    ]
+)
+"""Words of a negation in some languages; the t is that of don't."""
+
+
+def _tells_apart(word: str) -> bool:
+    """Whether a word is a number, as one with a digit is, or a negation."""
+    return word in _NEGATIONS or any(map(str.isdigit, word))
 
 
 def _sets(values: Array, counts: Array) -> tuple[Array, Array]:

@@ -44,6 +44,8 @@ SAME: dict[str, Callable[[Words, random.Random], Words]] = {
 }
 OTHER: dict[str, Callable[[Words, random.Random], Words]] = {
     "another word inside": lambda words, draw: _at(words, draw, lambda _: ["another"]),
+    "another number": lambda words, draw: [str(draw.randrange(10_000, 20_000)), *words[1:]],
+    "a negation": lambda words, draw: _at(words, draw, lambda w: ["not", w]),
     "two other words": lambda words, draw: [*_at(words[:-1], draw, lambda _: ["another"]), "ending"],
 }
 
@@ -55,6 +57,8 @@ def found(
     draw = random.Random(1)
     vocabulary = ["".join(draw.choices("abcdefghijklmnoprstuw", k=6)) for _ in range(2_000)]
     asked = [draw.choices(vocabulary, k=draw.randint(*length)) for _ in range(QUESTIONS)]
+    for words in asked:  # an order number, as in questions of a support desk
+        words[0] = str(draw.randrange(1_000, 10_000))
     texts = [" ".join(words) for words in (*asked, *(edit(words, draw) for words in asked))]
     of = shingled(texts)
     labels = near_groups(of.shingles, of.ends, threshold)

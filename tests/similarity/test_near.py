@@ -84,8 +84,25 @@ def test_pairs_above_the_threshold_are_found() -> None:
     assert found[:500].tolist() == list(range(500))
 
 
+def _names(count: int) -> list[str]:
+    return ["".join(chr(97 + i // 26**k % 26) for k in range(4)) for i in range(count)]
+
+
+def test_questions_that_differ_in_a_number_or_a_negation_are_apart() -> None:
+    texts = [
+        f"Where is my order {number} that I placed in the shop in town last week?" for number in range(4_400, 4_600)
+    ]
+    texts += [
+        "Can I book a desk for the visitors of my team on Friday afternoon?",
+        "Can I not book a desk for the visitors of my team on Friday afternoon?",
+        "Hello, can I book a desk for the visitors of my team on Friday afternoon? Thanks",
+    ]
+    of = shingled(texts)
+    assert near_groups(of.shingles, of.ends, 0.7).tolist() == [*range(202), 200]
+
+
 def test_many_alike_are_one_group() -> None:
-    texts = [f"please tell me how many days of leave i get in {i}" for i in range(3_000)]
+    texts = [f"please tell me how many days of leave i get in {word}" for word in _names(3_000)]
     of = shingled(texts)
     assert set(near_groups(of.shingles, of.ends, 0.7).tolist()) == {0}
 
