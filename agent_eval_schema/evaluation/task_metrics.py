@@ -126,6 +126,8 @@ def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, An
         columns = {"score" if name == metric.name else str(name): value for name, value in result.items()}
         absent = is_absent(columns.get("score"))
         columns["score"] = math.nan if absent else float(columns["score"])
+        if math.isinf(columns["score"]):
+            return {**columns, "score": math.nan}, "the metric gave an infinite score"
     except Exception as error:
         return {"score": math.nan}, f"the metric raised an exception: {error_line(error)}"
     return columns, "the metric gave no score" if absent else None

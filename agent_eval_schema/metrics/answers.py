@@ -6,6 +6,7 @@
     rouge_2                                                  of pairs of words,
     rouge_l                                                  of the longest common subsequence of words,
     rouge_l_sum                                              of that of each line, for texts of several lines
+                   Words are runs of ASCII letters and digits: a reference in another script has no score (NaN)
 
     retrieved       a a b          document_recall     1/3: a of {a, c, d}
     expected        a c d          document_precision  1/2: a of {a, b}
@@ -21,6 +22,7 @@ what was retrieved is not known, so no score (NaN).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from functools import lru_cache, partial
 from typing import Any
@@ -48,7 +50,13 @@ def _bleu() -> Any:
     return BLEU(effective_order=True)  # as sacrebleu defines scores of sentences
 
 
+_WORD = re.compile("[a-zA-Z0-9]")
+
+
 def _rouge(kind: str, response: str, reference: str) -> float:
+    """NaN if the reference has no word: those of rouge-score are runs of ASCII letters and digits."""
+    if not _WORD.search(reference):
+        return math.nan
     score: float = _rouge_scorer(kind).score(reference, response)[kind].fmeasure
     return score
 

@@ -48,15 +48,16 @@ _NO_RECALL = "expected_retrieved_context is empty, or no retrieved document has 
 _NO_PRECISION = "expected_retrieved_context is empty, or no document with a doc_uri was retrieved"
 _NO_TRAJECTORY = 'a trajectory is empty, which has no score with empty="nan"'
 _NO_CALL_IN_TEXT = "the reference is no JSON text with tool_calls"
+_NO_WORD = "the reference has no word of ASCII letters or digits, the only ones that ROUGE compares"
 _NO_CALL = "reference_trajectory is empty: no call is expected"
 
 DEFINITIONS: dict[str, Definition] = {
     "exact_match": Definition(*_TEXTS, answers.exact_match),
     "bleu": Definition(*_TEXTS, answers.bleu),
-    "rouge_1": Definition(*_TEXTS, answers.rouge_1),
-    "rouge_2": Definition(*_TEXTS, answers.rouge_2),
-    "rouge_l": Definition(*_TEXTS, answers.rouge_l),
-    "rouge_l_sum": Definition(*_TEXTS, answers.rouge_l_sum),
+    "rouge_1": Definition(*_TEXTS, answers.rouge_1, _NO_WORD),
+    "rouge_2": Definition(*_TEXTS, answers.rouge_2, _NO_WORD),
+    "rouge_l": Definition(*_TEXTS, answers.rouge_l, _NO_WORD),
+    "rouge_l_sum": Definition(*_TEXTS, answers.rouge_l_sum, _NO_WORD),
     "document_recall": Definition(*_DOCUMENTS, _by_uri(answers.document_recall), _NO_RECALL),
     "document_precision": Definition(*_DOCUMENTS, _by_uri(answers.document_precision), _NO_PRECISION),
     **{name: Definition(_BOTH, _BOTH, partial(score_trajectory, name), _NO_TRAJECTORY) for name in TRAJECTORY_METRICS},
