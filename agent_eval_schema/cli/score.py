@@ -16,7 +16,7 @@ from agent_eval_schema.cli.output import (
     progress_screen,
     save_page,
 )
-from agent_eval_schema.issues import FAILING
+from agent_eval_schema.issues import FAILING, EvalSetError
 
 
 def add(commands: Commands) -> None:
@@ -29,11 +29,12 @@ def add(commands: Commands) -> None:
         [
             "score sample_data/vertex.jsonl",
             "score sample_data/vertex.jsonl --tool-name get_order --min trajectory_recall=0.9",
+            "score sample_data/vertex.jsonl --against sample_data/vertex.jsonl --fail-on-regression significant",
             "score sample_data/vertex.jsonl --metrics trajectory_recall --write-scores scores.csv",
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    command.reads_and_writes(["file"], ["write_scores"])
+    command.reads_and_writes(["file", "against"], ["write_scores"])
     command.add_format()
     scores = command.group("metrics")
     scores.add_argument(
@@ -74,6 +75,26 @@ def add(commands: Commands) -> None:
         default=[],
         help="exit with code 1 if the mean is below this threshold; repeatable",
     )
+    command.group(EXIT).add_argument(
+        "--confidence",
+        metavar="LEVEL",
+        type=_level,
+        help="--min judges the lower bound of this confidence interval (0.95), not the mean",
+    )
+    command.group(EXIT).add_argument("--against", metavar="OLD", help="compare with the scores of an older file")
+    command.group(EXIT).add_argument("--key", metavar="COLUMN", help="column that identifies the rows of both files")
+    command.group(EXIT).add_argument(
+        "--fail-on-regression",
+        choices=["significant", "any"],
+        help="exit with code 1 if a metric is lower than in OLD: significantly (Holm p < 0.05), or at all",
+    )
+    command.group(EXIT).add_argument(
+        "--min-effect",
+        metavar="X",
+        type=float,
+        default=0.0,
+        help="the smallest difference of a mean that counts as a regression (default: 0)",
+    )
     command.add_fail_on()
     command.group(EXIT).add_argument(
         "--allow-unscored",
@@ -96,15 +117,22 @@ def _bound(text: str) -> tuple[str, float]:
     raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9; got {text!r}{close}")
 
 
+def _level(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (level := float(text)) < 1:
+            return level
+    raise argparse.ArgumentTypeError(f"expected a level between 0 and 1, such as 0.95; got {text!r}")
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Print the summary of the scores; --min fails a mean that is too low."""
+    """Print the summary of the scores; --min fails a mean that is too low, --fail-on-regression a lower one."""
     from agent_eval_schema.evaluation.result_blocks import result_document, result_json
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-    from agent_eval_schema.render.phrases import number
+    from agent_eval_schema.render.phrases import number, signed
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.rules import RULES
     from agent_eval_schema.text.choices import require_choice
@@ -113,34 +141,54 @@ def run(arguments: argparse.Namespace) -> int:
         require_place(arguments.html)
     if arguments.write_scores:
         require_writable(arguments.write_scores)
-    require_apart({"FILE": arguments.file}, {"--html": arguments.html, "--write-scores": arguments.write_scores})
+    read = {"FILE": arguments.file, **({"--against": arguments.against} if arguments.against else {})}
+    require_apart(read, {"--html": arguments.html, "--write-scores": arguments.write_scores})
+    for option in ("fail_on_regression", "key", "min_effect"):
+        if getattr(arguments, option) and not arguments.against:
+            raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")
     metrics = codes_in(arguments.metrics) or tuple(TRAJECTORY_METRICS)
     lowest = dict(arguments.min)
     for metric in lowest:  # a wrong name is reported before the file is read
         require_choice("--min", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
-    result = score_dataset(
-        open_input(arguments.file, arguments),
-        metrics,
-        arguments.tool_name,
-        arguments.duplicates,
-        arguments.empty,
-        arguments.format,
-        progress_screen(arguments),
-        arguments.match,
+    result, *older = (
+        score_dataset(
+            open_input(file, arguments),
+            metrics,
+            arguments.tool_name,
+            arguments.duplicates,
+            arguments.empty,
+            arguments.format,
+            progress_screen(arguments),
+            arguments.match,
+        )
+        for file in read.values()
     )
-    too_low = result.failing(lowest)
+    comparison = older[0].compare(result, key=arguments.key) if older else None
+    too_low = result.failing(lowest, arguments.confidence)
     summary = result.summary()
     in_json = arguments.output == "json"
     text = result_json(summary) if in_json else as_text(result_document(summary), color=in_color())
     print_text(text, arguments.output)
+    regressions: dict[str, float] = {}
+    if comparison is not None:
+        if not in_json:
+            print_line("")
+            print_text(comparison.to_text(color=in_color()), arguments.output)
+        if arguments.fail_on_regression:
+            significant = arguments.fail_on_regression == "significant"
+            regressions = comparison.regressions(significant=significant, min_effect=arguments.min_effect)
     if arguments.html:
         save_page(arguments.html, result.to_html(), "result", arguments)
     if arguments.write_scores:
         result.write(arguments.write_scores)
         print_note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
-    for metric, mean in too_low.items():
-        why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {number(mean)} is below"
+    what = "mean" if arguments.confidence is None else f"lower bound at {arguments.confidence:g} confidence"
+    for metric, value in too_low.items():
+        missing = "no row has a score" if math.isnan(result.tallies[metric].mean) else "there is no interval"
+        why = f"{missing}, so no {what} reaches" if math.isnan(value) else f"the {what} {number(value)} is below"
         print_line(f"{metric}: {why} {number(lowest[metric])}")
+    for metric, difference in regressions.items():
+        print_line(f"{metric}: the mean changed by {signed(difference)}")
     failing = FAILING[arguments.fail_on]
     gated = [line for line in summary.lines if failing or line.metric in lowest]
     unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
@@ -148,4 +196,5 @@ def run(arguments: argparse.Namespace) -> int:
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
     found = any(RULES[code].severity in failing for code in result.issue_counts)
     is_empty = failing and not any(line.scored for line in summary.lines)
-    return ExitCode.FOUND if too_low or found or unscored or is_empty else ExitCode.CLEAN
+    is_found = too_low or regressions or found or unscored or is_empty
+    return ExitCode.FOUND if is_found else ExitCode.CLEAN

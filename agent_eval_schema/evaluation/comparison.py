@@ -85,6 +85,39 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
         names = MetricComparison.__struct_fields__
         return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
 
+    def regressions(self, *, significant: bool = True, min_effect: float = 0.0) -> dict[str, float]:
+        """Return the metrics that became worse.
+
+        Parameters
+        ----------
+        significant : bool, default True
+            If True, only those whose p value, adjusted for the number of metrics, is below 0.05.
+        min_effect : float, default 0
+            The smallest difference of the means, in the unit of the metric, that counts.
+
+        Returns
+        -------
+        dict of str to float
+            The differences of the means by metric; of latency and failures higher ones are worse.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> right, wrong = {"response": "4", "reference": "4"}, {"response": "3", "reference": "4"}
+        >>> old = EvalTask([right] * 3, ["exact_match"]).evaluate()
+        >>> comparison = old.compare(EvalTask([wrong] * 3, ["exact_match"]).evaluate())
+        >>> comparison.regressions(), comparison.regressions(significant=False)
+        ({}, {'exact_match': -1.0})
+        """
+        return {
+            line.metric: line.difference
+            for line in self.lines
+            if _gain(line.metric, line.difference) < 0
+            and line.rows
+            and abs(line.difference) >= min_effect
+            and (is_significant(line) or not significant)
+        }
+
     def _document(self) -> Document:
         rows = self.rows
         names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)

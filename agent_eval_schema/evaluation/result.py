@@ -545,23 +545,26 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         return issues_frame(self._findings.kept) if self.report is None else self.report.issues
 
-    def failing(self, thresholds: Mapping[str, float]) -> dict[str, float]:
-        """Return the metrics whose mean is below its threshold or undefined.
+    def failing(self, thresholds: Mapping[str, float], confidence_level: float | None = None) -> dict[str, float]:
+        """Return the metrics that are below their threshold or undefined.
 
         Parameters
         ----------
         thresholds : mapping of str to float
-            The lowest accepted mean per metric.
+            The lowest accepted value per metric.
+        confidence_level : float or None, default None
+            None compares the mean. A level, such as 0.95, compares the lower bound of that confidence interval, so that
+            a metric only passes if the rows show that it is good enough.
 
         Returns
         -------
         dict of str to float
-            The means that are below their threshold, or NaN; empty if the result passes.
+            The means or lower bounds that are below their threshold, or NaN; empty if the result passes.
 
         Raises
         ------
         EvalSetError
-            The result has no such metric.
+            The result has no such metric, or the level is not between 0 and 1.
 
         Examples
         --------
@@ -572,8 +575,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         if not isinstance(thresholds, Mapping) or not all(isinstance(t, int | float) for t in thresholds.values()):
             raise EvalSetError(f"thresholds: expected a dict {{metric: number}}; got {shown(thresholds)}")
-        means = {metric: self._stats(metric).mean for metric in thresholds}
-        return {metric: mean for metric, mean in means.items() if not mean >= thresholds[metric]}
+        values = {
+            metric: self._stats(metric).mean
+            if confidence_level is None
+            else self.confidence_interval(metric, confidence_level)[0]
+            for metric in thresholds
+        }
+        return {metric: value for metric, value in values.items() if not value >= thresholds[metric]}
 
     # against another one
 

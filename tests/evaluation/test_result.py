@@ -418,3 +418,83 @@ def test_reasons_of_metrics_of_every_kind_and_the_rows_that_failed() -> None:
     assert found.reasons["picky"].tolist()[0] is None
     assert found.reasons["picky"].tolist()[2].startswith("the metric raised an exception: ZeroDivisionError")
     assert (found.scores.notna() | found.reasons.notna()).all(axis=None)
+
+
+def trajectories(right: int, wrong: int, path: Path) -> str:
+    call = [{"tool_name": "a", "tool_input": {}}]
+    rows = [
+        {"prompt": f"question {i}", "predicted_trajectory": call if i < right else [], "reference_trajectory": call}
+        for i in range(right + wrong)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("right", "options", "code", "said"),
+    [
+        (12, ["--min", "trajectory_recall=0.8"], 0, ""),
+        (
+            12,
+            ["--min", "trajectory_recall=0.8", "--confidence", "0.95"],
+            1,
+            "lower bound at 0.95 confidence 0.758 is",
+        ),
+        (20, ["--min", "trajectory_recall=0.8", "--confidence", "0.95"], 0, ""),
+        (4, ["--min", "trajectory_recall=0.2", "--confidence", "0.95"], 1, "there is no interval, so no lower bound"),
+    ],
+)
+def test_a_gate_judges_the_lower_bound(
+    right: int, options: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = trajectories(right, 0, tmp_path / "new.jsonl")
+    assert main(["score", file, "--metrics", "trajectory_recall", "--quiet", *options]) == code
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("right", "options", "code"),
+    [
+        (30, ["--fail-on-regression", "any"], 0),
+        (29, ["--fail-on-regression", "any"], 1),
+        (29, ["--fail-on-regression", "any", "--min-effect", "0.05"], 0),
+        (29, ["--fail-on-regression", "significant"], 0),  # one of thirty rows is chance
+        (15, ["--fail-on-regression", "significant"], 1),
+        (15, ["--fail-on-regression", "significant", "--min-effect", "0.6"], 0),
+        (15, [], 0),
+    ],
+)
+def test_a_gate_asks_for_significance_and_effect(
+    right: int, options: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = (trajectories(n, 30 - n, tmp_path / f"{n}{name}.jsonl") for n, name in ((30, "old"), (right, "new")))
+    assert main(["score", new, "--metrics", "trajectory_recall", "--quiet", "--against", old, *options]) == code
+    said = capsys.readouterr()
+    assert ("trajectory_recall: the mean changed by −" in said.err) == bool(code)
+    assert re.search("before +after +change", said.out)
+
+
+def test_options_of_a_comparison_need_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = trajectories(3, 0, tmp_path / "new.jsonl")
+    assert main(["score", file, "--fail-on-regression", "any"]) == 2
+    assert "--fail-on-regression needs --against OLD" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["score", file, "--min", "trajectory_recall=0.8", "--confidence", "95"])
+    assert "expected a level between 0 and 1, such as 0.95; got '95'" in capsys.readouterr().err
+
+
+def test_rouge_of_another_script_has_no_score() -> None:
+    pytest.importorskip("rouge_score")
+    rows = [{"prompt": "a", "response": text, "reference": text} for text in ("東京", "Tokyo", "Привет")]
+    found = EvalTask(rows, ["rouge_1", "rouge_l_sum"]).evaluate()
+    assert found.scored == {"rouge_1": 1, "rouge_l_sum": 1}
+    assert set(found.unscored["reason"]) == {
+        "the reference has no word of ASCII letters or digits, the only ones that ROUGE compares"
+    }
+
+
+def test_an_infinite_score_is_none() -> None:
+    rows = [{"prompt": text} for text in ("1", "inf", "-inf")]
+    found = EvalTask(rows, [CustomMetric("m", lambda row: float(row["prompt"]))]).evaluate()
+    assert found.summary_metrics["m/mean"] == 1.0
+    assert found.unscored["reason"].tolist() == ["the metric gave an infinite score"]
