@@ -24,6 +24,7 @@ from agent_eval_schema.evaluation.result_blocks import open_row
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.catalog import FAILURE
+from agent_eval_schema.metrics.intervals import MeanInterval
 from agent_eval_schema.metrics.scales import WORDS, numbers_of
 from agent_eval_schema.render.blocks import (
     Block,
@@ -100,7 +101,9 @@ class MlflowEvaluation(Struct, frozen=True):
             table[f"{name}/reason"] = pd.Series(self.reasons[name].tolist(), rows.index, dtype="object")
         return pd.DataFrame(table, index=rows.index)
 
-    def document(self, headline: str, scored: Mapping[str, int], most: int = 0) -> Document:
+    def document(
+        self, headline: str, scored: Mapping[str, int], intervals: Mapping[str, MeanInterval], most: int = 0
+    ) -> Document:
         """What a report shows, with at most `most` rows; `scored` is the number of scored rows by scorer."""
         following = []
         if headline and not self.report.ok:  # the issues are the reason
@@ -114,11 +117,11 @@ class MlflowEvaluation(Struct, frozen=True):
             mood="warning" if headline else "good",
             notes=[Only("html", [Line(("MLflow run ", Part(self.run_id, "code")), "muted")])],
             following=following,
-            blocks=[Only("text", list(self._grid())), Only("html", [self._scorers(scored), *opened])],
+            blocks=[Only("text", list(self._grid())), Only("html", [self._scorers(scored, intervals), *opened])],
             widest=WIDEST,
         )
 
-    def json(self, headline: str, scored: Mapping[str, int]) -> str:
+    def json(self, headline: str, scored: Mapping[str, int], intervals: Mapping[str, MeanInterval]) -> str:
         """The scores and reasons of all rows, for other programs. NaN is null."""
         names = list(scored)
         ids = self.scores[REQUEST_ID] if REQUEST_ID in self.scores else [None] * len(self.scores)
@@ -137,6 +140,7 @@ class MlflowEvaluation(Struct, frozen=True):
             "headline": headline or None,
             "metrics": self.metrics,
             "scored": scored,
+            "intervals": {name: interval.report for name, interval in intervals.items()},
             "without_judge": self.without_judge,
             "rows": rows,
         }
@@ -166,7 +170,7 @@ class MlflowEvaluation(Struct, frozen=True):
     def _skipped(self) -> str:
         return ", ".join(f"{name} {rows:,}" for name, rows in self.without_judge.items())
 
-    def _scorers(self, scored: Mapping[str, int]) -> Section:
+    def _scorers(self, scored: Mapping[str, int], intervals: Mapping[str, MeanInterval]) -> Section:
         """The number of scored rows and the aggregated metrics of each scorer, then the metrics that are of none."""
         of_scorers = {m: m.rpartition("/")[2] for m in self.metrics if m.rpartition("/")[0] in scored}
         kinds = list(dict.fromkeys(of_scorers.values()))
@@ -176,8 +180,11 @@ class MlflowEvaluation(Struct, frozen=True):
             meter = Meter(percent(count, total), f"{name}: {count}", "" if count == total else "hatched")
             found = [self.metrics.get(f"{name}/{kind}") for kind in kinds]
             numbers = [MISSING if value is None else number(value) for value in found]
-            lines.append([Part(name, "name"), Cell(picture=meter), f"{count:,} of {total:,}", *numbers])
-        names: list[str | Column] = ["Scorer", "%Rows scored", "#", *(Column(kind, is_number=True) for kind in kinds)]
+            found_ = intervals.get(name)
+            interval = MISSING if found_ is None or found_.note else f"{number(found_.low)} to {number(found_.high)}"
+            lines.append([Part(name, "name"), Cell(picture=meter), f"{count:,} of {total:,}", *numbers, interval])
+        kinds_ = [Column(kind, is_number=True) for kind in kinds]
+        names: list[str | Column] = ["Scorer", "%Rows scored", "#", *kinds_, "#95% interval of the mean"]
         others = [(name, number(value)) for name, value in self.metrics.items() if name not in of_scorers]
         explained = f"Skipped because no judge model was given, with the rows that each could score: {self._skipped}."
         blocks: list[Block] = [

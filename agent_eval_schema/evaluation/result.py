@@ -399,6 +399,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         return self.tallies[metric].interval(codes, level, scale_of(metric))
 
     @cached_property
+    def _intervals(self) -> dict[str, MeanInterval]:
+        return {name: self._interval(name) for name in self.tallies}
+
+    @cached_property
     def _units(self) -> Units | None:
         """The independent units of the rows; None if each row is one."""
         return None if self._keys is None else independent_units(self._keys)
@@ -463,7 +467,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         units, lines = self._units_by(cluster), []
         for name in self.tallies:
             if cluster == AUTO:
-                found = self._interval(name)
+                found = self._intervals[name]
             else:
                 scores = scores_in(self.metrics_table, name)
                 found = mean_interval(scores, None if units is None else units.codes, scale=scale_of(name))
@@ -674,7 +678,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             issue_counts=self.issue_counts,
             headline=self._headline,
             errors=self._failed.errors.most_common(CAUSES_SHOWN),
-            intervals={name: self._interval(name) for name in stats},
+            intervals=self._intervals,
             spreads=self._spreads,
             units="" if self._units is None else self._units.words(len(np.unique(self._units.codes))),
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
@@ -718,7 +722,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         1.0
         """
         if self._evaluation is not None:
-            return self._evaluation.json(self._headline, self.scored)
+            return self._evaluation.json(self._headline, self.scored, self._intervals)
         rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
         return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
@@ -758,7 +762,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     def _document(self, rows: int = 0) -> Document:
         if self._evaluation is not None:
-            return self._evaluation.document(self._headline, self.scored, rows)
+            return self._evaluation.document(self._headline, self.scored, self._intervals, rows)
         return result_document(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:

@@ -252,17 +252,13 @@ def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> s
         "metrics": list(result.metrics),
         "summary_metrics": result.numbers,
         "scored": {line.metric: line.scored for line in result.lines},
-        "intervals": {name: _interval_json(interval) for name, interval in result.intervals.items()},
+        "intervals": {name: interval.report for name, interval in result.intervals.items()},
         "unscored": [{"metric": m, "reason": why, "rows": n} for (m, why), n in result.reasons.items()],
         "issue_counts": result.issue_counts,
         "rows_listed": len(listed),
         "rows": listed,
     }
     return json_text(plain_values(versioned(document)))
-
-
-def _interval_json(interval: MeanInterval) -> dict[str, Any]:
-    return {name: getattr(interval, name) for name in ("units", "std_error", "low", "high", "note")}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

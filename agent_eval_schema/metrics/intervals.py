@@ -48,6 +48,11 @@ class MeanInterval(Struct, frozen=True):
     design_effect: float = NAN
     note: str = ""
 
+    @property
+    def report(self) -> dict[str, float | str]:
+        """The part that a JSON report has beside the mean and the rows."""
+        return {name: getattr(self, name) for name in ("units", "std_error", "low", "high", "note")}
+
 
 def mean_interval(
     scores: Numbers, units: Numbers | None = None, level: float = 0.95, scale: tuple[float, float] | None = None

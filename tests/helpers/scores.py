@@ -19,4 +19,4 @@ def reasons_of(result: EvalResult) -> dict[tuple[str, str], int]:
 def scores_document(scores: pd.DataFrame, reasons: pd.DataFrame) -> Document:
     """What a text shows of these scores."""
     nothing: Any = None
-    return MlflowEvaluation(scores, reasons, {}, "", report=nothing, result=None).document("", {})
+    return MlflowEvaluation(scores, reasons, {}, "", report=nothing, result=None).document("", {}, {})

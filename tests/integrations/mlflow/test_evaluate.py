@@ -209,6 +209,17 @@ def test_a_skipped_row_says_what_it_lacks(mlflow: Any) -> None:
 
 
 @pytest.mark.usefixtures("mlflow")
+def test_a_mean_of_mlflow_has_the_same_interval_in_every_form() -> None:
+    rows = [{**ROWS[0], "request": f"question number {i // 2}"} for i in range(12)]
+    varied = [{**row, "response": "a" * (1 + i % 5)} for i, row in enumerate(rows)]
+    found = evaluated(varied, [made(length)])
+    assert found.standard_errors()["units"].item() == 6
+    low, high = found.confidence_interval("length")
+    assert json.loads(found.to_json())["intervals"]["length"]["low"] == low
+    assert f"{low:.3g} to {high:.3g}" in found.to_html()
+
+
+@pytest.mark.usefixtures("mlflow")
 def test_an_evaluation_in_any_form(every_input: Callable[[list[Row]], Any]) -> None:
     found = evaluated(every_input(ROWS[:2]), [made(length)])
     assert found.scores["length"].tolist() == [1, 2]
