@@ -281,7 +281,7 @@ def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unr
     frame = frame if mask is None else frame[mask]
     if not isinstance(data, list | tuple):
         return frame
-    columns = [[None if is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
+    columns = [[None if v is None or is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 

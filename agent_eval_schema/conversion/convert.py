@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,7 @@ class _Work:
             return [dict(evaluation) for evaluation in written]
         if self._writer.document is None:
             rows = [row for part in self.written() for row in part]
-            names = dict.fromkeys(name for row in rows for name in row)
+            names = dict.fromkeys(chain.from_iterable(rows))
             return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in names})
         rows = [row for part in self._canonical_parts() for row in part]
         document = self._writer.document(rows)

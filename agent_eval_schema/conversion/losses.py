@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from types import EllipsisType
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -53,6 +53,10 @@ TAKEN = "__taken__"
 """The key under which it has the names of the originals that come from the trace."""
 
 
+_NOTHING: CanonicalRow = dict.fromkeys(COLUMNS)
+"""A row that did not come back."""
+
+
 class Losses:
     """The losses of a conversion, found by reading back its output."""
 
@@ -63,22 +67,22 @@ class Losses:
 
     def compare(self, rows: Sequence[CanonicalRow], written: Written) -> None:
         """Note what does not come back of these rows."""
-        back: list[dict[str, Any]] = []
+        back: list[CanonicalRow] = []
         if rows:
             source = open_source(written.back)
             back = list(rows_one_by_one(CheckedRun(source, make_plan(source, written.format, "generated"))))
         if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
-            back = [dict.fromkeys(COLUMNS) for _ in range(len(written.places))]
+            back = [_NOTHING] * len(written.places)
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
         pairs = list(zip(rows, written.places, strict=True))
         for row, place in pairs:
-            came = {} if place is None else back[place]
+            came = _NOTHING if place is None else back[place]
             self._compare_row(row, came)
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (POSITION, SOURCE, TAKEN, "eval_set_id")
                 if not is_known and value is not None and value not in (came.get(column), came.get(apart(column))):
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
-        found = [(dict.fromkeys(COLUMNS) if p is None else back[p], r) for r, p in pairs if SOURCE in r]
+        found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
             self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
 
@@ -95,24 +99,22 @@ class Losses:
             turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
             spelled = [{} if place is None else turns[place] for place in document.places]
         for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
-            row, came = rows[found.row], back[found.row]
-            steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path)
-            path = "".join(steps).removeprefix(".")
+            row, came, path = rows[found.row], back[found.row], found.path
             if not columns:
-                self.unread(row[POSITION], path, found.value)
+                self.unread(row[POSITION], _written(path), found.value)
             # a number or a boolean came back as another one, or as text
             elif isinstance(found.value, int | float) and isinstance(found.came, int | float | str):
                 message = f"{describe(found.value)} would be read back as {describe(found.came)}"
-                self.add(conversion.CHANGED, row, str(found.path[0]), message, path)
+                self.add(conversion.CHANGED, row, str(path[0]), message, _written(path))
             elif columns <= ORIGINALS and any(row[name] != came[name] for name in columns):
                 message = f"{self._target} has no place for {describe(found.value)}"
-                self.add(conversion.NO_PLACE, row, str(found.path[0]), message, path)
+                self.add(conversion.NO_PLACE, row, str(path[0]), message, _written(path))
 
     def _compare_row(self, row: CanonicalRow, back: CanonicalRow) -> None:
-        for column in COLUMNS:
-            value, came = row[column], back.get(column)
-            if value is None or value == came or (column in ORIGINALS and column not in row.get(TAKEN, ORIGINALS)):
+        for column in [c for c in COLUMNS if row[c] is not None and row[c] != back[c]]:
+            if column in ORIGINALS and column not in row.get(TAKEN, ORIGINALS):
                 continue  # of originals of the source's own the paths that are lost are named one by one
+            value, came = row[column], back[column]
             if came is None:
                 self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
             else:
@@ -160,6 +162,11 @@ def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
 
 SourceRow = Mapping[str, Any]
 Path = tuple[str | int, ...]
+
+
+def _written(path: Path) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
 
 ORIGINALS = frozenset(columns_of(JsonValue))
 
@@ -266,20 +273,21 @@ class Suspect(Struct, frozen=True):
 
 def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
-    value, came = structured(value), structured(came)
-    if len(path) >= DEEPEST:
-        if value is not None and value != came:
+    value = structured(value) if value.__class__ is str else value
+    came = structured(came) if came.__class__ is str else came
+    parts: Iterable[tuple[str | int, Any, Any]]
+    if value.__class__ is dict and came.__class__ is dict and len(path) < DEEPEST:
+        spelled = {_plain_key(k): v for k, v in came.items() if k not in value} if value.keys() - came.keys() else {}
+        parts = [(k, v, came[k] if k in came else spelled.get(_plain_key(k), ABSENT)) for k, v in value.items()]
+    elif value.__class__ is list and came.__class__ is list and len(path) < DEEPEST:
+        parts = [(i, *pair) for i, pair in enumerate(zip_longest(value, came[: len(value)], fillvalue=ABSENT))]
+    else:
+        if value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
             yield Suspect(row, path, value, came)
-    elif isinstance(value, dict) and isinstance(came, dict):
-        spelled = {_plain_key(k): v for k, v in came.items() if k not in value}
-        for key, part in value.items():
-            part_came = came[key] if key in came else spelled.get(_plain_key(key), ABSENT)
+        return
+    for key, part, part_came in parts:
+        if part.__class__ is not str or part_came.__class__ is not str or part != part_came:
             yield from _missing(row, (*path, key), part, part_came)
-    elif isinstance(value, list) and isinstance(came, list):
-        for i, part in enumerate(value):
-            yield from _missing(row, (*path, i), part, came[i] if i < len(came) else ABSENT)
-    elif value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
-        yield Suspect(row, path, value, came)
 
 
 def _plain_key(key: Any) -> str:

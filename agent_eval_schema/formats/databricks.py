@@ -21,11 +21,14 @@ from agent_eval_schema.schema import COLUMNS
 
 def write_databricks(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a canonical row that have a value."""
-    made = {name: row[name] for name in COLUMNS if row.get(name) is not None}
+    made = {name: value for name, value in row.items() if value is not None and name in _COLUMNS}
     for view, name, holds in _WHOLE:
         if name in made and view in made and holds(made[name]):
             made[view] = made.pop(name)
     return made
+
+
+_COLUMNS = frozenset(COLUMNS)
 
 
 def _is_request(inputs: Any) -> bool:

@@ -461,8 +461,8 @@ def write_mlflow(row: Row) -> dict[str, Any]:
     there is one."""
     expectations = expectations_of(row)
     trace = row["trace"]
-    if trace is None and any(row[name] is not None for name in _IN_TRACE):
-        identity = [row.get(POSITION), {name: row.get(name) for name in COLUMNS}]  # the position, for equal rows
+    if trace is None and any([row[name] is not None for name in _IN_TRACE]):
+        identity = [row.get(POSITION), {name: row[name] for name in COLUMNS}]  # the position, for equal rows
         trace = made_of(dict(row), encode_text(identity), 0)
     session = row["session_id"]
     inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
@@ -475,13 +475,15 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     None for an expectation, of which it cannot be one, and ends the evaluation."""
     original = row.get("expectations")
     own = original if isinstance(original, dict) else {}
-    given = {n: v for n, v in {**own, **(row.get("custom_expected") or {}), **own}.items() if v is not None}
-    said = {EXPECTATIONS.get(name) for name in own}
+    others = row.get("custom_expected")
+    given = {n: v for n, v in {**own, **(others or {}), **own}.items() if v is not None} if own or others else {}
+    said = {EXPECTATIONS.get(name) for name in own} if own else ()
     for column in EXPECTED_COLUMNS:
-        value = row.get(column)
+        value = row[column] if column in row else None  # noqa: SIM401 (no call a column)
         if value is not None and column not in said:
             given[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
-    if isinstance(given.get("guidelines"), dict) and row.get("guidelines"):  # a judge would read the names only
+    if "guidelines" in given and isinstance(given["guidelines"], dict) and row.get("guidelines"):
+        # a judge would read the names only
         given["guidelines"] = write_statements(row["guidelines"])
     return given
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -63,7 +64,7 @@ def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> lis
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
     if (field.metadata or {}).get(b"cells") == b"canonical":
         # documents and calls: the input as an object, other keys among their own
-        for entry in (entry for cell in values if cell is not None for entry in cell):
+        for entry in chain.from_iterable([cell for cell in values if cell is not None]):
             others = entry.pop(OTHER_KEYS, None)
             if "tool_input" in entry:
                 text = entry["tool_input"]

@@ -86,6 +86,9 @@ def _in_words(value: Any) -> bytes:
 
 def _json_text(value: Any, is_read: bool) -> bytes | str:
     """The JSON text of a value; for one that is read, with the infinite numbers in it, which are reported."""
+    if value.__class__ is dict or value.__class__ is list or value.__class__ is str:
+        text = _encode(value)
+        return with_infinite(value, text, _plain) if is_read and b"null" in text else text
     if isinstance(value, bytes | bytearray):
         return _encode(value.decode())
     if type(value).__module__.startswith("mlflow.") and hasattr(value, "to_json"):
@@ -97,6 +100,8 @@ def _json_text(value: Any, is_read: bool) -> bytes | str:
 
 def is_absent(value: Any) -> bool:
     """None, NaN, NaT and pandas' NA are absent; an empty list or text is a value."""
+    if value.__class__ is str or value.__class__ is dict or value.__class__ is list:
+        return False
     if value is None or value.__class__.__name__ in ("NAType", "NaTType"):  # pandas need not be imported for it
         return True
     return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
@@ -167,13 +172,18 @@ def from_list(rows: list[Any]) -> Source:
         objects = (_as_mapping(row) or {} for row in rows)
         return same and [next((row[label] for label in same if label in row), None) for row in objects]
 
-    keys = dict.fromkeys(k for row in rows if isinstance(row, Mapping) for k in row)
+    keys, all_objects = dict[Any, None](), True
+    for row in rows:
+        if row.__class__ is dict or isinstance(row, Mapping):
+            keys |= dict.fromkeys(row)
+        else:
+            all_objects = False
     names = tuple(map(column_name, keys))
     return Source(
         "list",
         batches,
         take,
-        columns=names if all(isinstance(row, Mapping) for row in rows) else None,
+        columns=names if all_objects else None,
         original=original,
         repeated_columns=repeated(names),
         read_share=lambda done: done / max(len(rows), 1),
@@ -185,7 +195,7 @@ def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
     problems: Notes = {}
     objects = []
     for i, row in enumerate(rows):
-        values = _as_mapping(row)
+        values = row if row.__class__ is dict else _as_mapping(row)
         if values is None:
             problems[i] = [Finding(reading.NOT_A_ROW, f"expected an object with columns, got {describe(row)}")]
         objects.append(values or {})
@@ -194,7 +204,10 @@ def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
         for key in row:
             if key not in keys:
                 keys.setdefault(column_name(key), key)
-    columns = {n: encode_cells([row.get(k) for row in objects], n, problems) for n, k in keys.items()}
+    columns = {
+        n: encode_cells([row[k] if k in row else None for row in objects], n, problems)  # noqa: SIM401 (no call a cell)
+        for n, k in keys.items()
+    }
     return make_batch(columns, problems, len(rows))
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from binascii import b2a_base64
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
 from msgspec import Raw, Struct
 
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, derive, status_message
@@ -96,30 +98,32 @@ def rewritten(text: str) -> str | None:
 def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     """A trace of a row without one: a root span with request and response, its documents and tool calls below it.
     `start` is in nanoseconds since 1970."""
-    failed = row.get("failure") is True
-    inputs, outputs = (
-        row.get(view) if row.get(name) is None else row[name]
-        for name, view in (("inputs", "request"), ("outputs", "response"))
-    )
+    row = {**_NO_VALUES, **row}
+    failed = row["failure"] is True
+    inputs = row["request"] if row["inputs"] is None else row["inputs"]
+    outputs = row["response"] if row["outputs"] is None else row["outputs"]
     own = _texts(inputs=inputs, outputs=outputs)
     # A store computes the state of a trace from the status of its root span.
-    root = _Drawn("row", "0", None, start, own, failed=failed, message=row.get("error") or "" if failed else "")
+    root = _Drawn("row", "0", None, start, own, failed=failed, message=row["error"] or "" if failed else "")
     spans = [root]
-    if row.get("retrieved_context") is not None:
+    if row["retrieved_context"] is not None:
         documents = [_as_retrieved(d.get("doc_uri"), d.get("content")) for d in row["retrieved_context"]]
         own = _texts(inputs=inputs, outputs=documents, type="RETRIEVER")
         spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
-    for i, call in enumerate(row.get("predicted_trajectory") or ()):
+    for i, call in enumerate(row["predicted_trajectory"] or ()):
         own = _texts(inputs=call.get("tool_input") or {}, type="TOOL")
         spans.append(_Drawn(call["tool_name"], f"call {i}", "0", start + 2 + i, own))
-    counts = {n: row.get(f"{n[:-1]}_count") for n in ("input_tokens", "output_tokens", "total_tokens")}
-    metadata = {_SESSION: row["session_id"]} if row.get("session_id") else {}
-    if any(c is not None for c in counts.values()):
-        metadata[_TOKENS] = jsontext.encode_text({n: int(c) for n, c in counts.items() if c is not None})
-    known = [name for name in TRACED_COLUMNS if row.get(name) is not None]
+    counts = {n: count for n, column in _COUNTS.items() if (count := row[column]) is not None}
+    metadata = {_SESSION: row["session_id"]} if row["session_id"] else {}
+    if counts:
+        metadata[_TOKENS] = jsontext.encode_text({n: int(c) for n, c in counts.items()})
+    known = [name for name in TRACED_COLUMNS if row[name] is not None]
     tags = {MADE: f"of a row's columns: {', '.join(known)}"}
-    return _trace(spans, identity, "ERROR" if failed else "OK", row.get("latency_seconds"), None, metadata, tags)
+    return _trace(spans, identity, "ERROR" if failed else "OK", row["latency_seconds"], None, metadata, tags)
 
+
+_NO_VALUES = dict.fromkeys(COLUMNS)
+_COUNTS = {f"{kind}_tokens": f"{kind}_token_count" for kind in ("input", "output", "total")}
 
 NOWHERE = "-1"
 """The experiment of a trace that is in none: mlflow takes a trace of the current experiment for one that it has."""
@@ -158,7 +162,7 @@ def placed_nowhere(text: str, tags: dict[str, str]) -> str:
 
 def _texts(**values: Any) -> dict[str, str]:
     """Span attributes: each value is JSON text."""
-    return {ATTRIBUTE_KEYS[k]: jsontext.encode_text(v) for k, v in values.items() if v is not None}
+    return {ATTRIBUTE_KEYS[k]: jsontext.encode(v).decode() for k, v in values.items() if v is not None}
 
 
 _TYPE = ATTRIBUTE_KEYS["type"]
@@ -237,7 +241,7 @@ def _trace(
     trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
     # 146 years: a span that takes longer ends at a time that has no place in 64 bits of nanoseconds
     duration = round(min(max((latency or 0) * 1000, 0), (1 << 62) // 1_000_000))
-    seconds = min(max(min((s.start or 0 for s in spans), default=0) / 1e9, 0), 253_402_300_799)
+    seconds = min(max(min([s.start or 0 for s in spans], default=0) / 1e9, 0), 253_402_300_799)
     start = datetime.fromtimestamp(seconds, timezone.utc)
     moment = start.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     info = {
@@ -251,31 +255,36 @@ def _trace(
         "tags": tags,
     }
     # Eight bytes that are the span's own, in base64, as OpenTelemetry has them.
-    digests = (
+    digests = [
         hashlib.sha256(f"{i} {s.identity or ''}".encode("utf-8", "replace")).digest() for i, s in enumerate(spans)
-    )
-    written = [base64.b64encode(digest[:8]).decode() for digest in digests]
+    ]
+    written = [b2a_base64(digest[:8], newline=False).decode() for digest in digests]
     ids: dict[str | None, str] = {}
     for span, short in zip(spans, written, strict=True):
         ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
-    # MLflow's name of a span is its ID in hexadecimal digits; assessments name it so, or as it was written before.
-    names: dict[str, str] = {}
-    for name, short in ids.items():
-        if name:
-            new = base64.b64decode(short).hex()
-            names.setdefault(name, new)
-            with suppress(ValueError):
-                names.setdefault(base64.b64decode(name, validate=True).hex(), new)
-    if readable := readable_assessments(assessments, trace_id, moment, names):
-        info["assessments"] = readable
-    root = next(short for span, short in zip(spans, written, strict=True) if span.parent is None)
+    if assessments:
+        # MLflow's name of a span is its ID in hexadecimal digits; assessments name it so, or as it was written before.
+        names: dict[str, str] = {}
+        for name, short in ids.items():
+            if name:
+                new = base64.b64decode(short).hex()
+                names.setdefault(name, new)
+                with suppress(ValueError):
+                    names.setdefault(base64.b64decode(name, validate=True).hex(), new)
+        if readable := readable_assessments(assessments, trace_id, moment, names):
+            info["assessments"] = readable
+    root = written[[span.parent for span in spans].index(None)]
     above = grounded({w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}, root)
+    written_id, of_trace = (
+        b2a_base64(number, newline=False).decode(),
+        {"mlflow.traceRequestId": jsontext.encode_text(trace_id)},
+    )
     drawn = [
         {
-            "trace_id": base64.b64encode(number).decode(),
+            "trace_id": written_id,
             "span_id": short,
             "parent_span_id": above[short],
-            **_span(span, {"mlflow.traceRequestId": jsontext.encode_text(trace_id)}, duration),
+            **_span(span, of_trace, duration),
         }
         for span, short in zip(spans, written, strict=True)
     ]
@@ -300,16 +309,18 @@ def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
     """All fields of a span except its IDs; one without an end ends with the trace."""
     start = span.start or 0
-    value = [] if span.events is NOTHING else jsontext.parse_leniently(bytes(span.events).decode("utf-8", "replace"))
-    events = [  # up to 2.22 the time had another name; it was in nanoseconds, too
-        {("time_unix_nano" if k == "timestamp" else k): v for k, v in e.items()} if isinstance(e, dict) else e
-        for e in (value if isinstance(value, list) else [])
-    ]
+    events: list[Any] = []
+    if span.events is not NOTHING:
+        value = jsontext.parse_leniently(bytes(span.events).decode("utf-8", "replace"))
+        events = [  # up to 2.22 the time had another name; it was in nanoseconds, too
+            {("time_unix_nano" if k == "timestamp" else k): v for k, v in e.items()} if isinstance(e, dict) else e
+            for e in (value if isinstance(value, list) else [])
+        ]
     return {
         "name": span.name or "span",
         "start_time_unix_nano": start,
         "end_time_unix_nano": span.end or start + duration * 1_000_000,
-        "events": events if are_events(Raw(jsontext.encode(events))) else [],
+        "events": events if events and are_events(Raw(jsontext.encode(events))) else [],
         "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
         "attributes": {_TYPE: '"UNKNOWN"', **span.attributes, **own},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -78,7 +79,7 @@ def _documents(values: list[Any]) -> pa.Array:
     """Built of flat columns: Arrow takes twice as long to make them of dicts."""
     flat = [d for v in values for d in v or ()]
     names = [field.name for field in DOCUMENT]
-    columns = [pa.array([getattr(d, name) for d in flat], pa.string()) for name in names]
+    columns = [pa.array(list(map(attrgetter(name), flat)), pa.string()) for name in names]
     documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT))
     return list_array([len(v or ()) for v in values], documents, [v is None for v in values])
 

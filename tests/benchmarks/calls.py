@@ -71,15 +71,15 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 BUDGETS = {
     "validate traces": 176,
-    "validate a list": 60,
+    "validate a list": 29,
     "validate a table": 9,
-    "normalize a list": 185,
-    "prepare a list": 300,
-    "convert a list": 1_000,
-    "diff two lists": 180,
-    "profile a list": 295,
-    "score trajectories": 27,
-    "build from an inference table": 215,
+    "normalize a list": 118,
+    "prepare a list": 177,
+    "convert a list": 560,
+    "diff two lists": 102,
+    "profile a list": 226,
+    "score trajectories": 15,
+    "build from an inference table": 210,
 }
 """Per verb the most calls per row."""
 

@@ -313,7 +313,10 @@ _NO_TYPES = frozenset([None, "UNKNOWN", '"UNKNOWN"'])
 def complete(trace: Trace, text: str | bytes | memoryview) -> None:
     """Read attributes of the conventions in the spans that have none of MLflow's own."""
     json = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
-    if not any(mark in json for mark in MARKS):
+    for mark in MARKS:
+        if mark in json:
+            break
+    else:
         return
     try:
         document = _document(json)
