@@ -275,10 +275,8 @@ def _trace(
             info["assessments"] = readable
     root = written[[span.parent for span in spans].index(None)]
     above = grounded({w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}, root)
-    written_id, of_trace = (
-        b2a_base64(number, newline=False).decode(),
-        {"mlflow.traceRequestId": jsontext.encode_text(trace_id)},
-    )
+    written_id = b2a_base64(number, newline=False).decode()
+    of_trace = {"mlflow.traceRequestId": jsontext.encode_text(trace_id)}
     drawn = [
         {
             "trace_id": written_id,

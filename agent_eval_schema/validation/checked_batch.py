@@ -38,10 +38,11 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     usable = valid.copy()
     for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if plan.unselected else ():
         usable[row] &= note[0] not in plan.unselected or RULES[note[0]].severity is not Severity.ERROR
-    presence = np.zeros(rows.size, np.uint32)
+    presence, none = np.zeros(rows.size, np.uint32), np.zeros(rows.size, bool)
+    held: dict[str, Mask] = {}
     for field, name, holds in _PRESENCE:
         if name in values:
-            present = holds(values[name])
+            held[field] = present = holds(values[name])
             if name in rows.uncounted:
                 present = present & ~np.isin(np.arange(rows.size), rows.uncounted[name])
             presence |= present * np.uint32(BIT[field])
@@ -51,12 +52,12 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
             presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint32(BIT[field])
     answers = values["response"].texts()
     # what MLflow reads: a trace, or the one that is made of the columns of a row without
-    untraced = ~values["trace"].given()
+    untraced = ~held.get("trace", none)
     read = {
-        "retriever_span": untraced & values["retrieved_context"].with_content(),
-        "tool_span": untraced & values["predicted_trajectory"].filled(),
-        "one_truth": values["expected_response"].given() ^ values["expected_facts"].filled(),
-        "recorded_session": values["session_id"].filled() & (plan.outputs == "provided"),
+        "retriever_span": untraced & held.get("retrieved_content", none),
+        "tool_span": untraced & held.get("predicted_trajectory", none),
+        "one_truth": held.get("expected_response", none) ^ held.get("expected_facts", none),
+        "recorded_session": held.get("session", none) & (plan.outputs == "provided"),
         "judged_text": _are_texts(rows, answers),
     }
     for row, derived in enumerate(rows.derived or ()):
