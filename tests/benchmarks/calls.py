@@ -71,13 +71,13 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 BUDGETS = {
     "validate traces": 176,
-    "validate a list": 29,
+    "validate a list": 27,
     "validate a table": 9,
-    "normalize a list": 118,
-    "prepare a list": 177,
-    "convert a list": 560,
-    "diff two lists": 102,
-    "profile a list": 226,
+    "normalize a list": 105,
+    "prepare a list": 154,
+    "convert a list": 535,
+    "diff two lists": 98,
+    "profile a list": 280,
     "score trajectories": 15,
     "build from an inference table": 210,
 }
