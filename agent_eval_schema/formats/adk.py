@@ -97,21 +97,21 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     found_at = [key for key in document if snake_case(key) == "eval_cases"]
     found_at.sort(key=lambda key: key != "eval_cases")  # whose issues have the numbers of its cases
     lists = [document[key] for key in found_at] or [None]
-    cases = [case for given in lists for case in (given if isinstance(given, list) else [given])]
+    cases = [case for fields in lists for case in (fields if isinstance(fields, list) else [fields])]
     for i, case in enumerate(cases):
-        given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
-        of_case = {_own(OF_CASE, k): v for k, v in given.items() if k not in ("eval_id", "conversation")}
-        scenario = given.get("conversation_scenario")
+        fields = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
+        of_case = {_own(OF_CASE, k): v for k, v in fields.items() if k not in ("eval_id", "conversation")}
+        scenario = fields.get("conversation_scenario")
         prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
         of_case["user_content"] = prompt and {"role": "user", "parts": [{"text": prompt}]}
-        for turn in _turns(given.get("eval_id"), given.get("conversation"), {**beside, **of_case}):
+        for turn in _turns(fields.get("eval_id"), fields.get("conversation"), {**beside, **of_case}):
             yield turn, [*found.get((i, turn["turn"] - 1), ()), *_cut(turn)]
 
 
 def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of a session of the older evalset."""
     found = _by_turn(inspect_value(session, SESSION))
-    beside = {"query": None, **({"session_input": given} if (given := session.get("initial_session")) else {})}
+    beside = {"query": None, **({"session_input": initial} if (initial := session.get("initial_session")) else {})}
     for turn in _turns(session.get("name"), session.get("data"), beside):
         yield turn, [*found.get((0, turn["turn"] - 1), ()), *_cut(turn)]
 
@@ -321,8 +321,8 @@ def _evalset(rows: Sequence[Row]) -> Written:
         if all(of_turn == of_turns[0] for of_turn in of_turns):  # rubrics that all turns share are those of the case
             case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
         else:
-            for made, of_turn in zip(case["conversation"], of_turns, strict=True):
-                made.update({"rubrics": of_turn} if of_turn else {})
+            for result, of_turn in zip(case["conversation"], of_turns, strict=True):
+                result.update({"rubrics": of_turn} if of_turn else {})
     set_id = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
     of_set = _carried(rows[0], OF_A_SET, OF_SET) if rows else {}
     document = {"eval_set_id": set_id, **of_set, "eval_cases": cases}

@@ -30,9 +30,9 @@ from agent_eval_schema.formats.shapes import MADE_URI, of_list, question, read_t
 from agent_eval_schema.text.jsontext import value_at
 
 
-def _with_model(_: Row, made: dict[str, Any]) -> None:
+def _with_model(_: Row, row: dict[str, Any]) -> None:
     """A response names its model, without which Bedrock rejects the dataset."""
-    for response in made.get("modelResponses", ()):
+    for response in row.get("modelResponses", ()):
         response.setdefault("modelIdentifier", "agent")
 
 

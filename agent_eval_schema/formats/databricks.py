@@ -21,11 +21,11 @@ from agent_eval_schema.schema import COLUMNS
 
 def write_databricks(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a canonical row that have a value."""
-    made = {name: value for name, value in row.items() if value is not None and name in _COLUMNS}
+    result = {name: value for name, value in row.items() if value is not None and name in _COLUMNS}
     for view, name, holds in _WHOLE:
-        if name in made and view in made and holds(made[name]):
-            made[view] = made.pop(name)
-    return made
+        if name in result and view in result and holds(result[name]):
+            result[view] = result.pop(name)
+    return result
 
 
 _COLUMNS = frozenset(COLUMNS)

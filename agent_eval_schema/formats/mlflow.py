@@ -202,28 +202,28 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     batch = _without_marks_of_store(read_search_traces(batch))
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
     notes = notes_beside_inputs(batch, EXPECTED)
-    made: dict[str, Sequence[str | None]] = {}
+    result: dict[str, Sequence[str | None]] = {}
     for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
         cells = read_cells(batch, name)
         if cells is not None:
-            made[column] = [
+            result[column] = [
                 None if t is None or (i, name) in unreadable else read(t, cells.json, i, notes)
                 for i, t in enumerate(cells.texts)
             ]
     expected = read_cells(batch, "expectations")
     if expected is not None:
-        made |= _expectations(expected, batch.num_rows, notes)
-        for name in made.keys() & set(EXPECTED):  # where a row has no such expectation, the column of that name
+        result |= _expectations(expected, batch.num_rows, notes)
+        for name in result.keys() & set(EXPECTED):  # where a row has no such expectation, the column of that name
             if (cells := read_cells(batch, name)) is not None:
                 beside = [t if t is None or cells.json else encode_text(t) for t in cells.texts]
-                made[name] = [own if own is not None else t for own, t in zip(made[name], beside, strict=True)]
+                result[name] = [own if own is not None else t for own, t in zip(result[name], beside, strict=True)]
     if "session" in batch.schema.names and "session_id" not in batch.schema.names:
         batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
     # under our names, so that a cell that could not be read is not taken for absent
     ours = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
     outputs = read_cells(batch, "outputs")
     taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
-    return with_notes(with_columns(rename_notes(batch, ours), made, taken), notes)
+    return with_notes(with_columns(rename_notes(batch, ours), result, taken), notes)
 
 
 def _without_marks_of_store(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -285,7 +285,7 @@ _objects = jsontext.decoder(dict[str, Raw])
 
 def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str | None]]:
     """Each expectation as a column of JSON texts."""
-    made: dict[str, list[str | None]] = {}
+    result: dict[str, list[str | None]] = {}
     for row, text in enumerate(cells.texts):
         if text is None or text == "null":
             continue
@@ -299,24 +299,24 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
             message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
             _note(notes, row, "expectations", expectations.MISSPELT_EXPECTATION, message)
         if custom:
-            made.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
+            result.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
         for name in [n for n in EXPECTATIONS if n in parts]:
             value = bytes(parts[name]).decode()
             if value == "null":
                 continue
             if name == "expected_response" and not value.startswith('"'):
-                given = jsontext.parse(value)
-                message, path = f"got {describe(given)}; its JSON text is taken", f"expectations.{name}"
+                parsed = jsontext.parse(value)
+                message, path = f"got {describe(parsed)}; its JSON text is taken", f"expectations.{name}"
                 _note(notes, row, "expectations", expectations.EXPECTED_AS_JSON, message, path)
-                value = encode_text(value if isinstance(given, jsontext.Malformed) else encode_text(given))
+                value = encode_text(value if isinstance(parsed, jsontext.Malformed) else encode_text(parsed))
             if name == "guidelines" and value.startswith("{"):
                 message, path = f"expected a list, got {describe(jsontext.parse(value))}", "expectations.guidelines"
                 _note(notes, row, "expectations", expectations.NAMED_GUIDELINES, message, path)
             if name == "guidelines" and value.startswith('"'):
                 value = f"[{value}]"  # mlflow takes a single one as text
             value = encode_text(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value
-            made.setdefault(EXPECTATIONS[name], [None] * size)[row] = value
-    return made
+            result.setdefault(EXPECTATIONS[name], [None] * size)[row] = value
+    return result
 
 
 def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
@@ -351,8 +351,8 @@ def as_trajectory(calls: Iterable[Any]) -> list[Any]:
 
 def _with_arguments(call: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A call whose arguments, which it has under the first of several names, are called so."""
-    given = next((key for key in _ARGUMENTS if key in call), None)
-    return {name if k == given else k: v for k, v in call.items() if k == given or k not in _ARGUMENTS}
+    used = next((key for key in _ARGUMENTS if key in call), None)
+    return {name if k == used else k: v for k, v in call.items() if k == used or k not in _ARGUMENTS}
 
 
 _ARGUMENTS = ("arguments", "args", "input_parameters")
@@ -466,8 +466,8 @@ def write_mlflow(row: Row) -> dict[str, Any]:
         trace = made_of(dict(row), encode_text(identity), 0)
     session = row["session_id"]
     inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
-    given = (row["request_id"], inputs, outputs, expectations or None, trace, row["tags"], session)
-    return {name: value for name, value in zip(MLFLOW_ROW, given, strict=True) if value is not None}
+    values = (row["request_id"], inputs, outputs, expectations or None, trace, row["tags"], session)
+    return {name: value for name, value in zip(MLFLOW_ROW, values, strict=True) if value is not None}
 
 
 def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -476,16 +476,16 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     original = row.get("expectations")
     own = original if isinstance(original, dict) else {}
     others = row.get("custom_expected")
-    given = {n: v for n, v in {**own, **(others or {}), **own}.items() if v is not None} if own or others else {}
+    merged = {n: v for n, v in {**own, **(others or {}), **own}.items() if v is not None} if own or others else {}
     said = {EXPECTATIONS.get(name) for name in own} if own else ()
     for column in EXPECTED_COLUMNS:
         value = row[column] if column in row else None  # noqa: SIM401 (no call a column)
         if value is not None and column not in said:
-            given[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
-    if "guidelines" in given and isinstance(given["guidelines"], dict) and row.get("guidelines"):
+            merged[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
+    if "guidelines" in merged and isinstance(merged["guidelines"], dict) and row.get("guidelines"):
         # a judge would read the names only
-        given["guidelines"] = write_statements(row["guidelines"])
-    return given
+        merged["guidelines"] = write_statements(row["guidelines"])
+    return merged
 
 
 _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {

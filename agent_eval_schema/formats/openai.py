@@ -45,24 +45,24 @@ _BY_MEANING = frozenset((*_QUESTIONS, *_IDEALS, "custom_expected"))
 """Keys of an item that are not ground truth of its author."""
 
 
-def _item_of(theirs: Row) -> dict[str, Any]:
-    given = structured(theirs.get("item"))
-    item = dict(given) if isinstance(given, dict) else {}
-    return item | {k: structured(theirs[k]) for k in ("input", "ideal") if theirs.get(k) is not None}
+def _item_of(source: Row) -> dict[str, Any]:
+    parsed = structured(source.get("item"))
+    item = dict(parsed) if isinstance(parsed, dict) else {}
+    return item | {k: structured(source[k]) for k in ("input", "ideal") if source.get(k) is not None}
 
 
 def _keys(item: Row) -> tuple[str | None, str | None]:
     """The keys of an item that hold the question and the truth."""
-    given = [k for k, v in item.items() if v is not None and k not in _OWN]
-    truth = _first(_IDEALS, given) or next((k for k in given if _EXPECTS.search(k) and not _ASKS.search(k)), None)
-    others = [k for k in given if k != truth and not _EXPECTS.search(k)]
+    keys = [k for k, v in item.items() if v is not None and k not in _OWN]
+    truth = _first(_IDEALS, keys) or next((k for k in keys if _EXPECTS.search(k) and not _ASKS.search(k)), None)
+    others = [k for k in keys if k != truth and not _EXPECTS.search(k)]
     texts = [k for k in others if isinstance(item[k], str) or _is_chat(item[k])]
-    asked = _first(_QUESTIONS, given) or next((k for k in texts if _ASKS.search(k)), None) or next(iter(texts), None)
-    return (None if _holds(item, "request") else asked), (None if _holds(item, "expected_response") else truth)
+    question = _first(_QUESTIONS, keys) or next((k for k in texts if _ASKS.search(k)), None) or next(iter(texts), None)
+    return (None if _holds(item, "request") else question), (None if _holds(item, "expected_response") else truth)
 
 
-def _first(names: Sequence[str], given: Sequence[str]) -> str | None:
-    return next((name for name in names if name in given), None)
+def _first(names: Sequence[str], keys: Sequence[str]) -> str | None:
+    return next((name for name in names if name in keys), None)
 
 
 def _is_chat(value: Any) -> bool:
@@ -77,40 +77,40 @@ def _holds(item: Row, name: str) -> bool:
     return isinstance(value, str) or (name == "request" and isinstance(value, list | dict))
 
 
-def _read_item(theirs: Row, made: dict[str, Any]) -> None:
-    item = _item_of(theirs)
-    asked, truth = _keys(item)
+def _read_item(source: Row, row: dict[str, Any]) -> None:
+    item = _item_of(source)
+    query, truth = _keys(item)
     plain = truth is None or (truth == "ideal" and isinstance(item[truth], str | list))
-    if theirs.get("item") is not None and (asked != "input" or not plain):
-        made["item"] = structured(theirs["item"])  # to be written under its own keys again
-    made.update({name: item.pop(name) for name in _OWN if _holds(item, name)})
+    if source.get("item") is not None and (query != "input" or not plain):
+        row["item"] = structured(source["item"])  # to be written under its own keys again
+    row.update({name: item.pop(name) for name in _OWN if _holds(item, name)})
     ideal = None if truth is None else item[truth]
     if isinstance(ideal, list) and len(ideal) > 1:  # each of several answers is accepted: they stay together, too
-        made["expected_response"] = as_text(ideal[0])
+        row["expected_response"] = as_text(ideal[0])
     elif truth is not None:
         del item[truth]
-        made["expected_response"] = as_text(ideal[0] if isinstance(ideal, list) and ideal else ideal)
-    if asked is not None:
-        question = item.pop(asked)
-        made["request"] = {"messages": question} if isinstance(question, list) else as_text(question)
-    elif item and "request" not in made:
-        made["request"] = {"messages": chat.user_message(str(as_text(item)))}
+        row["expected_response"] = as_text(ideal[0] if isinstance(ideal, list) and ideal else ideal)
+    if query is not None:
+        question = item.pop(query)
+        row["request"] = {"messages": question} if isinstance(question, list) else as_text(question)
+    elif item and "request" not in row:
+        row["request"] = {"messages": chat.user_message(str(as_text(item)))}
     custom = item.pop("custom_expected", None)
     rest = {**(custom if isinstance(custom, dict) else {}), **{k: v for k, v in item.items() if v is not None}}
     if rest:
-        made["custom_expected"] = rest
-    sample = structured(theirs.get("sample"))
+        row["custom_expected"] = rest
+    sample = structured(source.get("sample"))
     if isinstance(sample, dict) and sample.get("output_text") is not None:
-        made.setdefault("response", sample["output_text"])
+        row.setdefault("response", sample["output_text"])
 
 
-def _inspect_guesses(theirs: Row) -> Iterator[Finding]:
+def _inspect_guesses(source: Row) -> Iterator[Finding]:
     """Which keys of an item are taken for the question and the truth, if their names are not the usual ones."""
-    item = _item_of(theirs)
-    asked, truth = _keys(item)
-    if asked is None and item and not _holds(item, "request"):
+    item = _item_of(source)
+    question, truth = _keys(item)
+    if question is None and item and not _holds(item, "request"):
         yield Finding(GUESSED_KEY, "no key holds a question; the item's JSON text is the request", "item", "item")
-    for key, known, column in ((asked, _QUESTIONS, "request"), (truth, _IDEALS, "expected_response")):
+    for key, known, column in ((question, _QUESTIONS, "request"), (truth, _IDEALS, "expected_response")):
         if key is not None and key not in known:
             shown = key_name(key)
             yield Finding(GUESSED_KEY, f"`{shown}` is taken for {column}", "item", f"item.{shown}")
@@ -127,11 +127,11 @@ def _write_item(row: Row, written: dict[str, Any]) -> None:
 def _reads_alike(one: Row, other: Row) -> bool:
     """Whether an item of the user has the values that we would write."""
     read: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-    for theirs, made in zip((one, other), read, strict=True):
-        _read_item(theirs, made)
-        made.pop("item", None)
-        if isinstance(made.get("request"), str):
-            made["request"] = {"messages": chat.user_message(made["request"])}
+    for source, result in zip((one, other), read, strict=True):
+        _read_item(source, result)
+        result.pop("item", None)
+        if isinstance(result.get("request"), str):
+            result["request"] = {"messages": chat.user_message(result["request"])}
     return read[0] == read[1]
 
 
@@ -160,18 +160,18 @@ _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_too
 def row_of_chat(row: Row) -> Iterator[Unfolded]:
     """The messages as the input, and the ideal answer, or the last message of the assistant in its place: its text,
     and its tool calls."""
-    made = {k: v for k, v in row.items() if k != "messages"}
+    result = {k: v for k, v in row.items() if k != "messages"}
     messages = structured(row.get("messages"))
     last = messages[-1] if isinstance(messages, list) and messages else None
-    if "ideal" not in made and isinstance(last, dict) and last.get("role") == "assistant":
+    if "ideal" not in result and isinstance(last, dict) and last.get("role") == "assistant":
         text, known = chat.read_answer([last])
         calls = chat.read_tool_calls([last])
-        messages, made["ideal"] = messages[:-1], text if known else last
+        messages, result["ideal"] = messages[:-1], text if known else last
         if calls:
-            made["ideal"] = text or None
-            trajectory = [{"tool_name": name, "tool_input": given} for name, given in calls]
-            made["item"] = {"reference_trajectory": trajectory}
-    yield {**made, "input": messages, "ideal": made.get("ideal")}, ()
+            result["ideal"] = text or None
+            trajectory = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
+            result["item"] = {"reference_trajectory": trajectory}
+    yield {**result, "input": messages, "ideal": result.get("ideal")}, ()
 
 
 OPENAI = Format(

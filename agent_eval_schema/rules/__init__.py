@@ -58,6 +58,6 @@ def _collect() -> dict[str, Rule]:
 RULES = MappingProxyType(_collect())
 
 
-def words(given: Iterable[str]) -> tuple[str, ...]:
+def words(value: Iterable[str]) -> tuple[str, ...]:
     """One name, or several."""
-    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)

@@ -133,10 +133,12 @@ class _Walk:
                 rule = ces.MISSING_DETAIL if (name, json_name) in schema.TOLERATED else ces.MISSING_FIELD
                 yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
         for group in message.oneofs.values():
-            given = [n for n in group if _is_set(value, n, message.fields[n])]
-            if len(given) > 1:
-                yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got {len(given)}: {names(given)}")
-            elif not given and group in message.choices and not named & set(group):
+            present = [n for n in group if _is_set(value, n, message.fields[n])]
+            if len(present) > 1:
+                yield finding_at(
+                    ces.ONEOF, path, f"expected one of {names(group)}, got {len(present)}: {names(present)}"
+                )
+            elif not present and group in message.choices and not named & set(group):
                 yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
         yield from _doubtful(name, value, path)
 
@@ -277,10 +279,10 @@ def _unpaired(evaluation: Any) -> Iterator[Finding]:
 def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
     """Names in different conventions cannot be compared."""
     for name in ("tool", "toolsetTool"):
-        ours, others = _get(call, "ToolCall", name), _get(response, "ToolResponse", name)
-        is_same_convention = isinstance(ours, str) and isinstance(others, str) and ("/" in ours) == ("/" in others)
-        if ours != others and (is_same_convention or (isinstance(ours, dict) and isinstance(others, dict))):
-            message = f"expected the tool of the call, {describe(ours, 120)}, got {describe(others, 120)}"
+        column, others = _get(call, "ToolCall", name), _get(response, "ToolResponse", name)
+        is_same_convention = isinstance(column, str) and isinstance(others, str) and ("/" in column) == ("/" in others)
+        if column != others and (is_same_convention or (isinstance(column, dict) and isinstance(others, dict))):
+            message = f"expected the tool of the call, {describe(column, 120)}, got {describe(others, 120)}"
             yield finding_at(ces.TOOL_PAIR, f"{path}.{name}", message)
 
 
