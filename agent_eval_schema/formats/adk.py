@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.adk_schema import PART, SESSION, TURN, Found, inspect_value, snake_case
 from agent_eval_schema.formats.azure import is_action_file
+from agent_eval_schema.formats.ces.rows import numbered
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import (
     Format,
@@ -109,7 +110,6 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
 
 
 def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
-    """The turns of a session of the older evalset."""
     found = _by_turn(inspect_value(session, SESSION))
     beside = {"query": None, **({"session_input": initial} if (initial := session.get("initial_session")) else {})}
     for turn in _turns(session.get("name"), session.get("data"), beside):
@@ -130,7 +130,6 @@ def turns_of_test_list() -> Unfold:
 
 
 def _own(owner: str, key: str) -> str:
-    """The column for a key of a set or a case."""
     return f"{owner}{key}" if key in _MEANS_ELSE else key
 
 
@@ -304,15 +303,16 @@ def _evalset(rows: Sequence[Row]) -> Written:
     count = 0
     rows = named(rows)
     for i, row in enumerate(rows):
-        name, turn = _case(row)
+        name, number = numbered(row)
+        turn = 1 if number is None else number
         follows = turn > 1 and bool(cases) and cases[-1]["eval_id"] == name
         if follows and len(cases[-1].get("conversation", ())) == turn - 1:
             cases[-1]["conversation"].append(_invocation(row, len(_messages(rows[i - 1]))))
             rubrics[-1].append(_rubrics(row))
             count += 1
         else:
-            first = turn == 1 and i + 1 < len(rows) and _case(rows[i + 1]) == (name, 2)
-            identity = name if first else row["request_id"]
+            first = turn == 1 and i + 1 < len(rows) and numbered(rows[i + 1]) == (name, 2)
+            identity = (name if first else None) or row["request_id"]
             cases.append(_new_case(identity, row, [] if first else _history(row)))
             rubrics.append([_rubrics(row)])
             count += len(cases[-1].get("conversation", (row,)))  # a scenario is read as one row
@@ -350,12 +350,6 @@ def _carried(row: Row, names: Sequence[str], owner: str = "") -> Row:
     names may have another meaning."""
     of_adk = row.get("eval_set_id") is not None
     return {n.removeprefix(owner): row[n] for n in names if of_adk and row.get(n) is not None}
-
-
-def _case(row: Row) -> tuple[str, int]:
-    identity: str = row["request_id"]
-    name, mark, turn = identity.rpartition("#")
-    return (name, int(turn)) if mark and turn.isdecimal() and turn.isascii() and name else (identity, 1)
 
 
 def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str, Any]:
@@ -417,7 +411,6 @@ def _question(messages: Sequence[Any]) -> dict[str, Any]:
 
 
 def _responses(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """The responses of tools among the messages."""
     found, tools = [], chat.tools_of_calls(messages)
     for message in messages:
         if message["role"] == "tool":

@@ -450,7 +450,6 @@ def _rows(batch: pa.RecordBatch, names: frozenset[str]) -> list[dict[str, Any]]:
 
 
 def _with_messages(row: Row) -> dict[str, Any]:
-    """The row with a request in messages."""
     request = structured(row.get("request"))
     if isinstance(request, str):
         request = {"messages": chat.user_message(request)}

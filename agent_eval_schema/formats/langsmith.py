@@ -54,7 +54,6 @@ def _question_in(outputs: Any) -> list[Any]:
 
 
 def _calls_in(outputs: Any) -> list[dict[str, Any]] | None:
-    """The tool calls in the messages of an agent."""
     is_chat = isinstance(outputs, list) or chat.is_chat_object(outputs)
     calls = chat.read_tool_calls(outputs) if is_chat else ()
     return [{"tool_name": name, "tool_input": given} for name, given in calls] or None

@@ -17,7 +17,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES, typed_value
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfolded
+from agent_eval_schema.formats.format import Format, Nested, Row, Unfolded
 from agent_eval_schema.formats.shapes import as_text, question_or_messages
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import OPENAI_EVALS
@@ -149,12 +149,8 @@ def _new_item(row: Row) -> dict[str, Any]:
     return {**item, **free, **({"custom_expected": clash} if clash else {})}
 
 
-def _is_chat_row(names: Sequence[str], _: Head) -> bool:
-    """Whether the rows are chats for the library of OpenAI evals, or for fine-tuning."""
-    return "messages" in names and set(names) <= _OF_A_CHAT
-
-
 _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_tool_calls", "metadata", "id"})
+"""The columns of chats for the library of OpenAI evals, or for fine-tuning."""
 
 
 def row_of_chat(row: Row) -> Iterator[Unfolded]:
@@ -195,5 +191,10 @@ OPENAI = Format(
         "response": "sample.output_text",
     },
     inspect_row=_inspect_guesses,
-    nested=(Nested(_is_chat_row, row_of_chat, parts=("messages",), columns=("input", "ideal")),),
+    nested=(
+        Nested(
+            lambda names, _: "messages" in names and set(names) <= _OF_A_CHAT,
+            *(row_of_chat, ("messages",), ("input", "ideal")),
+        ),
+    ),
 )

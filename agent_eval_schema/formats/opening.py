@@ -175,7 +175,6 @@ def _fetched(url: str, folder: TemporaryFolder) -> str:
 
 
 def _fetched_table(fetch: Callable[[str, str], None], name: str, table: str, folder: TemporaryFolder) -> str:
-    """The path of a copy of a table of a warehouse."""
     path = folder.file("table.parquet")
     try:
         fetch(table, path)

@@ -113,7 +113,6 @@ def naming_columns(moves: Mapping[str, str]) -> str:
 
 
 def _keys(place: _Place) -> Iterator[_Place]:
-    """The keys of the objects in a column."""
     if place.are(dict):
         for key in dict.fromkeys(key for value in place.values for key in value):
             values = [value[key] for value in place.values if value.get(key) is not None]

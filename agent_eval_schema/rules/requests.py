@@ -17,6 +17,7 @@ _OK = ({"request": "Hi", "response": "Hello"},)
 _CHAT = ({"request": {"messages": [_HI]}, "response": "Hello"},)
 
 _schema_page = Page(EVALUATION_SCHEMA, good=_OK)
+_schema_chat_page = Page(EVALUATION_SCHEMA, good=_CHAT)
 _chat_page = Page(OPENAI_CHAT, good=_CHAT)
 
 MISSING_REQUEST = _schema_page.error(
@@ -47,7 +48,7 @@ AMBIGUOUS_REQUEST = _schema_page.error(
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
 
-REQUEST_TYPE = _schema_page.error(
+REQUEST_TYPE = _schema_chat_page.error(
     "AE204 request-type",
     "The request, or a part of it, has the wrong type.",
     why=(
@@ -55,16 +56,14 @@ REQUEST_TYPE = _schema_page.error(
     ),
     hint='Set a string, `{"messages": [...]}` or `{"query": "...", "history": [...]}`.',
     bad=({"request": 42, "response": "Hello"}, {"request": [_HI], "response": "Hello"}),
-    good=_CHAT,
 )
 
-REQUEST_KEY = _schema_page.error(
+REQUEST_KEY = _schema_chat_page.error(
     "AE205 request-key",
     "The request is an object without `messages`, `query` or `input`.",
     why="The platform does not find the question in it.",
     hint="Add `messages`, `query` (with an optional `history`) or `input`.",
     bad=({"request": {"mesages": [_HI]}, "response": "Hello"},),
-    good=_CHAT,
 )
 
 MESSAGE_ROLE = _chat_page.error(
@@ -105,22 +104,20 @@ TOOL_MESSAGE_ID = _chat_page.warning(
     ),
 )
 
-ENDS_WITH_ASSISTANT = _schema_page.warning(
+ENDS_WITH_ASSISTANT = _schema_chat_page.warning(
     "AE210 ends-with-assistant",
     "The chat ends with a message of the assistant.",
     why="Judges read the last message as the question: here it is an answer.",
     hint="End the chat with the user's message, and move the assistant's last message to `response`.",
     bad=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}]}, "response": "Hello"},),
-    good=_CHAT,
 )
 
-JSON_TEXT_REQUEST = _schema_page.info(
+JSON_TEXT_REQUEST = _schema_chat_page.info(
     "AE211 request-is-json-text",
     "The request is an object that is written as a JSON string.",
     why="The string is parsed and read as the object.",
     hint="No action needed: the string is read as the object.",
     bad=({"request": '{"messages": [{"role": "user", "content": "Hi"}]}', "response": "Hello"},),
-    good=_CHAT,
 )
 
 NO_USER_MESSAGE = _schema_page.warning(
@@ -144,13 +141,12 @@ REPEATED_USER_MESSAGE = _schema_page.warning(
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
 
-REQUEST_EXTRA_KEY = _schema_page.warning(
+REQUEST_EXTRA_KEY = _schema_chat_page.warning(
     "AE214 request-extra-key",
     "The request object contains unknown keys beside messages, query and history.",
     why="No metric reads them; they are preserved in `inputs`. Parameters of the chat API are known (AE228).",
     hint=("Move values that a metric requires to a separate column; no action needed if only the agent reads the key."),
     bad=({"request": {"messages": [_HI], "customer": 7}, "response": "Hello"},),
-    good=_CHAT,
 )
 
 REQUEST_PARAMETERS = _chat_page.info(
@@ -266,13 +262,12 @@ GUESSED_KEY = Page(OPENAI_EVALS).info(
     good=({"item": {"question": "My monitor stays dark.", "correct_label": "Hardware"}},),
 )
 
-RESPONSES_REQUEST = Page(OPENAI_RESPONSES).info(
+RESPONSES_REQUEST = Page(OPENAI_RESPONSES, good=_CHAT).info(
     "AE229 request-of-responses-api",
     "The request is an object of the Responses API (`input`).",
     why="Its items are read as messages.",
     hint="No action needed: its items are read as messages.",
     bad=({"request": {"input": [_HI]}, "response": "Hello"},),
-    good=_CHAT,
 )
 
 

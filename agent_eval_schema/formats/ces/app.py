@@ -49,7 +49,9 @@ def evaluation_texts(path: str) -> list[EvaluationText] | None:
         return list(_in_zip(path))
     if path.lower().endswith(_YAML):
         return list(_of_file(folder.parent, folder))
-    homes = _homes(folder) if folder.is_dir() else []
+    # the folder itself, in it, or below the one with the app's name
+    places = (folder / HOME, *sorted(folder.glob(f"*/{HOME}"))) if folder.name != HOME else (folder,)
+    homes = [home for home in places if home.is_dir()] if folder.is_dir() else []
     if not homes and not any(file for name in APP_FILES for at in ("", "*/") for file in folder.glob(at + name)):
         return None
     files = sorted(file for home in homes for file in home.rglob("*") if file.suffix.lower() in _KINDS)
@@ -74,13 +76,6 @@ def open_app(path: str) -> Source | None:
         name=path,
         files=tuple(text.file for text in texts),
     )
-
-
-def _homes(folder: Path) -> list[Path]:
-    """The folders of evaluations: the folder itself, in it, or below the one with the app's name."""
-    if folder.name == HOME:
-        return [folder]
-    return [home for home in (folder / HOME, *sorted(folder.glob(f"*/{HOME}"))) if home.is_dir()]
 
 
 def _of_file(folder: Path, file: Path) -> Iterator[EvaluationText]:
@@ -115,7 +110,6 @@ def _is_evaluation(name: PurePath) -> bool:
 
 
 def _texts(name: str, data: bytes | None) -> Iterator[EvaluationText]:
-    """The evaluations in a file, which may be a list."""
     if data is None:
         rows = [(b"", f"expected a file of up to {_LARGEST >> 20} MB, got a larger one")]
     else:

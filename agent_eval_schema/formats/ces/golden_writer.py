@@ -145,7 +145,6 @@ class _Unwritten(NamedTuple):
         return self.fields.pop(name, None)
 
     def take_message(self, name: str) -> _Unwritten:
-        """The message in a field."""
         return self.of(schema.message(self.message).fields[name].message, self.take(name), self.at(name))
 
 
@@ -215,7 +214,6 @@ class _Writer:
         return []
 
     def _leftover(self, fields: _Unwritten) -> None:
-        """Report the fields that were not written."""
         for name, value in fields.fields.items():
             if value not in ([], ""):
                 message = f"`{key_name(name)}` has no column, got {describe(value)}"
@@ -278,7 +276,6 @@ class _Writer:
             return self._lose(conversion.STEP, path, f"the step is excluded: {reason}")
 
     def _rows_of(self, fields: _Unwritten) -> list[GoldenCells]:
-        """The rows of an input or an expectation."""
         (group,) = schema.message(fields.message).oneofs.values()
         found = [name for name in group if name in fields.fields]
         if len(found) != 1 or found[0] not in _ROWS:

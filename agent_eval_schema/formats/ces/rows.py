@@ -288,7 +288,6 @@ def _agent_response(text: str, agent: Any) -> dict[str, Any]:
 
 
 def _tool_response(message: Object) -> dict[str, Any]:
-    """The result of a tool, which is an object there."""
     content = message.get("content")
     value = jsontext.parse_leniently(content) if isinstance(content, str) else content
     return {"tool": message.get("name") or "?", "response": value if isinstance(value, dict) else {"output": value}}
@@ -401,7 +400,6 @@ def _not_in_rows(evaluation: Object, from_rows: Object) -> dict[str, Any]:
 
 
 def _with_part(row: Row, part: dict[str, Any]) -> Row:
-    """The row with a part of its evaluation in addition to its columns."""
     custom = row.get("custom_expected", {})
     kept = custom.get(EVALUATION_KEY, {})
     golden = {**kept.get("golden", {}), **part.get("golden", {})}
