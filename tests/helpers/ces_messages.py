@@ -72,7 +72,7 @@ def values(message: str, name: str, field: schema.FieldType, depth: int) -> Any:
     elif field.message:
         one = messages(field.message, depth + 1)
     elif field.enum:
-        known = schema.enum_values(field.enum)
+        known = schema.table().enums[field.enum]
         numbers = list(known.values())
         one = st.sampled_from([*known, *numbers] if not field.required else [*list(known)[1:], *numbers[1:]])
     elif field.resource_format:

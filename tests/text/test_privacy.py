@@ -57,9 +57,9 @@ NAMES = {
     *(word for words in ALIASES.values() for word in words),
     *(name for module in (canonical, decode, derive, documents, reading) for name in _names_in(module)),
     *(*documents.TEXT_KEYS, *documents.GUESSED_URI_KEYS, *documents.DOCUMENT_LIST_KEYS),
-    *(name for message in schema.messages().values() for name in message.fields),
+    *(name for message in schema.table().messages.values() for name in message.fields),
     *adk_schema.known_keys(),
-    *(field.proto_name for message in schema.messages().values() for field in message.fields.values()),
+    *(field.proto_name for message in schema.table().messages.values() for field in message.fields.values()),
     *("events", "exception.message", "expectation", "value", "valid", "metadata", "choices", "message"),
 }
 MEANINGFUL = {

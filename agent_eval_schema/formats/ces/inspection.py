@@ -187,7 +187,7 @@ class _Walk:
         if field.message:
             yield from self.message(field.message, value, path)
         elif field.enum:
-            values = schema.enum_values(field.enum)
+            values = schema.table().enums[field.enum]
             if _as_int(value) not in values.values() and not (isinstance(value, str) and value in values):
                 message = f"expected one of {names(values)}, got {describe(value)}"
                 yield finding_at(ces.ENUM, path, message, hint_for_name(value, values))

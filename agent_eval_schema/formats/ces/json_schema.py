@@ -49,7 +49,7 @@ def evaluation_schema() -> dict[str, Any]:
     return {
         "$schema": DIALECT,
         "title": "An evaluation of Google Customer Engagement Suite",
-        "$comment": schema.source(),
+        "$comment": schema.table().source,
         "$ref": REF.format(name=schema.EVALUATION),
         "$defs": definitions,
     }
@@ -76,7 +76,7 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
 def _is_set(message: schema.MessageType, name: str, *, filled: bool = False) -> dict[str, Any]:
     """The schema of an object that has the field under one of its names, not null (and not empty)."""
     enum = message.fields[name].enum
-    empty = [None, *(("", [], 0, *(list(schema.enum_values(enum))[:1] if enum else ())) if filled else ())]
+    empty = [None, *(("", [], 0, *(list(schema.table().enums[enum])[:1] if enum else ())) if filled else ())]
     spellings = dict.fromkeys((name, message.fields[name].proto_name))
     options = [{"required": [n], "properties": {n: {"not": {"enum": empty}}}} for n in spellings]
     return options[0] if len(options) == 1 else {"anyOf": options}
@@ -101,10 +101,10 @@ def _field(message: str, name: str, field: schema.FieldType, definitions: dict[s
 
 def _single(field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:
     if field.enum:
-        values = schema.enum_values(field.enum)
+        values = schema.table().enums[field.enum]
         return {"enum": [*values, *values.values()]}
     name = field.map_value or field.type
-    if name in schema.messages():
+    if name in schema.table().messages:
         _define(name, definitions)
         return {"$ref": REF.format(name=name)}
     return _SCALARS[name]

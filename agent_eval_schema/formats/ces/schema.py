@@ -56,11 +56,11 @@ class FieldType(Struct, frozen=True, rename="camel"):
     @property
     def message(self) -> str:
         """The name of its message, or nothing; the values of a map are `map_value`."""
-        return self.type if self.type in messages() else ""
+        return self.type if self.type in table().messages else ""
 
     def is_default(self, value: Any) -> bool:
         """Whether the API does not distinguish the value from absence, where the field has no explicit presence."""
-        number = enum_values(self.enum).get(value, value) if self.enum and isinstance(value, str) else value
+        number = table().enums[self.enum].get(value, value) if self.enum and isinstance(value, str) else value
         has_presence = self.explicit_presence or self.oneof
         return not has_presence and isinstance(number, str | list | int | float) and number in ("", [], 0)
 
@@ -89,31 +89,24 @@ class MessageType(Struct, frozen=True):
         return next((known for known, field in self.fields.items() if field.proto_name == name), None)
 
 
-class _Table(Struct, frozen=True):
+class WireTable(Struct, frozen=True):
+    """The descriptors that the table was made from; every message, by its name below the package
+    (`Evaluation.GoldenTurn`); the names of every enum with their numbers, in the order of their declaration."""
+
     source: str
     messages: dict[str, MessageType]
     enums: dict[str, dict[str, int]]
 
 
 @lru_cache(maxsize=1)
-def _table() -> _Table:
+def table() -> WireTable:
     text = files(__package__).joinpath("evaluation_schema.json").read_bytes()
-    return msgspec.json.decode(text, type=_Table)
-
-
-def source() -> str:
-    """Which descriptors the table was made from."""
-    return _table().source
-
-
-def messages() -> Mapping[str, MessageType]:
-    """Every message, by its name below the package (`Evaluation.GoldenTurn`)."""
-    return _table().messages
+    return msgspec.json.decode(text, type=WireTable)
 
 
 def message(name: str) -> MessageType:
     """The message of that name; KeyError if there is none."""
-    return _table().messages[name]
+    return table().messages[name]
 
 
 @lru_cache(maxsize=8)
@@ -122,11 +115,6 @@ def field_names(*types: str, nested: bool = False) -> frozenset[str]:
     or lists."""
     fields = [entry for name in types for entry in message(name).fields.items() if not nested or entry[1].is_nested]
     return frozenset(name for json_name, field in fields for name in (json_name, field.proto_name))
-
-
-def enum_values(name: str) -> Mapping[str, int]:
-    """The names of an enum with their numbers, in the order of their declaration; KeyError if there is none."""
-    return _table().enums[name]
 
 
 def each(value: Any, field: FieldType, rewrite: Callable[[Any, FieldType], Any]) -> Any:
@@ -139,16 +127,16 @@ def each(value: Any, field: FieldType, rewrite: Callable[[Any, FieldType], Any])
 def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None] | None = None) -> Any:
     """A copy of a message with the JSON names of its fields. `on_repeat` gets both names of a field that occurs under
     both; without it the copy is for reading: it has no nulls, and the last one of a field."""
-    if not isinstance(value, Mapping) or kind not in messages():
+    if not isinstance(value, Mapping) or kind not in table().messages:
         return value
-    table, found = message(kind), dict[str, Any]()
+    descriptor, found = message(kind), dict[str, Any]()
     for key, part in value.items():
-        name = table.json_name(key) or key
+        name = descriptor.json_name(key) or key
         if part is None and on_repeat is None:
             continue
         if name in found and on_repeat is not None:
             on_repeat(name, key)
-        field = table.fields.get(name)
+        field = descriptor.fields.get(name)
         found[name] = each(part, field, lambda v, f: with_json_names(v, f.message, on_repeat)) if field else part
     return found
 

@@ -174,7 +174,7 @@ class _Source:
     def _below(self, name: str, field: schema.FieldType, value: str) -> list[str]:
         """The lines for what is in a field of the message."""
         kind = field.map_value or field.type
-        if kind not in schema.messages() or _is_left_out(name, field):
+        if kind not in schema.table().messages or _is_left_out(name, field):
             return []
         inner = f"{value}_"
         lines = self.checks(kind, inner)
@@ -247,20 +247,20 @@ def _type(message: str, name: str, field: schema.FieldType, stored: bool) -> Any
     if field.required and field.type == "int32":
         return Annotated[int, Meta(ge=1, le=(1 << 31) - 1)]
     if field.required and field.enum:
-        return Literal[tuple(name for name, number in schema.enum_values(field.enum).items() if number)]
+        return Literal[tuple(name for name, number in schema.table().enums[field.enum].items() if number)]
     return Annotated[kind, Meta(min_length=1)] if field.required and kind in (str, bytes) else kind
 
 
 def _single(field: schema.FieldType, stored: bool) -> Any:
     """The type of one value of the field."""
     if field.enum:
-        return Literal[tuple(schema.enum_values(field.enum))]
+        return Literal[tuple(schema.table().enums[field.enum])]
     if field.type == schema.STRUCT:
         return _free()
     if field.resource_format and field.repeated:
         return Annotated[str, Meta(pattern=resource_pattern(field))]
     name = field.map_value or field.type
-    return _struct(name, stored) if name in schema.messages() else _SCALARS[name]
+    return _struct(name, stored) if name in schema.table().messages else _SCALARS[name]
 
 
 @lru_cache(maxsize=64)

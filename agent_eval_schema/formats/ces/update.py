@@ -60,7 +60,7 @@ def with_json_names(value: Any, kind: str = schema.EVALUATION) -> Any:
 def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
     """The content of a message: without nulls, and without defaults (`""`, `[]`, false, 0) where the API does not
     distinguish them from absence; an enum by its name. Two messages that are the same for the server are then equal."""
-    if not isinstance(value, Mapping) or kind not in schema.messages():
+    if not isinstance(value, Mapping) or kind not in schema.table().messages:
         return value
     fields = schema.message(kind).fields
     found = {k: schema.each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
@@ -69,7 +69,7 @@ def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
 
 def _stated_one(value: Any, field: schema.FieldType) -> Any:
     if field.enum and isinstance(value, int) and not isinstance(value, bool):
-        return next((name for name, number in schema.enum_values(field.enum).items() if number == value), value)
+        return next((name for name, number in schema.table().enums[field.enum].items() if number == value), value)
     return stated(value, field.message)
 
 

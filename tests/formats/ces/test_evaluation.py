@@ -668,7 +668,7 @@ def test_a_map_of_names_writes_them_in_full() -> None:
 
 
 def test_scores_that_are_zero_are_values() -> None:
-    table = schema.messages()
+    table = schema.table().messages
     explicit = [f for message in table.values() for f in message.fields.values() if f.explicit_presence]
     assert len(explicit) > 5
     result = {
@@ -918,7 +918,7 @@ def _canonical_value(field: schema.FieldType, value: Any) -> Any:
     if field.message:
         return canonical(field.message, value)
     if field.enum:
-        numbers = schema.enum_values(field.enum)
+        numbers = schema.table().enums[field.enum]
         made = value if value in numbers else next(n for n, i in numbers.items() if i == int(value))
         return "" if numbers[made] == 0 else made
     if field.type == schema.STRUCT:

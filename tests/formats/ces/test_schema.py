@@ -28,7 +28,7 @@ def test_a_path_is_followed_through_messages_only() -> None:
 
 
 def test_enums_have_all_their_values() -> None:
-    assert dict(schema.enum_values("EvaluationResult.Outcome")) == {
+    assert dict(schema.table().enums["EvaluationResult.Outcome"]) == {
         "OUTCOME_UNSPECIFIED": 0,
         "PASS": 1,
         "FAIL": 2,
@@ -39,10 +39,10 @@ def test_enums_have_all_their_values() -> None:
 def test_the_table_is_closed() -> None:
     """Every type that a field names is a scalar, a well-known type, or in the table."""
     scalars = {"string", "bool", "bytes", "int32", "float", "double", "map"}
-    for message in schema.messages().values():
+    for message in schema.table().messages.values():
         for field in message.fields.values():
             if field.enum:
-                assert schema.enum_values(field.enum)
+                assert schema.table().enums[field.enum]
             elif not field.message:
                 assert field.type in scalars or field.type.startswith("google."), field
 
@@ -50,7 +50,7 @@ def test_the_table_is_closed() -> None:
 @pytest.mark.oracle
 def test_the_table_is_what_the_vendors_descriptors_say() -> None:
     types = pytest.importorskip("google.cloud.ces_v1beta.types")
-    for name, message in schema.messages().items():
+    for name, message in schema.table().messages.items():
         found = types
         for part in name.split("."):
             found = getattr(found, part)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
-from agent_eval_schema.formats.ces.schema import message, messages
+from agent_eval_schema.formats.ces.schema import message, table
 from agent_eval_schema.formats.ces.update import (
     arguments_of,
     check_mask,
@@ -404,8 +404,9 @@ def test_a_free_object_is_what_it_is_at_any_depth() -> None:
 
 
 def test_a_map_of_messages_is_compared_whole() -> None:
-    kind = next(k for k, m in messages().items() if any(f.map_value in messages() for f in m.fields.values()))
-    name, field = next((n, f) for n, f in message(kind).fields.items() if f.map_value in messages())
+    messages = table().messages
+    kind = next(k for k, m in messages.items() if any(f.map_value in messages for f in m.fields.values()))
+    name, field = next((n, f) for n, f in message(kind).fields.items() if f.map_value in messages)
     inner = {"one_key": {"a_b": None, "c": 0}}
     assert with_json_names({field.proto_name: inner}, kind) == {name: inner}
     assert stated({name: inner}, kind) == {name: inner}
