@@ -167,10 +167,8 @@ def _for_later(turn: Any) -> Any:
     """What a later turn reads of one: the message and the answer, not what the agent did."""
     if not isinstance(turn, Mapping):
         return turn
-    return {key: value for key, value in turn.items() if snake_case(key) in _READ_LATER}
-
-
-_READ_LATER = frozenset({"query", "user_content", "reference", "final_response"})
+    keys = ("query", "user_content", "reference", "final_response")
+    return {key: value for key, value in turn.items() if snake_case(key) in keys}
 
 
 MOST_BEFORE = 100
@@ -192,8 +190,6 @@ COLUMNS_OF_A_TURN = (
 OF_A_SET = ("name", "description", "eval_set_creation_timestamp")
 OF_A_CASE = ("final_session_state", "eval_case_creation_timestamp")
 OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
-_OWN = frozenset(("eval_set_id", "adk_rubrics", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
-"""Other parts of an evalset: they are passed through, and written back into an evalset."""
 
 
 def _read_turn(source: Row, row: dict[str, Any]) -> None:
@@ -478,7 +474,8 @@ ADK = Format(
     system="adk",
     page=ADK_EVALUATE,
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
-    own=_OWN,
+    # other parts of an evalset: they are passed through, and written back into an evalset
+    own=frozenset(("eval_set_id", _RUBRICS, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),
     read_rest=_read_turn,
     more=COLUMNS_OF_A_TURN,
     keeps_originals=False,

@@ -434,15 +434,12 @@ def _note(notes: Notes, row: int, column: str, rule: Rule, message: str, path: s
     notes.setdefault(row, []).append(Finding(rule, message, column, path))
 
 
-_VIEWS = {"inputs": "request", "outputs": "response"}
-
-
 def whole(row: Row, name: Literal["inputs", "outputs"]) -> Any:
     """The source's own inputs or outputs of a canonical row; the request or response if these contain all of it, and
     for inputs that are not an object, which neither MLflow nor LangSmith accepts."""
     original = row.get(name)
     if original is None or (name == "inputs" and not isinstance(original, dict)):
-        return row[_VIEWS[name]]
+        return row["request" if name == "inputs" else "response"]
     return original
 
 
@@ -497,12 +494,6 @@ _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
 }
 """Our columns whose values look different among expectations."""
 
-_OWN = (
-    *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
-    *("created_by", "last_update_time", "last_updated_by"),
-)
-"""The columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)."""
-
 MLFLOW = Format(
     name="mlflow",
     title="MLflow 3",
@@ -514,7 +505,13 @@ MLFLOW = Format(
         columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS) - {"request", "response"},
         test=lambda names: "request" not in [names[i] for i in without_copies(names)],
     ),
-    own=frozenset(_OWN),
+    # the columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)
+    own=frozenset(
+        [
+            *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
+            *("created_by", "last_update_time", "last_updated_by"),
+        ]
+    ),
     read=read_mlflow,
     places=ORIGINS,
     has_canonical=True,

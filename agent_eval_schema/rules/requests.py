@@ -273,9 +273,9 @@ RESPONSES_REQUEST = Page(OPENAI_RESPONSES, good=_CHAT).info(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # `inputs` and `outputs`, as mlflow.genai.evaluate reads them
-_MLFLOW_ROWS = ({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},)
-
-_mlflow_page = Page(MLFLOW_EVALUATE, good=_MLFLOW_ROWS)
+_mlflow_page = Page(
+    MLFLOW_EVALUATE, good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},)
+)
 
 INPUTS_NOT_OBJECT = _mlflow_page.warning(
     "AE216 inputs-not-object",

@@ -21,10 +21,10 @@ def _traced(document: Any) -> tuple[dict[str, Any], ...]:
     return ({**_ROW, "trace": {"info": {"trace_id": "tr-1"}, "data": {"spans": [root, retriever]}}},)
 
 
-_RETRIEVED = {"page_content": "16 weeks", "metadata": {"doc_uri": "hr/leave.pdf"}}
-
 _schema_page = Page(EVALUATION_SCHEMA, good=_rows([_DOC]))
-_retriever_page = Page(MLFLOW_RETRIEVER, good=_traced(_RETRIEVED))
+_retriever_page = Page(
+    MLFLOW_RETRIEVER, good=_traced({"page_content": "16 weeks", "metadata": {"doc_uri": "hr/leave.pdf"}})
+)
 
 CONTEXT_SHAPE = _schema_page.error(
     "AE401 context-shape",

@@ -21,9 +21,7 @@ def _child(status: str) -> dict[str, Any]:
 
 _SPAN = _root("Hi", "Hello")
 
-_OK = ({"request": "Hi", "response": "Hello"},)
-
-_trace_page = Page(MLFLOW_TRACES, good=_OK)
+_trace_page = Page(MLFLOW_TRACES, good=({"request": "Hi", "response": "Hello"},))
 
 MALFORMED_TRACE = _trace_page.error(
     "AE601 malformed-trace",

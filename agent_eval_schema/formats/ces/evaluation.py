@@ -355,15 +355,11 @@ def _inspect(value: Any) -> list[Finding]:
     return inspection.inspect_evaluation(value)
 
 
-_RESULT_ONLY = (
-    *("goldenResult", "scenarioResult", "evaluationStatus", "executionState"),
-    *("golden_result", "scenario_result", "evaluation_status", "execution_state"),
-)
-
-
 def is_result(value: Mapping[str, Any]) -> bool:
     """Whether this is an EvaluationResult, by the fields that only that has."""
-    return any(key in value for key in _RESULT_ONLY) and "golden" not in value and "scenario" not in value
+    names = ("goldenResult", "scenarioResult", "evaluationStatus", "executionState")
+    snake = ("golden_result", "scenario_result", "evaluation_status", "execution_state")
+    return any(key in value for key in (*names, *snake)) and "golden" not in value and "scenario" not in value
 
 
 def _issues(row: int, source: Any) -> list[Issue]:

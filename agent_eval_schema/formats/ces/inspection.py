@@ -74,17 +74,13 @@ def inspect_evaluation(value: Any) -> list[Finding]:
     ignored = [one for one in found if one.rule is ces.OUTPUT_ONLY]
     if ignored:
         first, paths = ignored[0], [one.path for one in ignored]
-        message = f"only the server sets {first_names(paths, _SHOWN)}"
+        message = f"only the server sets {first_names(paths, 3)}"
         found = [d for d in found if d.rule is not ces.OUTPUT_ONLY or d is first]
         found[found.index(first)] = replace(first, message=message)
     found += _unpaired(value)
     if isinstance(value, dict) and value.get("invalid") is True:
         found.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))
     return found
-
-
-_SHOWN = 3
-"""The number of output-only fields that are named."""
 
 
 def inspect_message(name: str, value: Any) -> list[Finding]:

@@ -12,8 +12,6 @@ from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import IMAGE_TYPES
 from agent_eval_schema.schema import DIALECT, REF
 
-_NUMBER_TEXT = r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-
 _SCALARS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -28,7 +26,7 @@ _SCALARS: dict[str, dict[str, Any]] = {
         "anyOf": [
             {"type": "number"},
             {"enum": ["NaN", "Infinity", "-Infinity"]},
-            {"type": "string", "pattern": _NUMBER_TEXT},
+            {"type": "string", "pattern": r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"},
         ]
     },
     schema.TIMESTAMP: {

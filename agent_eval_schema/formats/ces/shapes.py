@@ -27,11 +27,7 @@ from agent_eval_schema.text.depth import is_too_deep
 PRECISE = 1 << 53
 """Whole numbers up to here are the same as doubles."""
 
-_FAST_DEPTH = 5
 FLOAT_MAX = 3.4028234663852886e38
-_TIMESTAMP = Annotated[
-    str, Meta(pattern=r"^(?!0000)\d{4}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")
-]
 _SCALARS: dict[str, Any] = {
     "string": str,
     "bytes": bytes,
@@ -39,7 +35,9 @@ _SCALARS: dict[str, Any] = {
     "int32": Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)],
     "float": Annotated[float, Meta(ge=-FLOAT_MAX, le=FLOAT_MAX)],
     "double": float,
-    schema.TIMESTAMP: _TIMESTAMP,
+    schema.TIMESTAMP: Annotated[
+        str, Meta(pattern=r"^(?!0000)\d{4}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")
+    ],
     schema.DURATION: Annotated[str, Meta(pattern=r"^\d{1,9}(\.\d{1,9})?s$")],
 }
 
@@ -97,7 +95,7 @@ def _free() -> Any:
     """Any object; unrolled to a depth, as msgspec has no type that contains itself."""
     exact = Annotated[int, Meta(ge=-PRECISE, le=PRECISE)]
     found: Any = exact | float | str | bool | None
-    for _ in range(_FAST_DEPTH):
+    for _ in range(5):
         found = exact | float | str | bool | list[found] | dict[str, found] | None
     return dict[str, found]
 
@@ -215,13 +213,10 @@ def _keeper(field: schema.FieldType, good: set[str | None]) -> Callable[[str], N
     def check(name: str) -> None:
         if not is_name(name):
             raise ValueError("neither a bare name nor a resource of the kind")
-        if len(good) < _NAMES_KEPT:
+        if len(good) < 10_000:
             good.add(name)
 
     return check
-
-
-_NAMES_KEPT = 10_000
 
 
 def _is_left_out(message: str, field: schema.FieldType) -> bool:

@@ -38,13 +38,12 @@ Fields = Sequence[str] | None
 
 
 _INPUTS = ("golden", "scenario", "goldenResult", "scenarioResult", "golden_result", "scenario_result")
-_RESULTS = frozenset(_INPUTS) - {"golden", "scenario"}
 
 
 def _are_evaluations(names: Sequence[str]) -> bool:
     """Whether most columns are fields of an evaluation, and no other is one of ours."""
     inputs = [n for n in names if n in _INPUTS]
-    fields = schema.message(schema.RESULT if set(inputs).intersection(_RESULTS) else schema.EVALUATION)
+    fields = schema.message(schema.RESULT if set(inputs) - {"golden", "scenario"} else schema.EVALUATION)
     unknown = [n for n in names if fields.json_name(n) is None]
     named = any(fields.json_name(n) == "displayName" for n in names)
     if inputs == ["scenario"] and not named and 2 * len(unknown) >= len(names):  # DeepEval's conversations have one too
