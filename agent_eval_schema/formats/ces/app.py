@@ -137,17 +137,18 @@ def split_text(text: str) -> Iterator[EvaluationText]:
     """The texts of a list of evaluations, or the one text; a value that is not JSON is reported when it is read as an
     evaluation."""
     head = text.lstrip("\ufeff \t\r\n")
-    page = None
-    items = _raw(text, list[msgspec.Raw]) if head.startswith("[") else None
+    items: list[msgspec.Raw] | None = _raw(text, list[msgspec.Raw]) if head.startswith("[") else None
+    page = _Page()
     if not head.startswith("[") and any(f'"{key}"' in head for key in _Page.__struct_encode_fields__):
-        page = _raw(text, _Page)
-        items = None if page is None else page.listed
-    if not items and page is None:
+        page = _raw(text, _Page) or page
+        lists = (page.evaluations, page.evaluationResults, page.evaluation_results)
+        items = [item for found in lists for item in found or ()]
+    if not items and page == _Page():  # in an evaluation the keys may be further down
         yield EvaluationText(text)
         return
     texts = [EvaluationText(bytes(item).decode()) for item in items or ()]
-    if texts and page is not None:
-        texts[-1].has_next = page.has_next
+    if texts:
+        texts[-1].has_next = bool(page.nextPageToken or page.next_page_token)
     yield from texts
 
 
@@ -159,16 +160,6 @@ class _Page(msgspec.Struct):
     evaluation_results: list[msgspec.Raw] | None = None
     nextPageToken: Any = None
     next_page_token: Any = None
-
-    @property
-    def has_next(self) -> bool:
-        return bool(self.nextPageToken or self.next_page_token)
-
-    @property
-    def listed(self) -> list[msgspec.Raw] | None:
-        lists = (self.evaluations, self.evaluationResults, self.evaluation_results)
-        filled = [found for found in lists if found is not None]
-        return [item for found in filled for item in found] if filled else None
 
 
 def _raw(text: str, kind: Any) -> Any:

@@ -747,6 +747,11 @@ def test_a_page_with_evaluations_and_results_is_all_of_them(tmp_path: Path) -> N
     assert {issue.row for issue in ces.validate_evaluation(path)} == {1}
 
 
+def test_a_word_in_an_evaluation_makes_no_page_of_it() -> None:
+    text = json.dumps(golden(TEXT, tags=["evaluations", "nextPageToken"]))
+    assert ces.read_evaluations(text) == [json.loads(text)]
+
+
 @pytest.mark.parametrize("more", [{}, {"nextPageToken": ""}, {"nextPageToken": None}])
 def test_the_last_page_is_complete(tmp_path: Path, more: dict[str, Any]) -> None:
     path = tmp_path / "page.json"
