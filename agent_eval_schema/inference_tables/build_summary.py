@@ -38,7 +38,7 @@ from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.phrases import Call, NextCommand, counted, plural
 from agent_eval_schema.render.printable import Printable
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.exclusions import REASON_NAMES, find_reason
+from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
 STRATA_SHOWN = 12
@@ -252,7 +252,7 @@ def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: 
     where, line = os.path.basename(summary.table or ""), summary.funnel
     command = Call(output).command("profile") if summary.rows else ""
     excluded = [
-        (reason, f"{rows:,}", find_reason(reason).sentence, Cell(find_reason(reason).remedy, "muted"))
+        (reason, f"{rows:,}", REASONS[reason].sentence, Cell(REASONS[reason].remedy, "muted"))
         for reason, rows in summary.excluded.items()
     ]
     facts = list(_facts(summary))
@@ -301,7 +301,7 @@ def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Bl
     """The excluded rows, then everything else as terms."""
     if summary.excluded:
         rows = [
-            (f"{rows:,}", Part(reason, "path"), Part(find_reason(reason).sentence, "muted"))
+            (f"{rows:,}", Part(reason, "path"), Part(REASONS[reason].sentence, "muted"))
             for reason, rows in summary.excluded.items()
         ]
         yield Section("excluded", "Excluded rows", [Table(["#", "", ""], rows)], indent=0)
@@ -387,7 +387,7 @@ def summarized(
             removed = tuple(Removed(r, reasons[r]) for r in of_step if reasons.get(r))
             left -= sum(gone.rows for gone in removed)
             steps.append(FunnelStep(name, left, removed))
-    unknown = set(reasons) - set(REASON_NAMES)
+    unknown = set(reasons) - REASONS.keys()
     assert not unknown, f"reasons without a place in the funnel: {unknown}"
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     issues = {**codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them

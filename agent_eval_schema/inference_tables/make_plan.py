@@ -23,7 +23,7 @@ THUMBS = "thumbs"
 STRATA = ("day", "served_entity", "failed")
 """Columns of converted rows that `stratify` may name, if the table has no column of that name."""
 
-KEEPABLE = tuple(r.name for r in REASONS if r.switchable)
+KEEPABLE = tuple(r.name for r in REASONS.values() if r.switchable)
 """The reasons that `include` may name: their steps can be switched off."""
 
 

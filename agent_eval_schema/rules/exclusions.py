@@ -21,103 +21,98 @@ class Reason(Struct, frozen=True):
     switchable: bool = False
 
 
-REASONS: tuple[Reason, ...] = (
-    Reason("filtered", "the row does not match the condition (where)", "Change the condition to include the row."),
-    Reason(
-        "feedback",
-        "feedback request for another row",
-        "No action needed: the feedback labels the row with the rated request_id.",
-    ),
-    Reason(
-        "outside_window",
-        "logged outside the time window",
-        "Change since and until to include the row.",
-        switchable=True,
-    ),
-    Reason(
-        "status",
-        "the call failed: its status is not 200, or the response is an error",
-        "Inspect the request that the endpoint or its guardrail rejected; failed calls have no response to score.",
-        switchable=True,
-    ),
-    Reason(
-        "oversize",
-        "the request or response was too large to be logged",
-        "Join a traces table (traces=...), from which request and response are then derived.",
-    ),
-    Reason(
-        "malformed",
-        "the request or response is malformed JSON",
-        "Inspect the byte position in the message; the payload was probably truncated or edited.",
-    ),
-    Reason(
-        "partial",
-        "the streamed response is incomplete",
-        "No action needed: incomplete responses are excluded.",
-        switchable=True,
-    ),
-    Reason(
-        "batch_mismatch",
-        "a batch call whose numbers of records and predictions differ",
-        "Inspect the model's output: responses cannot be assigned to records.",
-    ),
-    Reason("no_request", "no request content", "Join a traces table (traces=...), or map the column (columns=...)."),
-    Reason(
-        "no_response",
-        "no response content and no trace",
-        "Join a traces table (traces=...), or map the column (columns=...).",
-    ),
-    Reason(
-        "defect",
-        "internal error while converting the row",
-        "Report this as a bug of agent_eval_schema, with the message.",
-    ),
-    Reason(
-        "repeated",
-        "the same request_id was logged before",
-        "No action needed: requests are logged at least once; the earliest row is kept.",
-        switchable=True,
-    ),
-    Reason(
-        "duplicate_question",
-        "another row has the same question",
-        "No action needed. Build without dedupe='question' to keep every call.",
-    ),
-    Reason(
-        "near_duplicate",
-        "another row has a near-duplicate question",
-        "No action needed. Build with another `near`, or without dedupe='near', to keep more calls.",
-    ),
-    Reason(
-        "in_existing",
-        "the dataset that is extended has the row",
-        "No action needed: later feedback updates the labels of its row.",
-    ),
-    Reason(
-        "question_in_existing",
-        "the dataset that is extended has the same question",
-        "No action needed. Build without dedupe='question' to add the call.",
-    ),
-    Reason(
-        "near_in_existing",
-        "the dataset that is extended has a near-duplicate question",
-        "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
-    ),
-    Reason("not_sampled", "not drawn for the sample", "Increase the sample or change the seed."),
-    Reason(
-        "invalid",
-        "the row has validation errors",
-        "The message contains the rule codes; run `agent-eval-schema explain CODE` for details.",
-        switchable=True,
-    ),
-)
-
-REASON_NAMES: tuple[str, ...] = tuple(r.name for r in REASONS)
-
-
-def find_reason(name: str) -> Reason:
-    """The reason of that name. Raises KeyError if there is none: names come from this package."""
-    return _BY_NAME[name]
-
-
-_BY_NAME = {r.name: r for r in REASONS}
+REASONS = {
+    reason.name: reason
+    for reason in (
+        Reason("filtered", "the row does not match the condition (where)", "Change the condition to include the row."),
+        Reason(
+            "feedback",
+            "feedback request for another row",
+            "No action needed: the feedback labels the row with the rated request_id.",
+        ),
+        Reason(
+            "outside_window",
+            "logged outside the time window",
+            "Change since and until to include the row.",
+            switchable=True,
+        ),
+        Reason(
+            "status",
+            "the call failed: its status is not 200, or the response is an error",
+            "Inspect the request that the endpoint or its guardrail rejected; failed calls have no response to score.",
+            switchable=True,
+        ),
+        Reason(
+            "oversize",
+            "the request or response was too large to be logged",
+            "Join a traces table (traces=...), from which request and response are then derived.",
+        ),
+        Reason(
+            "malformed",
+            "the request or response is malformed JSON",
+            "Inspect the byte position in the message; the payload was probably truncated or edited.",
+        ),
+        Reason(
+            "partial",
+            "the streamed response is incomplete",
+            "No action needed: incomplete responses are excluded.",
+            switchable=True,
+        ),
+        Reason(
+            "batch_mismatch",
+            "a batch call whose numbers of records and predictions differ",
+            "Inspect the model's output: responses cannot be assigned to records.",
+        ),
+        Reason(
+            "no_request", "no request content", "Join a traces table (traces=...), or map the column (columns=...)."
+        ),
+        Reason(
+            "no_response",
+            "no response content and no trace",
+            "Join a traces table (traces=...), or map the column (columns=...).",
+        ),
+        Reason(
+            "defect",
+            "internal error while converting the row",
+            "Report this as a bug of agent_eval_schema, with the message.",
+        ),
+        Reason(
+            "repeated",
+            "the same request_id was logged before",
+            "No action needed: requests are logged at least once; the earliest row is kept.",
+            switchable=True,
+        ),
+        Reason(
+            "duplicate_question",
+            "another row has the same question",
+            "No action needed. Build without dedupe='question' to keep every call.",
+        ),
+        Reason(
+            "near_duplicate",
+            "another row has a near-duplicate question",
+            "No action needed. Build with another `near`, or without dedupe='near', to keep more calls.",
+        ),
+        Reason(
+            "in_existing",
+            "the dataset that is extended has the row",
+            "No action needed: later feedback updates the labels of its row.",
+        ),
+        Reason(
+            "question_in_existing",
+            "the dataset that is extended has the same question",
+            "No action needed. Build without dedupe='question' to add the call.",
+        ),
+        Reason(
+            "near_in_existing",
+            "the dataset that is extended has a near-duplicate question",
+            "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
+        ),
+        Reason("not_sampled", "not drawn for the sample", "Increase the sample or change the seed."),
+        Reason(
+            "invalid",
+            "the row has validation errors",
+            "The message contains the rule codes; run `agent-eval-schema explain CODE` for details.",
+            switchable=True,
+        ),
+    )
+}

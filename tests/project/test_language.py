@@ -25,7 +25,7 @@ def test_the_texts_of_a_rule_use_the_terms_of_the_glossary(rule: Rule) -> None:
     assert wrong_terms("\n".join([rule.summary, rule.why, rule.hint, rule.no_example])) == []
 
 
-@pytest.mark.parametrize("reason", REASONS, ids=lambda r: r.name)
+@pytest.mark.parametrize("reason", REASONS.values(), ids=lambda r: r.name)
 def test_the_reasons_for_excluded_rows_use_them(reason: Reason) -> None:
     assert wrong_terms(f"{reason.sentence}\n{reason.remedy}") == []
 

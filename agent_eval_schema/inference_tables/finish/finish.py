@@ -25,7 +25,7 @@ from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES, dataset
-from agent_eval_schema.rules.exclusions import find_reason
+from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
@@ -256,7 +256,7 @@ EXCLUDED = pa.schema(
 def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
     """Converted rows as excluded rows: the reason, and its meaning or the details in words."""
     columns = {n: rows.column(n) for n in rows.schema.names}
-    sentences = pa.array([find_reason(r).sentence for r in reasons.to_pylist()], pa.string())
+    sentences = pa.array([REASONS[r].sentence for r in reasons.to_pylist()], pa.string())
     own = pc.equal(columns["reason"], reasons).fill_null(False)
     columns["message"] = pc.if_else(own, pc.coalesce(columns["detail"], sentences), sentences)
     columns["reason"] = reasons

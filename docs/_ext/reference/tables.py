@@ -243,7 +243,7 @@ def reasons() -> str:
     """The reasons to exclude a logged row."""
     rows = [
         (f'<a id="{r.name}"></a>{code(r.name)}', prose(r.sentence), prose(r.remedy), "yes" if r.switchable else "no")
-        for r in REASONS
+        for r in REASONS.values()
     ]
     return "\n".join(
         [
