@@ -50,7 +50,7 @@ def scored(texts: list[str]) -> EvalResult:
         report=validate_eval_set([{"request": "a"}] * rows),
         result=None,
         without_judge={texts[0]: 2},
-        failed=(0,),
+        failures={0: texts[0]},
     )
 
 
@@ -172,7 +172,7 @@ def test_rows_of_an_evaluation_open_to_their_cells_the_worst_first() -> None:
             run_id="r",
             report=validate_eval_set(data, show_values=show_values),
             result=None,
-            failed=(4,),
+            failures={4: "because"},
         )
         page = found.to_html()
         assert re.findall(r'<th scope="row" class="n(?: error)?">(\d)</th>', page) == ["4", "3", "1", "2", "0"]

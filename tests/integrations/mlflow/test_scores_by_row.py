@@ -15,9 +15,9 @@ def test_a_row_that_mlflow_lost_has_a_reason() -> None:
     report = validate_eval_set([{"request": "a", "response": "b"}, {"request": "c", "response": "d"}])
     feedback = {"assessment_name": "length", "feedback": {"value": 1.0}, "metadata": {RUN_OF: "run"}}
     line = {"tags": {"agent_eval_schema.row": "0"}, "assessments": [feedback]}
-    scores, reasons, failed = scores_by_row(
+    scores, reasons, failures = scores_by_row(
         "run", [line], ["length"], report, [None, None], ran=False, otherwise="the scorer gave no score"
     )
     assert scores["length"].tolist() == [1.0, None]
     assert reasons["length"].tolist() == [None, "MLflow recorded no trace for this row, so it has no score"]
-    assert failed == []
+    assert failures == {}
