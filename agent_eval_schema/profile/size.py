@@ -122,7 +122,7 @@ class Sizing:
         self, scores: Numbers | None, scale: Scale | None, span: float | None
     ) -> tuple[float | None, float | None, bool]:
         """Mean and standard deviation of a score, and whether they were measured. The assumed ones are those of a score
-        that is as often the highest as the rate says, and else the lowest: the widest spread."""
+        that is the highest at the assumed rate, and else the lowest: the widest spread."""
         if scores is None or len(scores) < 2:
             if scale is None or span is None:
                 return None, None, False

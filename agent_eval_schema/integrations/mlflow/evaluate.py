@@ -381,7 +381,7 @@ def _with_positions(prepared: Prepared, *, position_as_id: bool) -> pd.DataFrame
 
 
 _DELIVERY = ("stream", "stream_options")
-"""What a logged request says of how its answer is delivered, not of what is asked: a stream is no answer to score."""
+"""The keys of a logged request that select how its answer is delivered: a stream is no answer to score."""
 
 
 def _without_delivery(app: Callable[..., Any], inputs: pd.Series) -> pd.Series:
