@@ -213,11 +213,11 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
     value = jsontext.parse(stripped)
     if isinstance(value, jsontext.Malformed):
         begins_like_a_request = stripped[1:].lstrip().startswith(tuple(f'"{k}"' for k in KEYS))
-        if begins_like_a_request or _is_request(python_value(stripped)):
+        if begins_like_a_request or is_request(python_value(stripped)):
             log.add_finding(row, explain_malformed(value, stripped), "request")
             return FAILED
         return text
-    if _is_request(value):
+    if is_request(value):
         if nests and isinstance(value, dict):
             message = f"expected text or an object, got {describe(value)} as text"
             log.add(requests.JSON_TEXT_REQUEST, row, "request", message)
@@ -227,11 +227,12 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
     return text
 
 
-def _is_request(value: Any) -> bool:
-    """Whether an object or a list is meant as a request, under the right keys or not, and nothing that a user typed."""
+def is_request(value: Any) -> bool:
+    """Whether an object or a list is meant as a request, and is nothing that a user typed: it has a key of a request,
+    or a chat under a misspelled one."""
     if isinstance(value, dict):
-        return any(k in value for k in KEYS) or bool(match_names(value, KEYS))
-    return isinstance(value, list) and bool(value) and all(map(_has_role, value))
+        return any(k in value for k in KEYS) or any(_is_chat(value[k]) for k in match_names(value, KEYS))
+    return _is_chat(value)
 
 
 def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
@@ -248,8 +249,8 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
     return FAILED
 
 
-def _has_role(message: Any) -> bool:
-    return isinstance(message, dict) and "role" in message
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
 
 
 def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
@@ -275,7 +276,7 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
     if len(unknown) > len(parameters):
         others = [k for k in unknown if k not in parameters]
         message = f"no metric reads these keys of the request; they are preserved in inputs: {excerpt_names(others)}"
-        chats = (k for k in others if isinstance(value[k], list) and all(map(_has_role, value[k])))
+        chats = (k for k in others if value[k] == [] or _is_chat(value[k]))
         means_history = "query" in request and "history" not in value and match_names(chats, ["history"], 0.85)
         hint = "did you mean `history`?" if means_history else ""
         log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
@@ -299,8 +300,7 @@ def meant_of_value(name: str | None, value: Any) -> str | None:
     """Which of `messages` and `query` a key of either name means: a chat is not a query, text is not messages."""
     if name not in ("messages", "query"):
         return name
-    is_chat = isinstance(value, list) and bool(value) and all(map(_has_role, value))
-    return "messages" if is_chat else "query" if isinstance(value, str) else name
+    return "messages" if _is_chat(value) else "query" if isinstance(value, str) else name
 
 
 def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:

@@ -23,7 +23,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
-from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_texts, text_only, write_texts
+from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_context, text_only, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 Calls = list[dict[str, Any]]
@@ -114,11 +114,6 @@ def _write_expected(calls: Calls) -> Any:
     names = [c["tool_name"] for c in calls]
     given = {c["tool_name"]: c["tool_input"] for c in calls if c["tool_input"]}
     return [names, given] if given else names
-
-
-def _read_context(value: Any) -> Any:
-    given = structured(value)
-    return read_texts([given] if isinstance(given, str) else given)
 
 
 def _write_context(documents: list[dict[str, Any]]) -> str | None:
@@ -294,7 +289,7 @@ AZURE = Format(
         Field("response", "response", _answer),
         Field("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
         Field("ground_truth", "reference_trajectory", _expected_calls, _write_expected),
-        Field("context", "retrieved_context", _read_context, _write_context),
+        Field("context", "retrieved_context", read_context, _write_context),
         Field("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
         Field("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
         Field("tool_calls", "predicted_trajectory", of_list(lambda part: _call(part) or part), _write_calls),

@@ -42,7 +42,7 @@ _EXPECTED = ("expected_response", "expected_facts", "guidelines", "expected_retr
 def asked_in(value: Any) -> Any:
     """The request in an input: a text, a chat, or an object that contains one."""
     given = structured(value)
-    return {"messages": given} if isinstance(given, list) else asked_of(given) if isinstance(given, dict) else value
+    return {"messages": given} if isinstance(given, list) else asked_of(value)
 
 
 def rest_of(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:

@@ -24,7 +24,7 @@ from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, read_texts, text_only, write_texts
+from agent_eval_schema.formats.shapes import all_of, read_context, text_only, write_texts
 from agent_eval_schema.text.jsontext import structured
 
 
@@ -312,7 +312,7 @@ GENAI = Format(
         Field(
             "context",
             "retrieved_context",
-            lambda v: read_texts([v]) if isinstance(structured(v), str) else v,
+            read_context,
             lambda documents: "\n\n".join(write_texts(documents)),
         ),
         Field("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),

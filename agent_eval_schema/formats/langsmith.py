@@ -92,7 +92,8 @@ def asked_of(inputs: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     found = chat.read_inputs(dict(value))
-    return {"messages": chat.user_message(str(as_text(value)))} if found is None else found
+    text = inputs if isinstance(inputs, str) else as_text(value)
+    return {"messages": chat.user_message(str(text))} if found is None else found
 
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:

@@ -12,9 +12,10 @@
     providerOutput                              response
     metadata                                    tags
 
-In a CSV file `__expected`, `__expected1`, … are assertions (`equals` without a type), `__metadata:key` is metadata, and
-all other columns are variables. A configuration has `tests`, and `scenarios`, each of which runs all of its tests on
-each entry of its `config`. Source: the documentation of promptfoo (test case files, assertions, scenarios).
+In a CSV file `__expected`, `__expected1`, … are assertions (`python: …`, `contains: …`; without a type `equals`),
+`__metadata:key` is metadata, and all other columns are variables. A configuration has `tests`, and `scenarios`, each of
+which runs all of its tests on each entry of its `config`. Source: the documentation of promptfoo (test case files,
+assertions, scenarios).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_texts, write_texts
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_context, write_texts
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
@@ -49,8 +50,8 @@ def _asked(given: Any) -> Any:
 
 def _context(given: Any) -> Any:
     variables = structured(given)
-    context = structured(variables.get(_CONTEXT)) if isinstance(variables, dict) else None
-    return read_texts([context] if isinstance(context, str) else context) if context else None
+    context = variables.get(_CONTEXT) if isinstance(variables, dict) else None
+    return read_context(context) if context else None
 
 
 def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -60,7 +61,8 @@ def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # assertions
-_ANSWERS = ("equals", "factuality", "similar", "context-recall")
+_SIMILAR = ("similar:cosine", "similar:dot", "similar:euclidean", "similar")
+_ANSWERS = ("equals", "factuality", "model-graded-factuality", *_SIMILAR, "context-recall")
 _FACTS = ("contains", "icontains", "contains-all", "icontains-all")
 _RUBRICS = ("llm-rubric", "g-eval", "model-graded-closedqa")
 _SEQUENCE, _USED, _ARGUMENTS = (f"trajectory:tool-{name}" for name in ("sequence", "used", "args-match"))
@@ -194,29 +196,46 @@ def row_of_csv(row: Row) -> Iterator[Unfolded]:
     yield made, ()
 
 
-_TYPED = re.compile(r"(not-)?[a-z][a-z0-9-]*(:[a-z-]+)?(\(\S*\))?(?=:)")
-
-
 def _assertion(text: str) -> dict[str, Any]:
-    """`type: value`, `type(threshold): value`, or the value of `equals`."""
-    found = _TYPED.match(text)
-    if found is None:
+    """`type: value`, `type(threshold): value`, a type alone, the name of a file, or the value of `equals`."""
+    for prefix, type in _CODE.items():
+        if text.startswith(prefix):
+            return {"type": type, "value": text.removeprefix(prefix).strip()}
+    if found := _FILE.fullmatch(text):
+        return {"type": "python" if found[1] == "py" else "javascript", "value": text}
+    typed = _TYPED.fullmatch(text)
+    if typed is None:
         return {"type": "equals", "value": text}
-    type, _, threshold = found.group().partition("(")
-    value = text[found.end() + 1 :].strip()
-    if type not in (*_ANSWERS, *_FACTS, *_RUBRICS, *_OTHERS):
-        return {"type": "equals", "value": text}
-    several = [part.strip() for part in value.split(",")] if type.endswith(("-all", "-any")) else value
-    return {"type": type, "value": several, **({"threshold": threshold.rstrip(")")} if threshold else {})}
+    type, threshold, value = typed.groups()
+    made = {"type": type}
+    if value is not None:
+        made["value"] = [v.strip() for v in value.split(",")] if type.endswith(("-all", "-any")) else value.strip()
+    return made | ({"threshold": threshold} if threshold else {})
 
 
-_OTHERS = (
-    *("javascript", "python", "regex", "is-json", "contains-json", "starts-with", "levenshtein", "cost", "latency"),
-    *("contains-any", "icontains-any", "answer-relevance", "context-relevance", "context-faithfulness", "moderation"),
-    *("rouge-n", "bleu", "classifier", "webhook", "grade", "fn", "eval", "file"),
-    *(f"not-{name}" for name in ("equals", "contains", "icontains", "contains-all", "regex", "llm-rubric")),
+_CODE = {
+    "javascript:": "javascript",
+    "fn:": "javascript",
+    "eval:": "javascript",
+    "python:": "python",
+    "grade:": "llm-rubric",
+}
+_FILE = re.compile(r"file://.*\.([cm]?[jt]s|py)(?::\w+)?")
+_TYPES = (
+    *_ANSWERS,
+    *_FACTS,
+    *_RUBRICS,
+    *(_SEQUENCE, _USED, _ARGUMENTS, "trajectory:goal-success", "trajectory:step-count", "tool-call-f1", "skill-used"),
+    *("answer-relevance", "context-faithfulness", "context-relevance", "conversation-relevance", "moderation"),
+    *("contains-any", "icontains-any", "contains-html", "contains-json", "contains-sql", "contains-xml", "regex"),
+    *("is-html", "is-json", "is-refusal", "is-sql", "is-xml", "starts-with", "finish-reason", "guardrails", "webhook"),
+    *("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call"),
+    *("bleu", "gleu", "rouge-l", "rouge-n", "rouge-s", "meteor", "levenshtein", "perplexity", "perplexity-score"),
+    *("classifier", "cost", "latency", "pi", "ruby", "search-rubric", "select-best", "max-score"),
+    *("trace-error-spans", "trace-span-count", "trace-span-duration"),
 )
-"""Further types that a cell of a CSV file may begin with; any other text with a colon is an answer."""
+"""The types that a cell of a CSV file may begin with; any other text with a colon is an answer."""
+_TYPED = re.compile(rf"((?:not-)?(?:{'|'.join(_TYPES)}))(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
 
 
 def _is_configuration(names: Sequence[str], head: Head) -> bool:

@@ -35,7 +35,7 @@ def _asked(user_input: Any) -> Any:
     """The chat up to the last human message; the messages after it are the agent's."""
     messages = structured(user_input)
     if not isinstance(messages, list):
-        return messages
+        return user_input
     return {"messages": _from_ragas(messages[: after_question(messages)])}
 
 

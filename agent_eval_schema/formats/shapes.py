@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_eval_schema.decoding.chat import lone_question
+from agent_eval_schema.decoding.requests import is_request
 from agent_eval_schema.formats.format import Row
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
@@ -24,6 +25,12 @@ def question(request: Row) -> Any:
     messages = request["messages"]
     asked = [m["content"] for m in messages if m.get("role") == "user" and isinstance(m.get("content"), str)]
     return asked[-1] if asked else jsontext.encode(messages).decode()
+
+
+def request_or_text(value: Any) -> Any:
+    """A request that may be JSON text of a chat; any other JSON text is the user's text."""
+    given = structured(value)
+    return given if is_request(given) else value
 
 
 def question_or_messages(request: Row) -> Any:
@@ -205,6 +212,12 @@ def _document(text: Any, identity: Any) -> Any:
 def _id(identity: Any) -> Any:
     """Ids may be numbers there; `doc_uri` is text."""
     return str(identity) if isinstance(identity, int) and not isinstance(identity, bool) else identity
+
+
+def read_context(value: Any) -> Any:
+    """One text or several; JSON text of anything but a list is a text."""
+    is_text = isinstance(value, str) and not isinstance(structured(value), list)
+    return read_texts([value] if is_text else value)
 
 
 def write_texts(documents: list[dict[str, Any]]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from agent_eval_schema.decoding.chat import LONE_ARGUMENT
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Field, Format, Row
-from agent_eval_schema.formats.shapes import question
+from agent_eval_schema.formats.shapes import question, request_or_text
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
@@ -61,7 +61,7 @@ VERTEX = Format(
         never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
     ),
     fields=(
-        Field("prompt", "request", structured, question),
+        Field("prompt", "request", request_or_text, question),
         Field("response", "response"),
         Field("reference", "expected_response"),
         Field("predicted_trajectory", "predicted_trajectory", write=_write_calls),

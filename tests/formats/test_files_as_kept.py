@@ -158,3 +158,57 @@ def test_results_of_tools_of_ragas_have_no_id(tmp_path: Path) -> None:
     ]
     (row,) = read(tmp_path / "d.jsonl", json.dumps({"user_input": chat, "reference": "Hello"}), "ragas")
     assert [message.get("tool_call_id") for message in row["request"]["messages"]] == [None, None, "call_0", None]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("python: len(output) > 3", {}),
+        ("fn: output.length", {}),
+        ("file://check.py", {}),
+        ("is-json", {}),
+        ("perplexity(3):", {}),
+        ("not-icontains: Hello", {}),
+        ("grade: is polite", {"guidelines": {"guidelines": ["is polite"]}}),
+        ("contains: Hello", {"expected_facts": ["Hello"]}),
+        ("similar:cosine(0.9): Hello", {"expected_response": "Hello"}),
+        ("Note: Hello", {"expected_response": "Note: Hello"}),
+    ],
+)
+def test_an_assertion_of_a_csv_file_is_of_its_kind(tmp_path: Path, cell: str, expected: Row) -> None:
+    (row,) = read(tmp_path / "d.csv", f"question,__expected\nHi?,{cell}\n", "promptfoo")
+    names = ("expected_response", "expected_facts", "guidelines")
+    assert {name: row[name] for name in names if row.get(name) is not None} == expected
+    assert len(row.get("promptfoo_assert", [0])) == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# text that happens to be JSON
+TYPED = '{"message": {"data": "aGk="}, "subscription": "s"}'
+
+
+@pytest.mark.parametrize(
+    ("format", "row"),
+    [
+        ("databricks", {"request": TYPED, "guidelines": ["is polite"]}),
+        ("vertex", {"prompt": TYPED, "reference": "Hello"}),
+        ("vertex-genai", {"prompt": TYPED, "context": TYPED, "response": "Hello"}),
+        ("azure", {"query": TYPED, "context": TYPED, "response": "Hello"}),
+        ("promptfoo", {"vars": {"question": TYPED, "context": TYPED}, "assert": []}),
+        ("ragas", {"user_input": TYPED, "reference": "Hello"}),
+        ("langsmith", {"inputs": TYPED, "outputs": "Hello", "metadata": {}}),
+        ("phoenix", {"input": TYPED, "output": "Hello", "metadata": {}}),
+    ],
+)
+def test_json_without_a_key_of_a_request_is_the_text_of_the_user(tmp_path: Path, format: str, row: Row) -> None:
+    (found,) = read(tmp_path / "d.jsonl", json.dumps(row), format)
+    assert asked(found) == [TYPED]
+    assert [d["content"] for d in found.get("retrieved_context") or []] == [TYPED] * ('"context"' in json.dumps(row))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"message": "Hi"}', '{"queries": "Hi"}', '{"expenses": [1]}', '{"messages_total": 3}']
+)
+def test_a_key_that_is_like_one_of_a_request_makes_no_request_of_a_text(tmp_path: Path, text: str) -> None:
+    (row,) = read(tmp_path / "d.jsonl", json.dumps({"request": text, "response": "Hello"}), "databricks")
+    assert asked(row) == [text]
