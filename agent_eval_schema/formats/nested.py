@@ -7,6 +7,7 @@
     {"evaluationResults": [result, …], "nextPageToken": …}                                 results too
     {"prompt": [text, …], "reference_trajectory": [[call, …], …], …}                       one object, a list a column
     {"prompt": {"0": text, …}, …}                                                          as pandas' to_json writes it
+    {"version": 1, "questions": [row, …]}                                                  one list of rows, any key
 
 A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (from 1), `turns` (how many there are)
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
@@ -27,8 +28,9 @@ from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
 from agent_eval_schema.formats.format import Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected
-from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.formats.registry import FORMATS, detect
 from agent_eval_schema.formats.shapes import objects_of
+from agent_eval_schema.formats.suggestions import is_question
 from agent_eval_schema.io.pandas import with_new_rows
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
@@ -47,7 +49,8 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     nesting = _nesting_of(source, alone or source.kind == "json")
     if nesting is None:
         return collected(source)
-    return with_new_rows(source, partial(_unfold, source.batches, nesting))
+    rows = with_new_rows(source, partial(_unfold, source.batches, nesting))
+    return unfolded(rows) if nesting is _LIST else rows  # which may contain others, too
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
@@ -57,7 +60,10 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     found = next((f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
-        return _COLUMNS if any(row and _by_columns(row) for row in _first_objects(source, _COLUMNS)) else None
+        (document,) = _first_objects(source, _COLUMNS) or [{}]
+        if document and _by_columns(document):
+            return _COLUMNS
+        return _LIST if _list_of_rows(document) is not None and detect(names).format is None else None
     return found
 
 
@@ -212,3 +218,25 @@ def _rows(table: Row) -> Iterator[Unfolded]:
 
 
 _COLUMNS = Nested(lambda *_: False, _rows)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a document of no format with one list of rows
+def _list_of_rows(document: Row) -> str | None:
+    """The key of the only list of objects, where no question is beside it."""
+    if any(isinstance(value, str) and is_question(key) for key, value in document.items()):
+        return None
+    lists = {key: list(map(structured, value)) for key, value in document.items() if isinstance(value, list) and value}
+    found = [key for key, entries in lists.items() if all(isinstance(entry, dict) for entry in entries)]
+    return found[0] if len(found) == 1 else None
+
+
+def _listed_rows(document: Row) -> Iterator[Unfolded]:
+    """The rows of the list; what is beside it is of the dataset."""
+    key = _list_of_rows(document)
+    beside = {f"dataset_{name}": v for name, v in document.items() if name != key}
+    for row in map(structured, document[key] if key is not None else ()):
+        yield {**beside, **row}, ()
+
+
+_LIST = Nested(lambda *_: False, _listed_rows)

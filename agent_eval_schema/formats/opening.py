@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agent_eval_schema.formats.column_names import with_names
 from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
+from agent_eval_schema.io.excel import is_excel, read_excel
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of
 from agent_eval_schema.io.records import from_list, is_of_pandas
@@ -144,6 +145,8 @@ def _of_place(name: str) -> Source:
         if (table := active_table(name)) is not None:
             return replace(open_source(table), name=name)
         return _copied(name, partial(_fetched_table, fetch_catalog, name, name))
+    if is_excel(name):
+        return replace(unfolded(from_pandas(read_excel(name))), name=name)
     return _of_app(name) or unfolded(open_file(name))
 
 

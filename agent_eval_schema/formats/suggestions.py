@@ -75,6 +75,11 @@ def has_names_of_others(names: Sequence[str]) -> bool:
     return any(name not in COLUMNS and _OURS.get(_plain(name), names[0]) not in names for name in names)
 
 
+def is_question(name: str) -> bool:
+    """Whether others call a column so that has the question of a row."""
+    return _OURS.get(_plain(name)) == "request"
+
+
 def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool) -> dict[str, str]:
     """The mapping that a user may want, for a table with these columns and these first rows. Of a table of no format it
     is that of the `whole` table: also of keys in its objects, and by the contents of columns."""

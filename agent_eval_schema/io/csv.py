@@ -57,13 +57,14 @@ def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[li
 
 def text_records(text: bytes) -> Iterator[Record]:
     """All records of the text of a CSV file, the header first."""
-    return _records(io.BytesIO(text), "")
+    return _records(io.BytesIO(text), "", comma=",")
 
 
-def csv_records(path: str, *, blanks: bool = False) -> Iterator[Record]:
-    """All records, the header first; with `blanks` the blank lines too, which have no fields."""
+def csv_records(path: str, *, blanks: bool = False, comma: str = "") -> Iterator[Record]:
+    """All records, the header first; with `blanks` the blank lines too, which have no fields. Without a `comma` the
+    delimiter is that of the header."""
     with opened(path) as stream:
-        yield from _records(stream, path, blanks)
+        yield from _records(stream, path, blanks, comma)
 
 
 def csv_lines(path: str) -> Iterator[int]:
@@ -85,33 +86,35 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
         raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
     if wrong := wrong_byte(first.text):
         raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
-    if wrong := wrong_separator(first.fields, path):
-        raise EvalSetError(f"{path}: line 1: {wrong}")
     return [n.strip() for n in first.fields]
 
 
-def _separator(path: str) -> str:
-    return "\t" if ".tsv" in path.lower() else ","
+def _delimiter(header: str, path: str) -> str:
+    """The delimiter of a header: that of the file's name, or another one, as a spreadsheet writes that of its country,
+    if it separates the header into names."""
+    usual = "\t" if ".tsv" in path.lower() else ","
+    found = None if usual in header else _SEPARATED.fullmatch(header.strip())
+    return usual if found is None else found[1]
 
 
-def wrong_separator(header: list[str], path: str = "") -> str:
-    """The problem of a header with another separator: a spreadsheet writes that of its country."""
-    found = _SEPARATED.fullmatch(header[0].strip()) if len(header) == 1 else None
-    if found is None:
+def wrong_separator(header: list[str]) -> str:
+    """The problem of a header with another separator than commas."""
+    used = _delimiter(header[0], "") if len(header) == 1 else ","
+    if used == ",":
         return ""
-    right, used = _SEPARATORS[_separator(path)], _SEPARATORS[found[1]]
-    return f"expected {right} between the columns, got {used}: save the file with {right}"
+    return f"expected commas between the columns, got {_SEPARATORS[used]}: save the file with commas"
 
 
-_SEPARATED = re.compile(r"\w+([;,|\t])\w+(?:\1\w*)*")
-_SEPARATORS = {";": "semicolons", ",": "commas", "|": "bars", "\t": "tabs"}
+_NAME = r'(?:"[^"]*"|\w[^;,|\t"]*)'
+_SEPARATED = re.compile(rf"{_NAME}([;,|\t]){_NAME}(?:\1(?:{_NAME})?)*")
+_SEPARATORS = {";": "semicolons", "|": "bars", "\t": "tabs"}
 
 
-def _records(stream: IO[bytes], path: str, blanks: bool = False) -> Iterator[Record]:
+def _records(stream: IO[bytes], path: str, blanks: bool = False, comma: str = "") -> Iterator[Record]:
     """The records one by one. Blank lines are not records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream, path)
-    reader = csv.reader(lines, delimiter=_separator(path), strict=True)
+    reader = csv.reader(lines, delimiter=comma or _delimiter(lines.first(), path), strict=True)
     while True:
         lines.taken.clear()
         start = lines.number + 1
@@ -138,12 +141,21 @@ class _TextLines:
         self._size = self.number = 0
         self.nul = False
         self.taken: list[str] = []
+        self._ahead: list[str] = []
+
+    def first(self) -> str:
+        """The first line that is not blank, which is read again."""
+        while line := self._lines.readline(self._most):
+            self._ahead.append(line)
+            if line.strip():
+                break
+        return line
 
     def __iter__(self) -> _TextLines:
         return self
 
     def __next__(self) -> str:
-        line = self._lines.readline(self._most)
+        line = self._ahead.pop(0) if self._ahead else self._lines.readline(self._most)
         if not line:
             raise StopIteration
         self._size = self._size + len(line) if self.taken else len(line)
@@ -291,7 +303,7 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
         if header.fields:
             break
         yield _text_bytes(header.text)
-    comma = _separator(path)
+    comma = _delimiter(header.text, path)
     written = [n.strip() for n in header.fields]
     names = [renames.get(n, n) for n in written]
     # where a column moves into one that is there, its fields move too
@@ -323,7 +335,7 @@ def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: st
     return comma.join(texts[i] for i in kept) + record.text[len(text) :]
 
 
-_FIELDS = {comma: re.compile(rf'(?:^|{comma})("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", "\t")}
+_FIELDS = {comma: re.compile(rf'(?:^|[{comma}])("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", *_SEPARATORS)}
 """The fields of a record as they are in its text."""
 
 

@@ -1,7 +1,7 @@
 """Files → record batches of cells, streamed, by their file extensions; and the original rows back.
 
     .jsonl .ndjson   one object a line      each cell keeps its JSON text: nothing is parsed twice
-    .json            an array of objects    read element by element in a sliding window
+    .json            an array of objects    read element by element in a sliding window; also objects one by one
     .csv .tsv        RFC 4180               every cell is text, a blank one is absent
     .parquet .pq     any Arrow types        one page at a time: memory does not grow with the row group
     a Delta folder   any Arrow types        one row group at a time (delta.py)
@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +28,7 @@ from agent_eval_schema.cells.batch import repeated
 from agent_eval_schema.io.atomic import FileState, OpenedFiles
 from agent_eval_schema.io.csv import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta, open_delta
-from agent_eval_schema.io.json import json_batches, json_elements
+from agent_eval_schema.io.json import holds_json, json_batches, json_elements
 from agent_eval_schema.io.jsonl import jsonl_batches, jsonl_line_numbers
 from agent_eval_schema.io.pandas import frame_of, numbered
 from agent_eval_schema.io.parquet import (
@@ -38,7 +41,7 @@ from agent_eval_schema.io.parquet import (
 from agent_eval_schema.io.parts import Batches, Lines, Parts, columns_of_folders, lines_of
 from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, kind_of, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
-from agent_eval_schema.io.streams import Position, opened
+from agent_eval_schema.io.streams import CHUNK, Position, opened
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, cannot_read
 
 if TYPE_CHECKING:
@@ -56,9 +59,10 @@ def open_file(path: str) -> Source:
     kind = kind_of(path)
     if kind is None:
         raise EvalSetError(f"{path}: unknown file extension: expected one of {', '.join(KINDS)}")
+    kind = _kind_within(kind, [path])
     batches, columns, _, lines = _READERS[kind]
     state, opened_files = FileState.of(path), OpenedFiles(path, lambda: [path])  # before anything is read of it
-    _require_utf8_family(path, kind)
+    _require_text(path, kind)
     names, position = columns(path), Position()
     return Source(
         kind=kind,
@@ -81,10 +85,11 @@ def _open_files(path: str) -> Source:
     """The source for the files of a folder or glob: their rows in the order of the names of the files."""
     opened_files, files = OpenedFiles(path, lambda: files_of(path)), files_of(path)
     kind = require_one_kind(path, files)
-    read = _READERS[kind]
     for file in files:
         _require_file(file)
-        _require_utf8_family(file, kind)
+        _require_text(file, kind)
+    kind = _kind_within(kind, files)
+    read = _READERS[kind]
     lines = read.lines if read.lines and not any(map(compression_of, files)) else None
     parts, position = Parts(path, files, read.batches, read.count), Position()
     is_parquet = kind == "parquet"
@@ -130,21 +135,37 @@ def _require_file(path: str) -> None:
     if not os.path.exists(path):
         raise EvalSetNotFoundError(f"{path}: no such file")
     try:
-        with open(path, "rb"):
-            pass
+        with open(path, "rb") as file:
+            head = file.read(64)
     except OSError as error:
         raise cannot_read(path, error) from error
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        folder = os.path.dirname(path)
+        command = shlex.join(["git", *(["-C", folder] if folder else []), "lfs", "pull"])
+        raise EvalSetError(f"{path}: expected the data, got a pointer of Git LFS: run `{command}`")
 
 
-def _require_utf8_family(path: str, kind: str) -> None:
-    """A file in UTF-16 or UTF-32 does not just contain an invalid byte: no line of it can be read."""
+def _kind_within(kind: str, files: list[str]) -> str:
+    """The kind of the content: files of JSON Lines may be JSON, whose reader takes lines of objects, too."""
+    return "json" if kind == "jsonl" and any(map(holds_json, files)) else kind
+
+
+def _require_text(path: str, kind: str) -> None:
+    """Reject a file in UTF-16, UTF-32 or Windows-1252, which does not just contain an invalid byte."""
     if kind == "parquet":
         return
     with opened(path) as stream:
-        head = stream.read(4)
+        head = stream.read(CHUNK)
     for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
         if head.startswith(mark):
             raise EvalSetError(f"{path}: line 1: expected UTF-8, got UTF-16 or UTF-32: save the file as UTF-8")
+    high = re.findall(rb"[\x80-\xff]+", head[: head.rfind(b"\n") + 1] or head)
+    if len(high) > 1 and not any(part.decode(errors="ignore") for part in high):  # nothing of it is UTF-8
+        with suppress(UnicodeDecodeError):
+            b"".join(high).decode("cp1252")
+            target = shlex.quote(".utf-8".join(os.path.splitext(path)))
+            command = f"iconv -f cp1252 -t utf-8 {shlex.quote(path)} > {target}"
+            raise EvalSetError(f"{path}: expected UTF-8, got Windows-1252: run `{command}`")
 
 
 def same_form(path: str, other: str) -> bool:

@@ -1,4 +1,5 @@
-"""A JSON file that holds an array of objects (or one object) → batches, element by element in a sliding window."""
+"""A JSON file that holds an array of objects, or objects one after another → batches, element by element in a sliding
+window."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, write_jsonl
 from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text.jsontext import is_json
 
 
 def json_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
@@ -22,7 +24,7 @@ def json_batches(path: str, position: Position | None = None) -> Iterator[pa.Rec
 
 
 def json_elements(path: str, position: Position | None = None) -> Iterator[tuple[bytes, str]]:
-    """The texts of the elements of a JSON array, or the one text if the file is not an array.
+    """The texts of the elements of a JSON array, or of the objects in the file.
 
     Elements end where a comma or the closing bracket stands outside of strings and brackets. The text after a place
     that is not valid JSON is one last element, with the reason why it is invalid: nothing is dropped.
@@ -44,11 +46,7 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[ElementP
     window = _Window(path, position)
     start = window.skip_blanks(0)
     if window.byte(start) != b"[":
-        before, rest = window.text(0, start), window.rest(start)
-        text = rest.rstrip()
-        if text:
-            yield ElementPart(before, text)
-        yield ElementPart(rest[len(text) :] if text else before)
+        yield from _objects(window, start)
         return
     end, at = 0, window.skip_blanks(start + 1)
     closed = window.byte(at) == b"]"
@@ -76,6 +74,33 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[ElementP
         yield ElementPart(before, text, "expected the end of the file after the array")
     else:
         yield ElementPart(before + rest)
+
+
+def _objects(window: _Window, at: int) -> Iterator[ElementPart]:
+    """Objects one after another, whether on a line each or not; text that does not begin as one is one last element."""
+    end, problem = 0, ""
+    while window.byte(at) == b"{":
+        before, end = window.text(end, at), window.end_of_value(at)
+        yield ElementPart(before, window.text(at, end))
+        end, problem = window.release(end), "expected another object, or the end of the file"
+        at = window.skip_blanks(end)
+    before, rest = window.text(end, at), window.rest(at)
+    text = rest.rstrip()
+    if text:
+        yield ElementPart(before, text, problem)
+    yield ElementPart(rest[len(text) :] if text else before)
+
+
+def holds_json(path: str) -> bool:
+    """Whether a file of JSON Lines has no line per row: it is an array of objects, or its objects are on several
+    lines."""
+    with opened(path) as stream:
+        head = stream.read(CHUNK).removeprefix(codecs.BOM_UTF8).lstrip()
+    first, _, rest = (part.strip() for part in head.partition(b"\n"))
+    if first.startswith(b"["):
+        inner = first[1:].lstrip() or rest
+        return inner.startswith(b"{") and not (rest and is_json(first))
+    return first.startswith(b"{") and first.endswith((b"{", b",")) and rest.startswith(b'"')
 
 
 class _Window:

@@ -2,7 +2,7 @@
 
 Stdin or a pipe becomes a local copy, whose file extension is that of its content: a stream has no name.
 
-    PAR1…                                .parquet
+    PAR1…, PK…                           .parquet, .xlsx
     {"request": …}⏎{"request": …}⏎       .jsonl     an object per line
     {…} or […]                           .json      one value, on one line or on many
     request,response⏎                    .csv       .tsv if there are tabs and no commas
@@ -65,8 +65,8 @@ def _copied(stream: IO[bytes], path: str, name: str, lacking: str) -> str:
         raise EvalSetError(f"{name}: expected JSON Lines, JSON, CSV or Parquet; got no data {lacking}")
     with open(path, "rb") as file:
         head = file.read(4)
-    if head == b"PAR1":
-        return _renamed(path, ".parquet")
+    if head in (b"PAR1", b"PK\x03\x04"):
+        return _renamed(path, ".parquet" if head == b"PAR1" else ".xlsx")
     compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "")
     plain = _renamed(path, compression)
     lines = (line.strip() for line in jsonl_lines(plain))

@@ -53,8 +53,8 @@ TOO_DEEP = _json_page.error(
 NOT_UTF8 = Page(JSON).error(
     "AE005 not-utf8",
     "Bytes are not UTF-8.",
-    why="Platforms read these files as UTF-8: a Latin-1 or UTF-16 export fails or turns into wrong characters.",
-    hint="Save the file as UTF-8, for example with `iconv -f latin1 -t utf-8`.",
+    why="Platforms read these files as UTF-8: a Windows-1252 or UTF-16 export fails or turns into wrong characters.",
+    hint="Save the file as UTF-8, for example with `iconv -f cp1252 -t utf-8`.",
     no_example="The rule concerns the bytes of a file.",
 )
 

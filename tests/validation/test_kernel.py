@@ -432,9 +432,6 @@ UNREADABLE = {
     "bom.jsonl": (LINE.encode("utf-16"), "UTF-16"),
     "bom.json": (ARRAY.encode("utf-16"), "UTF-16"),
     "bom.csv": (HEADER.encode("utf-32"), "UTF-16"),
-    "semicolons.csv": ("request;response\n" + "a;b\n", "expected commas between the columns, got semicolons"),
-    "tabs.csv": ("request\tresponse\t\na\tb\n", "expected commas between the columns, got tabs"),
-    "commas.tsv": (HEADER + "a,b\n", "expected tabs between the columns, got commas"),
     "latin-1-header.csv": (b"requ\xeate,response\na,b\n", "line 1"),
 }
 

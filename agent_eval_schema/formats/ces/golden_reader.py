@@ -467,16 +467,16 @@ def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:
     path = os.fspath(source)
     if not os.path.isfile(path):
         raise EvalSetNotFoundError(f"{visible(path)}: no such file")
-    return _with_header(csv_records(path), visible(path), path)
+    return _with_header(csv_records(path, comma=","), visible(path))
 
 
-def _with_header(records: Iterator[Record], where: str, path: str = "") -> Iterator[Record]:
+def _with_header(records: Iterator[Record], where: str) -> Iterator[Record]:
     """The same records; the first one must be readable, as it names the columns of the others."""
     head = next(records, None)
     problem = "an empty file" if head is None else head.error or wrong_byte(head.text)
     if head is None or problem:
         raise EvalSetError(f"{where}: line 1: expected a header row in UTF-8, got {problem}")
-    wrong = wrong_separator(head.fields, path)
+    wrong = wrong_separator(head.fields)
     if wrong:
         raise EvalSetError(f"{where}: line 1: {wrong}")
     return chain([head], records)
