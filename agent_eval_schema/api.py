@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
@@ -54,7 +55,7 @@ def validate_eval_set(
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
     show_values: bool = True,
     max_cell_bytes: int | None = None,
 ) -> Report:
@@ -83,7 +84,7 @@ def validate_eval_set(
         rules.
     ignore : iterable of str, default ()
         Rules to disable, in the same notation.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, such as `{"question": "request"}`. A path leads into objects and lists:
         `{"item.ticket_text": "request", "ctx[].text": "retrieved_context[].content"}`. None uses the names of the data.
     show_values : bool, default True
@@ -157,7 +158,7 @@ def normalize_eval_set(
     outputs: Outputs = ...,
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
-    columns: Mapping[str, str] | None = ...,
+    columns: ColumnNames = ...,
 ) -> pd.DataFrame: ...
 @overload
 def normalize_eval_set(
@@ -167,7 +168,7 @@ def normalize_eval_set(
     outputs: Outputs = ...,
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
-    columns: Mapping[str, str] | None = ...,
+    columns: ColumnNames = ...,
 ) -> list[dict[str, Any]]: ...
 @overload
 def normalize_eval_set(
@@ -177,7 +178,7 @@ def normalize_eval_set(
     outputs: Outputs = ...,
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
-    columns: Mapping[str, str] | None = ...,
+    columns: ColumnNames = ...,
 ) -> Any: ...
 def normalize_eval_set(
     data: EvalSetLike,
@@ -186,7 +187,7 @@ def normalize_eval_set(
     outputs: Outputs = "auto",
     on_invalid: OnInvalid = "raise",
     fix: bool = False,
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> Any:
     """Return the canonical rows of an evaluation dataset.
 
@@ -208,7 +209,7 @@ def normalize_eval_set(
     fix : bool, default False
         If True, apply the safe fixes first: misspelled keys, roles and columns, a single document in place of a list,
         JSON text in place of an object. A value without exactly one valid interpretation is not changed.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
@@ -291,7 +292,7 @@ def metric_support(
     system: System = "auto",
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> pd.DataFrame:
     """Return the metrics that each row of an evaluation dataset supports.
 
@@ -308,7 +309,7 @@ def metric_support(
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
@@ -399,7 +400,7 @@ class UnreadableTraceWarning(UserWarning):
     """
 
 
-def eval_set_from_traces(traces: Any, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
+def eval_set_from_traces(traces: Any, *, columns: ColumnNames = None) -> pd.DataFrame:
     """Return the canonical rows of MLflow or OpenTelemetry traces.
 
     Request, response, retrieved context, trajectory, token counts, latency and expectations are derived from each
@@ -412,7 +413,7 @@ def eval_set_from_traces(traces: Any, *, columns: Mapping[str, str] | None = Non
         `mlflow.search_traces()` or with a column `trace`; the path of a file of traces; or the result of
         `traces_from_store`. Documents of OpenTelemetry (`resourceSpans`, exports of Tempo, Jaeger, Phoenix and
         Langfuse) are dicts or JSON strings, too; the spans of a trace may be in several of them.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`: `{"payload": "trace"}`.
 
     Returns
@@ -464,7 +465,7 @@ def validate_traces(
     *,
     values: bool = True,
     screen: ProgressDisplay | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
 ) -> Report:

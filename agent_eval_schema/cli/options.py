@@ -67,10 +67,11 @@ class Parser(argparse.ArgumentParser):
     def add_columns(self) -> None:
         named = (
             "read the column or key PATH as our column NAME: item.text=request, "
-            "ctx[].text=retrieved_context[].content; or a FILE of them (.json, .toml); repeatable"
+            "ctx[].text=retrieved_context[].content, sources[;]=… for parts between semicolons; or a FILE of them "
+            "(.json, .toml); or auto: as the columns look, where that is unambiguous; repeatable"
         )
         self.group(INPUT).add_argument(
-            "--columns", metavar="PATH=NAME|FILE", type=column_pairs, action="extend", default=[], help=named
+            "--columns", metavar="PATH=NAME|FILE|auto", type=column_pairs, action="extend", default=[], help=named
         )
 
     def add_reading(self) -> None:
@@ -192,11 +193,13 @@ def _places(value: str | Sequence[str] | None) -> list[str]:
 
 def column_pairs(text: str) -> list[tuple[str, str]]:
     """A pair of the mapping, or those in a file."""
+    if text == "auto":
+        return [(text, text)]
     path, equals, name = text.rpartition("=")
     if not equals and text.lower().endswith((".json", ".toml")):
         return list(_in_file(text).items())
     if not (path and equals and name):
-        raise argparse.ArgumentTypeError(f"expected PATH=NAME, or a file .json or .toml; got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected PATH=NAME, auto, or a file .json or .toml; got {text!r}")
     return [(path, name)]
 
 

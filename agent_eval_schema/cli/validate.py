@@ -276,7 +276,8 @@ def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
 
     reading = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
     options = [word for name, value in reading.items() if value != "auto" for word in (name, value)]
-    options += [word for path, name in arguments.columns.items() for word in ("--columns", f"{path}={name}")]
+    for path, name in arguments.columns.items():
+        options += ["--columns", path if path == name else f"{path}={name}"]
     for name, codes in (("--select", codes_in(arguments.select)), ("--ignore", codes_in(arguments.ignore))):
         options += [name, ",".join(codes)] if codes else []
     options += [] if arguments.values else ["--no-values"]

@@ -12,7 +12,7 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -26,6 +26,7 @@ from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer, target_schema
 from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart, unread_fields
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import is_unfolded
@@ -50,7 +51,7 @@ from agent_eval_schema.validation.validate import check_source
 
 
 def convert_eval_set(
-    data: EvalSetLike, to: TargetFormat, *, format: InputFormat = "auto", columns: Mapping[str, str] | None = None
+    data: EvalSetLike, to: TargetFormat, *, format: InputFormat = "auto", columns: ColumnNames = None
 ) -> Conversion:
     """Convert an evaluation dataset to another format and report data loss.
 
@@ -68,7 +69,7 @@ def convert_eval_set(
         `"strands"`, `"vertex"` or `"vertex-genai"`. `"databricks"` is the canonical row.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
@@ -100,9 +101,7 @@ def convert_eval_set(
     return work.conversion(work.target_data())
 
 
-def convert_file(
-    path: str, out: str, to: str, *, format: str = "auto", columns: Mapping[str, str] | None = None
-) -> Conversion:
+def convert_file(path: str, out: str, to: str, *, format: str = "auto", columns: ColumnNames = None) -> Conversion:
     """As `convert_eval_set`, from a file to a file, whose kind is that of its file extension: JSONL, JSON, CSV or
     Parquet for rows. `data` is None. Rows are streamed, unless input or output is a document. Raises EvalSetError if
     `out` cannot be written."""

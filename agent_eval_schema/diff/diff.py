@@ -9,7 +9,6 @@ JSONL the same as one of Parquet. Only hashes are kept of each row; a value is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, asked, issues_among
 from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_document
 from agent_eval_schema.diff.snapshot import Snapshot
-from agent_eval_schema.formats.column_names import has_path, require_in_one
+from agent_eval_schema.formats.column_names import AUTO, ColumnNames, has_path, require_in_one
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import issues_frame
@@ -43,7 +42,7 @@ def diff_eval_sets(
     *,
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> Diff:
     """Compare two versions of an evaluation dataset.
 
@@ -61,7 +60,7 @@ def diff_eval_sets(
         The format of both. `"auto"` detects each from its column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`; one version may lack a column.
 
     Returns
@@ -91,14 +90,15 @@ def diff_eval_sets(
     1        2     hd-003  expected_response
     2        4     hd-005            request
     """
-    return Diff(Comparison(*(Snapshot(*side, outputs) for side in _sides(old, new, format, columns or {}))))
+    return Diff(Comparison(*(Snapshot(*side, outputs) for side in _sides(old, new, format, columns))))
 
 
-def _sides(old: Any, new: Any, format: str, columns: Mapping[str, str]) -> list[tuple[Source, str]]:
+def _sides(old: Any, new: Any, format: str, columns: ColumnNames) -> list[tuple[Source, str]]:
     """Both sides with the formats in which they are compared: rows with rows."""
     given = [open_source(old, "old", format=format), open_source(new, "new", format=format)]
-    require_in_one(columns, *given)
-    own = [{path: name for path, name in columns.items() if has_path(path, source)} for source in given]
+    names = {AUTO: columns} if isinstance(columns, str) else columns or {}
+    require_in_one(names, *given)
+    own = [{path: name for path, name in names.items() if has_path(path, source)} for source in given]
     sources = [open_source(source, "columns", names or None) for source, names in zip(given, own, strict=True)]
     formats = [make_plan(source, format, "generated").format for source in sources]
     if formats[0] == formats[1]:

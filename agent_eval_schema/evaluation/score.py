@@ -59,6 +59,7 @@ from agent_eval_schema.evaluation.trajectories import (
     score_calls,
     score_source,
 )
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.arrow import canonical_values
@@ -226,7 +227,7 @@ def score_trajectories(
     empty: Empty = "define",
     match: Match = "call",
     format: InputFormat = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> EvalResult:
     """Compare the tool calls of an agent with the expected tool calls.
 
@@ -253,7 +254,7 @@ def score_trajectories(
         equal, for references that contain only names (AgentCore, Azure AI Foundry, promptfoo).
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns

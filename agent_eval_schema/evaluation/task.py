@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Literal
 
@@ -47,6 +47,7 @@ from agent_eval_schema.evaluation.score import (
 from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS
 from agent_eval_schema.evaluation.task_metrics import GivenMetric, metric_name, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import lock_file, require_local_place
@@ -81,7 +82,7 @@ class EvalTask:
         When two tool calls are the same, as in `score_trajectories`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Attributes
@@ -116,7 +117,7 @@ class EvalTask:
         empty: Empty = "define",
         match: Match = "call",
         format: InputFormat = "auto",
-        columns: Mapping[str, str] | None = None,
+        columns: ColumnNames = None,
     ) -> None:
         self.metrics = require_metrics(metrics)
         self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty, match)

@@ -14,13 +14,13 @@ AgentCore Evaluations (`referenceInputs`), strands-agents-evals (`Case`, `Experi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, CaseList, Conversations
 from agent_eval_schema.formats.examples import asked_in, rest_of
-from agent_eval_schema.formats.format import Field, Format, Row, Unfolded, Writer, lists_in, save_json
+from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
@@ -76,6 +76,14 @@ _TURNS = Conversations(
 )
 
 
+def _has_scenarios(names: Sequence[str], head: Head) -> bool:
+    """Whether there are scenarios, one per row or in a list, and not the rows of anybody else."""
+    if "scenarios" not in names:
+        return {"scenario_id", "turns"} <= set(names) and "turn" not in names
+    found = [s for row in head() for s in all_of(row.get("scenarios")) if isinstance(s, dict)]
+    return not found or any(not s.keys().isdisjoint(("scenario_id", "turns", "input", "actor_profile")) for s in found)
+
+
 def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
     """The turns of all scenarios; a simulated one has the input of its first turn."""
     scenarios = all_of(row.get("scenarios")) if "scenarios" in row else [row]
@@ -123,9 +131,7 @@ AGENTCORE: Format = Format(
             *("scenarios", "turns"),
             unfold=turns_of_scenarios,
             columns=("scenario_id", "input"),
-            detect=lambda names, _: (
-                "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
-            ),
+            detect=_has_scenarios,
         ),
     ),
     writer=Writer(document=lambda rows: _TURNS.document(rows, AGENTCORE), save=save_json),

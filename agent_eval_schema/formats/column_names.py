@@ -6,6 +6,7 @@
     contexts[]          retrieved_context[].content      each string of a list
     context             retrieved_context[].content      the one value of a list
     spans[].docs[].id   retrieved_context[].doc_uri      of lists in a list, one after the other
+    Sources[;]          retrieved_context[].doc_uri      the parts of a text between semicolons (or [,] or [|])
 
 A path is the name of a column, then keys and `[]`, which means each element of a list. What else is in such an object
 stays where it is, and so does a cell of another shape.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -24,9 +25,17 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.formats.registry import detect
 from agent_eval_schema.formats.shapes import uri_of
-from agent_eval_schema.io.source import Remote, Source
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.formats.suggestions import (
+    SAMPLED_ROWS,
+    has_names_of_others,
+    require_unambiguous,
+    suggested_columns,
+)
+from agent_eval_schema.io.source import Remote, Source, first_rows
+from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.rules.columns import NAMED_COLUMN
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
@@ -34,6 +43,11 @@ from agent_eval_schema.text.jsontext import structured
 
 EACH = "[]"
 """The step of a path that means each element of a list."""
+
+AUTO = "auto"
+"""The mapping that the names and the values of the columns suggest."""
+
+ColumnNames: TypeAlias = "Mapping[str, str] | Literal['auto'] | None"
 
 _T = TypeVar("_T")
 
@@ -66,6 +80,32 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
     )
 
 
+def without_auto(columns: ColumnNames) -> tuple[Mapping[str, str] | None, bool]:
+    """The names that are given, and whether the others are to be those that the columns suggest."""
+    if isinstance(columns, str):
+        require_choice("columns", columns, (AUTO,))
+        return None, True
+    if not isinstance(columns, Mapping) or columns.get(AUTO) != AUTO:
+        return columns, False
+    return {path: name for path, name in columns.items() if path != AUTO} or None, True
+
+
+def with_likely_names(source: Source) -> Source:
+    """The source with the columns under the names that they are likely to have, and an issue for each. Raises
+    EvalSetError where the names are ambiguous."""
+    names, format = source.column_names(), detect(source.column_names(), source.metadata).format
+    if format is not None and not (format == "databricks" and has_names_of_others(names)):
+        return source
+    rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
+    found = suggested_columns(names, rows, whole=format is None)
+    require_unambiguous(names, found)
+    named = [
+        Finding(NAMED_COLUMN, f"`{path}` is read as `{ours}`", _NAME.findall(ours)[0]) for path, ours in found.items()
+    ]
+    options = {**source.options, "columns": {**source.options.get("columns", {}), **found}}
+    return replace(with_names(source, found), remarks=(*source.remarks, *named), options=options)
+
+
 def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -> list[Move]:
     """Where each value is, and where it goes: our column, and the steps below it."""
     if not isinstance(columns, Mapping):
@@ -93,7 +133,7 @@ def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordB
 
 def has_path(path: str, source: Source) -> bool:
     """Whether a source has the column of a path."""
-    return _is_in(path, source.column_names())
+    return path == AUTO or _is_in(path, source.column_names())
 
 
 def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
@@ -104,7 +144,7 @@ def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
 
 
 _NAME = re.compile(r"[^.\[\]]+")
-_STEP = re.compile(r"(\[\])|\.([^.\[\]]+)")
+_STEP = re.compile(r"(\[[;,|]?\])|\.([^.\[\]]+)")
 
 
 def _steps(path: str, start: int) -> tuple[str, ...]:
@@ -126,7 +166,7 @@ def _is_in(path: str, names: list[str]) -> bool:
 def _end_of_column(path: str, names: list[str]) -> int | None:
     """Where the name of the column ends. A column whose name is the whole path, dots and all, wins over keys in another
     one."""
-    ends = [len(path), *(found.start() for found in re.finditer(r"\.|\[\]", path))]
+    ends = [len(path), *(found.start() for found in re.finditer(r"\.|\[[;,|]?\]", path))]
     return next((end for end in sorted(ends, reverse=True) if path[:end] in names), None)
 
 
@@ -142,13 +182,14 @@ def _renamed(batch: pa.RecordBatch, moves: list[Move]) -> pa.RecordBatch:
 
 def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
     nested = {move.column for move in moves if move.steps}
-    lists = {move.column for move in moves if EACH in move.into}
-    rest = {n: structured(v) if n in nested or n in lists else v for n, v in row.items()}
+    made_lists = {move.column for move in moves if EACH in move.into}
+    rest = {n: structured(v) if n in nested or n in made_lists else v for n, v in row.items()}
     made: dict[str, Any] = {}
     for move in moves:
         rest[move.column], value = _without(rest.get(move.column), move.steps)
         if not _is_absent(value):
-            value = _flat(value, move.steps.count(EACH) - max(move.into.count(EACH), 1))
+            lists = sum(step[0] == "[" for step in move.steps)
+            value = _flat(value, lists - max(move.into.count(EACH), 1))
             made[move.name] = _put(made.get(move.name), move.into, value)
     for name in _DOCUMENTS.intersection(made):
         made[name] = _with_uris(made[name])
@@ -163,7 +204,9 @@ def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
     if not steps:
         return None, value
     step, *below = steps
-    if step == EACH:
+    if step[0] == "[" and step != EACH and isinstance(value, str):
+        value = [part.strip() for part in value.split(step[1]) if part.strip()]
+    if step[0] == "[":
         if not isinstance(value, list):
             return value, None
         pairs = [_without(element, tuple(below)) for element in value]

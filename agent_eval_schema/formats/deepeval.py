@@ -14,15 +14,16 @@ and writes the files in tests/data/platforms/deepeval.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer, has_key
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Writer
 from agent_eval_schema.formats.shapes import (
+    all_of,
     calls_from,
     calls_to,
     lone_arguments,
@@ -34,6 +35,9 @@ from agent_eval_schema.formats.shapes import (
     write_labels,
     write_texts,
 )
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.tools import MISSING_TOOL_NAME
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
 
 SEPARATOR, TOOL_SEPARATOR = "|", ";"
@@ -170,6 +174,23 @@ CASES = ("conversationalTestCases", "testCases", "test_cases")
 """The keys of the lists of test cases in the file of a test run."""
 
 
+def _is_run(names: Sequence[str], head: Head) -> bool:
+    """Whether this is a test run: its cases have an input or turns, and are not those of anybody else."""
+    if set(CASES).isdisjoint(names):
+        return False
+    cases = [case for row in head() for name in CASES for case in all_of(row.get(name)) if isinstance(case, dict)]
+    return not cases or any(not case.keys().isdisjoint(("input", "turns", "scenario")) for case in cases)
+
+
+def _lone_names(theirs: Row) -> Iterator[Finding]:
+    """Tools that are named by a text alone, which the model of DeepEval rejects."""
+    for name in ("expected_tools", "expectedTools", "tools_called", "toolsCalled"):
+        for i, call in enumerate(all_of(theirs.get(name))):
+            if isinstance(call, str):
+                message = f"expected an object with `name`, got {describe(call)}: DeepEval rejects it"
+                yield Finding(MISSING_TOOL_NAME, message, name, f"{name}[{i}]", 'write each tool as `{"name": "..."}`')
+
+
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
     """The test cases of a run."""
     for name in CASES:
@@ -225,10 +246,10 @@ DEEPEVAL = Format(
     more=("expectations",),
     places={"custom_expected": "expectations"},
     keeps_originals=False,
-    inspect_row=lambda theirs: chain(_python_lists(theirs), _lone_arguments(theirs)),
+    inspect_row=lambda theirs: chain(_python_lists(theirs), _lone_arguments(theirs), _lone_names(theirs)),
     inspected=CONVERSATION,
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
-    nested=(Nested(has_key(*CASES), cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
+    nested=(Nested(_is_run, cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
     writer=Writer(  # a dataset holds goldens of one kind
         cells=as_csv_cells, kind=lambda row: "golden" if row.get("scenario") is None else "conversational golden"
     ),

@@ -40,7 +40,16 @@ class CaseList(Struct, frozen=True):
     @property
     def nested(self) -> Nested:
         """How the documents are read."""
-        return lists_in(self.key, unfold=self._unfold, columns=(self.text, self.mark), detect=self.detect)
+        detect = self._has_cases if self.detect is None else self.detect
+        return lists_in(self.key, unfold=self._unfold, columns=(self.text, self.mark), detect=detect)
+
+    def _has_cases(self, names: Sequence[str], head: Head) -> bool:
+        """Whether there are cases of the format under the key, and not the rows of anybody else."""
+        if self.key not in names:
+            return False
+        cases = [case for row in head() for case in all_of(row.get(self.key))]
+        known = [case for case in cases if not isinstance(case, dict) or {self.text, self.mark} & case.keys()]
+        return bool(known) or not cases
 
     def _unfold(self, document: Row) -> Iterator[Unfolded]:
         names = {k: self.of_document.get(k, k) for k in document if k != self.key}

@@ -276,6 +276,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     instead_of_request: Columns = ()
     instead_of_response: Columns = ("request",)
     """The columns one of which a row may have in place of its request or response."""
+    without_request: str = ""
+    """The hint for a row without a request, where that of the rule does not fit."""
     outputs: Columns = ("response", "trace")
     """The columns that an agent produces."""
     given: Columns = ()

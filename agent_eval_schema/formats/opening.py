@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema.formats.column_names import with_names
+from agent_eval_schema.formats.column_names import ColumnNames, with_likely_names, with_names, without_auto
 from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.excel import is_excel, read_excel
@@ -64,19 +64,22 @@ MLflow, or a Spark DataFrame.
 """
 
 
-def open_source(data: Any, option: str = "data", columns: Mapping[str, str] | None = None, **options: object) -> Source:
+def open_source(data: Any, option: str = "data", columns: ColumnNames = None, **options: object) -> Source:
     """The source for a pandas frame, a table of Arrow, Polars, DuckDB, Hugging Face or MLflow, a list of rows, a Spark
     DataFrame, or the name of a place: a path, a glob, `"-"` (stdin), a URL, a table of BigQuery
     (`bq://project.dataset.table`) or of Unity Catalog (`catalog.schema.table`); a Source is returned unchanged.
-    `columns` names columns of the data as ours; advice repeats these and the other `options` of the call.
+    `columns` names columns of the data as ours ("auto": as they are likely to be meant); advice repeats these and the
+    other `options` of the call.
 
     Raises EvalSetError if the data is none of these, the file cannot be read as a table, or a URL cannot be fetched (or
     the package that fetches it is not installed), or the data lacks one of the `columns`.
     """
     source = _opened(data, option)
+    columns, is_auto = without_auto(columns)
     if found := {name: v for name, v in {"columns": columns, **options}.items() if v not in (None, (), {}, "auto")}:
         source = replace(source, options={**found, **source.options})
-    return source if columns is None else with_names(source, columns)
+    source = source if columns is None else with_names(source, columns)
+    return with_likely_names(source) if is_auto else source
 
 
 def _opened(data: Any, option: str) -> Source:

@@ -1,6 +1,6 @@
 """What unknown columns look like, by their names and contents: `{"question": "request"}`, as `columns=` takes it.
 
-Nothing is renamed by it: the hint of an issue has the mapping, for the user to judge.
+The hint of an issue has the mapping, for the user to judge; `columns="auto"` applies it where it is unambiguous.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
 
 Row = Mapping[str, Any]
@@ -22,19 +24,22 @@ SAMPLED_ROWS = 16
 """The rows whose cells are looked at."""
 
 _NAMES = {
-    "request": "question query prompt input userinput usermessage userquery userquestion utterance problem "
-    "instruction q",
+    "request": "question query prompt input userinput usermessage userquery userquestion userprompt inputquestion "
+    "utterance userutterance problem instruction q",
     "response": "output reply completion generation prediction predicted modeloutput modelresponse botresponse "
-    "generatedanswer generatedresponse actualoutput agentresponse assistantresponse modelanswer llmoutput",
-    "expected_response": "expected reference groundtruth groundtruthanswer target gold goldanswer ideal expectedoutput "
-    "expectedanswer referenceanswer correctanswer truth solution answer",
+    "botanswer generatedanswer generatedresponse actualoutput agentresponse agentanswer assistantresponse modelanswer "
+    "llmoutput llmanswer",
+    "expected_response": "expected reference groundtruth groundtruthanswer target gold goldanswer goldenanswer ideal "
+    "idealanswer idealresponse expectedoutput expectedanswer expectedresult referenceanswer referenceresponse "
+    "correctanswer correctresponse truth solution answer",
     "expected_facts": "facts claims keypoints keyfacts expectedclaims",
     "retrieved_context": "context contexts ctx ctxs documents docs chunks passages sources searchresults retrieved "
     "retrieveddocuments retrievedcontexts retrieveddocs retrievedchunks",
     "expected_retrieved_context": "goldcontext goldcontexts goldpassages referencecontexts relevantdocs "
     "expecteddocuments expectedcontexts supportingdocs",
     "predicted_trajectory": "toolcalls calls actions trajectory actualtoolcalls toolscalled",
-    "reference_trajectory": "expectedtoolcalls expectedtools expectedcalls expectedtrajectory referencetoolcalls",
+    "reference_trajectory": "expectedtoolcalls expectedtools expectedtool expectedcalls expectedactions expectedaction "
+    "expectedtrajectory referencetoolcalls",
     "request_id": "id qid uid uuid rowid exampleid questionid",
     "session_id": "conversationid threadid chatid dialogid",
     "latency_seconds": "latency latencys durationseconds",
@@ -89,7 +94,7 @@ def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool)
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
     for place in [*places, *inner]:
-        ours = _ours(place.name, free, places)
+        ours = _of_truth(place.path, _ours(place.name, free, places), free)
         if ours is not None and ours not in found and (paths := _fit(place, ours)):
             found[ours] = paths
     for ours, looks in _BY_CONTENT.items() if whole else ():
@@ -97,8 +102,9 @@ def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool)
             taken = {path for paths in found.values() for path in paths}
             free_places = (p for p in places if not any(_is_at(path, p.path) for path in taken) and looks(p))
             first = next(free_places, None)
-            if first is not None and (paths := _fit(first, ours)):
-                found[ours] = paths
+            meant = None if first is None else _of_truth(first.path, ours, free)
+            if first is not None and meant is not None and meant not in found and (paths := _fit(first, meant)):
+                found[meant] = paths
     return {path: target for ours in COLUMNS for path, target in found.get(ours, {}).items()}
 
 
@@ -113,8 +119,7 @@ def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
 
 def naming_columns(moves: Mapping[str, str]) -> str:
     """The options by which a mapping is given."""
-    words = " ".join(shlex.join(["--columns", f"{path}={ours}"]) for path, ours in moves.items())
-    return f"{words}, columns={json.dumps(moves, ensure_ascii=False)}"
+    return f"{_options(moves)}, columns={json.dumps(moves, ensure_ascii=False)}"
 
 
 def _keys(place: _Place) -> Iterator[_Place]:
@@ -140,6 +145,51 @@ def _ours(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | Non
         others = {_OURS.get(_plain(place.name)) for place in places if place.name != name}
         ours = "response" if "expected_response" in others or "expected_response" not in free else "expected_response"
     return ours if ours in free else None
+
+
+def _of_truth(path: str, ours: str | None, free: Sequence[str]) -> str | None:
+    """The column for a place: at a path whose name says so, what an agent produces is what is expected of it."""
+    truth = _TRUTHS.get(ours or "") if _SAYS_TRUTH.search(path) else None
+    return ours if truth is None else truth if truth in free else None
+
+
+_TRUTHS = {
+    "response": "expected_response",
+    "retrieved_context": "expected_retrieved_context",
+    "predicted_trajectory": "reference_trajectory",
+}
+_SAYS_TRUTH = re.compile(r"(?i)expect|criteri|gold|truth|reference|ideal|target|correct")
+
+
+def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
+    """Raise EvalSetError where a mapping is a guess: no question, two columns for one of ours, or an `answer` of which
+    nothing says whose it is."""
+    ours = {name: _OURS.get(_plain(name)) for name in names if name not in COLUMNS}
+    answers = [name for name in ours if _plain(name) == "answer"]
+    if "request" not in names and not any(target.partition(".")[0] == "request" for target in found.values()):
+        message = f"columns: expected a column with the question, got {listed(names)}: name it (--columns PATH=request)"
+        raise EvalSetError(message)
+    for target in ("request", "response", "expected_response"):
+        alike = [name for name, column in ours.items() if column == target and name not in answers]
+        if len(alike) > 1 and target not in names:
+            choices = [{name: target} for name in alike]
+            raise _ambiguous(found, choices, f"one column for `{target}`, got {listed(alike)}")
+    others = {*names, *(column for name, column in ours.items() if name not in answers)}
+    if answers and others.isdisjoint({"response", "expected_response", "expected_facts"}):
+        choices = [{answers[0]: target} for target in ("expected_response", "response")]
+        raise _ambiguous(found, choices, f"a column that says whose answer `{answers[0]}` is, got none")
+
+
+def _ambiguous(found: Mapping[str, str], choices: Sequence[Mapping[str, str]], expected: str) -> EvalSetError:
+    """The error that names the candidates, each as the options of the command."""
+    names = {name for choice in choices for name in choice}
+    rest = {path: target for path, target in found.items() if path not in names}
+    commands = " or ".join(f"`{_options({**rest, **choice})}`" for choice in choices)
+    return EvalSetError(f"columns: expected {expected}: use {commands}")
+
+
+def _options(moves: Mapping[str, str]) -> str:
+    return " ".join(shlex.join(["--columns", f"{path}={ours}"]) for path, ours in moves.items())
 
 
 def _plain(name: str) -> str:
@@ -168,6 +218,8 @@ def _as_documents(place: _Place, ours: str) -> dict[str, str]:
 
 
 def _as_trajectory(place: _Place, ours: str) -> dict[str, str]:
+    if place.are(str) or _are_texts(place.elements()):
+        return {place.path if place.are(str) else f"{place.path}[]": f"{ours}[].tool_name"}
     found = _keys_of(place.elements(), _OF_CALL)
     return _by_keys(place, ours, found) if "tool_name" in found else {}
 

@@ -17,6 +17,7 @@ import pandas as pd
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.cells.notes import own_columns
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.source import rows_where, schema_of
@@ -59,7 +60,7 @@ def profile_eval_set(
     min_rows: int = 10,
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
     show_values: bool = True,
 ) -> Profile:
     """Profile an evaluation dataset: size, duplicates, leakage, coverage and cost.
@@ -108,7 +109,7 @@ def profile_eval_set(
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
     show_values : bool, default True
         If False, omit cell values and request IDs from the profile.

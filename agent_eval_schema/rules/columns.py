@@ -153,7 +153,7 @@ UNKNOWN_FORMAT = _schema_page.error(
         "The message names the three closest formats and the columns that each one requires. If a format is "
         "given, its rules apply. With `--ignore AE113` the rows are read as Databricks rows."
     ),
-    hint='Give the format (`--format ragas`, `format="ragas"`), or name the columns (`--columns question=request`).',
+    hint='Give the format (`--format ragas`, `format="ragas"`), or name the columns (`--columns PATH=NAME`).',
     bad=({"title": "Hi", "label": "greeting"},),
     good=(_ROW,),
 )
@@ -178,6 +178,14 @@ NOT_ACTIVE = Page(LANGFUSE_DATASETS).warning(
     hint="Remove the row, or set its `status` to `ACTIVE`.",
     bad=({"id": "item-1", "input": "Hi", "expectedOutput": "Hello", "datasetId": "greetings", "status": "ARCHIVED"},),
     good=({"id": "item-1", "input": "Hi", "expectedOutput": "Hello", "datasetId": "greetings", "status": "ACTIVE"},),
+)
+
+NAMED_COLUMN = NO_PAGE.info(
+    "AE117 named-column",
+    'A column is read under another name (`--columns auto`, `columns="auto"`).',
+    why="The name and the values of the column look like those of a schema column, and no other column does.",
+    hint="No action needed if the column is the intended one; otherwise name the columns (`--columns PATH=NAME`).",
+    no_example='The rule applies with `--columns auto` or `columns="auto"`.',
 )
 
 REPEATED_KEY = Page(JSON).error(

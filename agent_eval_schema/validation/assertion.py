@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Literal, get_args
 
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.issues import FAILING
@@ -32,7 +33,7 @@ def assert_valid(
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> None:
     """Assert that an evaluation dataset is valid, in a test.
 
@@ -53,7 +54,7 @@ def assert_valid(
         Codes, prefixes of codes or names of the rules to enable; () enables all.
     ignore : iterable of str, default ()
         Rules to disable.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Raises

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.formats.suggestions import naming_columns
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import describe, excerpt, key_name
@@ -157,6 +158,9 @@ def require_request_and_output(rows: Rows) -> None:
                 wrong = next((rows.misspelled[n] for n in names if n in rows.misspelled), None)
                 meant = next((right for right, w in rows.misspelled.items() if w == wrong), None)
                 hint = f"rename the column `{wrong}`: did you mean `{meant}`?" if wrong else ""
+                if rule is requests.MISSING_REQUEST and not hint:
+                    likely = {p: n for p, n in rows.suggested.items() if n.partition(".")[0] in ("request", "inputs")}
+                    hint = f"name the column as it looks ({naming_columns(likely)})" if likely else form.without_request
                 rows.log.add(rule, row, names[0], f"expected {expected}", hint=hint)
 
 

@@ -111,11 +111,14 @@ def make_plan(
 
 def _suggested(source: Source, names: list[str], format: str, values: bool) -> dict[str, str]:
     """What unknown columns look like, by their names and the first rows."""
-    whole = format == UNKNOWN.name
-    if source.remote is not None or not (whole or (format == "databricks" and names and has_names_of_others(names))):
+    whole, lacks_inputs = format == UNKNOWN.name, format == "mlflow" and "inputs" not in names
+    is_read = whole or ((format == "databricks" or lacks_inputs) and names and has_names_of_others(names))
+    if source.remote is not None or not is_read:
         return {}
     rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
     found = suggested_columns(names, rows, whole=whole)
+    if lacks_inputs:
+        found = {path: "inputs.question" for path, name in found.items() if name == "request"}
     return found if values else {path: name for path, name in found.items() if path.removesuffix("[]") in names}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from agent_eval_schema.formats.column_names import naming
+from agent_eval_schema.formats.column_names import ColumnNames, naming
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat
@@ -37,7 +37,7 @@ def spark_validate(
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
     show_values: bool = True,
     keep: Iterable[str] = ("request_id",),
 ) -> DataFrame:
@@ -56,7 +56,7 @@ def spark_validate(
         Rules to apply: codes, prefixes of codes or names. Empty means all rules.
     ignore : iterable of str, default ()
         Rules to disable, in the same notation.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
     show_values : bool, default True
         If False, omit cell values from messages, hints and paths.
@@ -107,7 +107,8 @@ def spark_validate(
         f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
     ]
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
-    return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, columns or {}, kept), schema)
+    moves = source.options.get("columns", {})
+    return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, moves, kept), schema)
 
 
 def _verdicts(

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, get_args
 
 import pandas as pd
 from msgspec import Struct
 
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, require_rows
 from agent_eval_schema.integrations.mlflow.records import (
@@ -144,7 +144,7 @@ def to_mlflow_dataset(
     experiment: str | list[str] | None = None,
     on_duplicate: OnDuplicate = "raise",
     format: InputFormat = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
     tracking_uri: str | None = None,
 ) -> WrittenDataset:
     """Write the valid rows of an evaluation dataset to an MLflow dataset.
@@ -166,7 +166,7 @@ def to_mlflow_dataset(
         row. `"merge"` writes the last row and fills its missing values from the rows before it.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
     tracking_uri : str or None, default None
         The URI of the tracking store. None is the store that MLflow is configured with.

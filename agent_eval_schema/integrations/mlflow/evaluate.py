@@ -14,7 +14,7 @@ import inspect
 import os
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Literal
@@ -24,6 +24,7 @@ import pandas as pd
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
 from agent_eval_schema.evaluation.table import REQUEST_ID
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.integrations.mlflow.frames import Inputs
@@ -175,7 +176,7 @@ def evaluate_eval_set(
     model: str | None = None,
     inputs: Inputs = "auto",
     format: InputFormat = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> EvalResult:
     """Evaluate an evaluation dataset with `mlflow.genai.evaluate`.
 
@@ -198,7 +199,7 @@ def evaluate_eval_set(
         The form of `inputs`, as in `prepare_for_evaluate`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns

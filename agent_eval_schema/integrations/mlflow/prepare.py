@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
 from agent_eval_schema.integrations.mlflow.frames import (
@@ -106,7 +107,7 @@ def prepare_for_evaluate(
     on_invalid: OnInvalid = "drop",
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames = None,
 ) -> pd.DataFrame:
     """Return the rows of an evaluation dataset as the DataFrame that an evaluator reads.
 
@@ -131,7 +132,7 @@ def prepare_for_evaluate(
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`. With `"generated"` the DataFrame has
         neither outputs nor traces.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns

@@ -7,12 +7,13 @@ model, a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
@@ -99,7 +100,7 @@ NEEDS_JUDGE = "needs a judge: name one with model="
 
 
 def supported_scorers(
-    data: EvalSetLike | Report, *, model: str | None = None, columns: Mapping[str, str] | None = None
+    data: EvalSetLike | Report, *, model: str | None = None, columns: ColumnNames = None
 ) -> SupportedScorers:
     """Return the MLflow scorers that at least one row supports.
 
@@ -109,7 +110,7 @@ def supported_scorers(
         Any input of `validate_eval_set`, or its result.
     model : str or None, default None
         The judge model, such as `"openai:/gpt-4o"`. None excludes scorers that need a judge.
-    columns : mapping of str to str or None, default None
+    columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`; not for a report.
 
     Returns

@@ -132,9 +132,8 @@ def effect(fixes: FixPreview, report: ReportSummary) -> str:
 def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextCommand]:
     """What to type next; nothing if there is nothing to do."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
-    if report.invalid_count == report.row_count and "request" in {
-        n.partition(".")[0] for n in report.suggested.values()
-    }:
+    named = {name.partition(".")[0] for name in report.suggested.values()}
+    if report.invalid_count == report.row_count and not named.isdisjoint(("request", "inputs")):
         return [
             NextCommand(report.call.naming(report.suggested).validation(), "reads the columns by their likely names")
         ]

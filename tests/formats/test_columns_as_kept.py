@@ -1,0 +1,146 @@
+"""Tables with names of their own: the mapping that is proposed, and `columns="auto"`, which applies it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import (
+    EvalSetError,
+    convert_eval_set,
+    diff_eval_sets,
+    normalize_eval_set,
+    profile_eval_set,
+    validate_eval_set,
+)
+from agent_eval_schema.cli import main
+
+Row = dict[str, Any]
+
+
+def named(row: Row) -> Row:
+    """What `columns="auto"` reads of a row."""
+    report = validate_eval_set([row], columns="auto")
+    assert report.ok, report.to_text()
+    assert {issue.code for issue in report.iter_issues()} <= {"AE117", "AE103"}
+    (found,) = report.iter_rows()
+    return {k: v for k, v in found.items() if v is not None and k not in row}
+
+
+def hint(row: Row) -> str:
+    """The hint of the error of a row without options."""
+    (issue,) = (issue for issue in validate_eval_set([row]).iter_issues() if issue.severity == "error")
+    return str(issue.hint)
+
+
+ASKED = {"request": {"messages": [{"role": "user", "content": "Hi?"}]}}
+
+
+def calls(*names: str) -> list[Row]:
+    return [{"tool_name": name, "tool_input": {}} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"question": "Hi?", "truth": "Hello"}, {"expected_response": "Hello"}),
+        (
+            {"User Prompt": "Hi?", "Ideal Answer": "Hello", "Bot answer": "Bye"},
+            {"expected_response": "Hello", "response": "Bye"},
+        ),
+        ({"question": "Hi?", "answer": "Bye", "gold": "Hello"}, {"expected_response": "Hello", "response": "Bye"}),
+        ({"question": "Hi?", "answer": "Hello", "reply": "Bye"}, {"expected_response": "Hello", "response": "Bye"}),
+        ({"utterance": "Hi?", "expected_tools": ["a", "b"]}, {"reference_trajectory": calls("a", "b")}),
+        ({"question": "Hi?", "expected_tool": "a"}, {"reference_trajectory": calls("a")}),
+        ({"question": "Hi?", "expected_action": [{"name": "a", "args": {}}]}, {"reference_trajectory": calls("a")}),
+        (
+            {"question": "Hi?", "evaluation_criteria": {"actions": [{"name": "a", "arguments": {}}]}},
+            {"reference_trajectory": calls("a")},
+        ),
+        ({"question": "Hi?", "expected": {"output": "Hello"}}, {"expected_response": "Hello"}),
+    ],
+)
+def test_names_of_others_are_applied_and_each_is_an_info(row: Row, expected: Row) -> None:
+    assert named(row) == ASKED | expected
+    infos = [issue for issue in validate_eval_set([row], columns="auto").iter_issues() if issue.code == "AE117"]
+    assert {issue.column for issue in infos} == {"request", *expected}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"question": "Hi?", "answer": "Hello"},
+            "--columns answer=expected_response` or `.* --columns answer=response`",
+        ),
+        (
+            {"question": "Hi?", "query": "?", "truth": "x"},
+            "--columns question=request` or `.* --columns query=request`",
+        ),
+        ({"title": "x", "label": "y"}, r"expected a column with the question, got title, label"),
+    ],
+)
+def test_names_that_are_ambiguous_are_refused_with_the_candidates(row: Row, message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        validate_eval_set([row], columns="auto")
+
+
+@pytest.mark.parametrize("row", [{"request": "Hi?", "response": "x"}, {"question": "Hi?", "ground_truth": "Hello"}])
+def test_a_table_of_a_known_format_is_read_as_it_is(row: Row) -> None:
+    assert list(validate_eval_set([row], columns="auto").iter_issues()) == []
+
+
+def test_every_command_applies_the_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "d.json", tmp_path / "out.jsonl"
+    path.write_text(json.dumps([{"question": "Hi?", "truth": "Hello"}]))
+    assert normalize_eval_set(path, columns="auto")["expected_response"].tolist() == ["Hello"]
+    assert convert_eval_set(path, "ragas", columns="auto").data["reference"].tolist() == ["Hello"]
+    assert "1 of 1 rows valid" in repr(profile_eval_set(path, columns="auto"))
+    assert diff_eval_sets(path, path, columns="auto").same
+    assert main(["convert", str(path), str(out), "--to", "ragas", "--columns", "auto"]) == 0
+    assert json.loads(out.read_text())["reference"] == "Hello"
+    capsys.readouterr()
+    assert main(["validate", str(path)]) == 1
+    assert f"agent-eval-schema validate {path} --columns question=request" in capsys.readouterr().out
+    assert main(["validate", str(path), "--columns", "auto"]) == 0
+
+
+def test_a_text_is_split_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("Question,Sources,Ideal Answer\nHi?,kb/a.md; kb/b.md,Hello\n")
+    columns = {"Sources[;]": "expected_retrieved_context[].doc_uri", "auto": "auto"}
+    (row,) = validate_eval_set(path, columns=columns).iter_rows()
+    assert [document["doc_uri"] for document in row["expected_retrieved_context"]] == ["kb/a.md", "kb/b.md"]
+    assert row["expected_response"] == "Hello"
+
+
+def test_a_hint_names_no_column_for_want_of_a_question() -> None:
+    assert hint({"title": "x", "label": "y"}).endswith("or the column with the question (--columns PATH=request)")
+
+
+def test_a_missing_request_has_the_mapping_that_helps() -> None:
+    row = {"outputs": "Hello", "question": "Hi?"}
+    assert "--columns question=inputs.question" in hint(row)
+    (found,) = validate_eval_set([row], columns={"question": "inputs.question"}).iter_rows()
+    assert found | ASKED | {"response": "Hello"} == found
+
+
+@pytest.mark.parametrize("key", ["cases", "test_cases", "evals", "scenarios"])
+def test_rows_under_a_key_of_a_platform_are_not_its_own(key: str) -> None:
+    (row,) = validate_eval_set({"name": "d", key: [{"question": "Hi?", "truth": "Hello"}]}, columns="auto").iter_rows()
+    assert row | ASKED | {"expected_response": "Hello", "dataset_name": "d", "request_id": None} == row
+
+
+def test_names_of_tools_alone_are_reported_in_a_row_of_deepeval() -> None:
+    (issue,) = validate_eval_set([{"input": "Hi?", "expected_tools": ["a"]}]).iter_issues()
+    assert (issue.code, issue.path) == ("AE502", "expected_tools[0]")
+
+
+def test_a_trace_without_an_agent_is_named_as_such() -> None:
+    times = {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    span = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "GET /", **times}
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    assert hint(document).startswith("no span of an agent or a model")
