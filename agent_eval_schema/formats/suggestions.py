@@ -85,6 +85,11 @@ def is_question(name: str) -> bool:
     return _OURS.get(_plain(name)) == "request"
 
 
+def names_of(ours: str) -> frozenset[str]:
+    """The names of a column, ours among them, in lower case and without other characters than letters."""
+    return frozenset((_plain(ours), *_NAMES.get(ours, "").split()))
+
+
 def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool) -> dict[str, str]:
     """The mapping that a user may want, for a table with these columns and these first rows. Of a table of no format it
     is that of the `whole` table: also of keys in its objects, and by the contents of columns."""

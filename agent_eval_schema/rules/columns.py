@@ -188,6 +188,15 @@ NAMED_COLUMN = NO_PAGE.info(
     no_example='The rule applies with `--columns auto` or `columns="auto"`.',
 )
 
+HEADER_ROW = _schema_page.warning(
+    "AE118 header-row",
+    "A row contains the names of its columns.",
+    why="Files that were joined repeat the header: the agent is asked the name of the column.",
+    hint="Remove the row.",
+    bad=({"request": "question", "response": "response"},),
+    good=({"request": "question", "response": "Which one?"},),
+)
+
 REPEATED_KEY = Page(JSON).error(
     "AE114 repeated-key",
     "A JSON row contains a key twice.",

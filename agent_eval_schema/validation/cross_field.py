@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED
-from agent_eval_schema.formats.suggestions import naming_columns
+from agent_eval_schema.formats.suggestions import names_of, naming_columns
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import describe, excerpt, key_name
@@ -71,7 +72,7 @@ _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 
 def note_placeholders(rows: Rows) -> None:
-    """Ground truth and responses that someone was still to write."""
+    """Ground truth and responses that someone was still to write, that a program wrote, or that are a header."""
     for name, words in (("expected_response", _UNWRITTEN_TRUTHS), ("response", _UNWRITTEN)):
         texts = rows.values[name].texts()
         short = pc.less_equal(pc.binary_length(texts), _LONGEST_PLACEHOLDER)
@@ -82,8 +83,19 @@ def note_placeholders(rows: Rows) -> None:
         for row in _rows_where(pc.and_(found, pc.not_equal(cores, ""))):
             message = f"expected the text, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.PLACEHOLDER, row, name, message)
+        for row in _rows_where(pc.match_substring_regex(cores, _MIDNIGHT)):
+            message = f"expected the text of a date, got {describe(texts[row].as_py())}"
+            rows.log.add(expectations.DATE_AS_TIME, row, name, message)
+        words_of_header = pa.array(names_of(name), cores.type)
+        letters = pc.replace_substring_regex(cores, "[^a-z]", "")
+        for row in _rows_where(pc.is_in(letters, words_of_header, skip_nulls=True)):
+            asked = last_user_text(rows.values["request"][row])
+            if asked is not None and re.sub("[^a-z]", "", asked.lower()) in names_of("request"):
+                message = f"expected a row, got {describe(asked)} and {describe(texts[row].as_py())}"
+                rows.log.add(columns.HEADER_ROW, row, "request", message)
 
 
+_MIDNIGHT = r"^\d{4}-\d\d-\d\d[t ]00:00(:00(\.0+)?)?(z|[+]00:00)?$"
 _UNWRITTEN = (
     *("tbd", "tba", "todo", "to do", "to be done", "to be defined", "fixme", "xxx", "xx"),
     *("-", "--", "?", "??", "???"),

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
@@ -212,3 +213,36 @@ def test_json_without_a_key_of_a_request_is_the_text_of_the_user(tmp_path: Path,
 def test_a_key_that_is_like_one_of_a_request_makes_no_request_of_a_text(tmp_path: Path, text: str) -> None:
     (row,) = read(tmp_path / "d.jsonl", json.dumps({"request": text, "response": "Hello"}), "databricks")
     assert asked(row) == [text]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# dirt
+def codes(path: Path, content: str) -> list[tuple[str, int | None, str | None]]:
+    path.write_text(content)
+    report = validate_eval_set(path)
+    assert report.ok
+    return [(issue.code, issue.row, issue.column) for issue in report.iter_issues()]
+
+
+def test_a_header_that_is_repeated_is_a_warning(tmp_path: Path) -> None:
+    header, rows = "question,ground_truth\n", "Hi?,Hello\n"
+    assert codes(tmp_path / "d.csv", header + rows + header + rows) == [("AE118", 1, "question")]
+    assert codes(tmp_path / "e.csv", "request,response\nquestion,Which question?\nWhat?,Response\n") == []
+
+
+@pytest.mark.parametrize("cell", ["2026-11-24 00:00:00", "2026-11-24T00:00:00Z", "2026-11-24 00:00"])
+def test_a_date_that_became_a_timestamp_is_a_warning(tmp_path: Path, cell: str) -> None:
+    content = f"request,response,expected_response\nWhen?,2026-11-24,{cell}\n"
+    assert codes(tmp_path / "d.csv", content) == [("AE314", 0, "expected_response")]
+    assert codes(tmp_path / "e.csv", content.replace("00:00", "10:30")) == []
+
+
+def test_a_column_of_dates_in_a_dataframe_is_a_warning() -> None:
+    frame = pd.DataFrame({"request": ["When?"], "expected_response": [pd.Timestamp("2026-11-24")]})
+    assert [issue.code for issue in validate_eval_set(frame).iter_issues()] == ["AE314"]
+
+
+@pytest.mark.parametrize("cell", ["TBD", "N/A", "-", "?", "todo", "#N/A", "none", "xxx"])
+def test_placeholders_are_warnings(tmp_path: Path, cell: str) -> None:
+    content = f"request,response,expected_response\nHi?,Hello,{cell}\n"
+    assert codes(tmp_path / "d.csv", content) == [("AE311", 0, "expected_response")]
