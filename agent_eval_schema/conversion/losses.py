@@ -80,7 +80,8 @@ class Losses:
             self._compare_row(row, came)
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (POSITION, SOURCE, TAKEN, "eval_set_id")
-                if not is_known and value is not None and value not in (came.get(column), came.get(apart(column))):
+                is_lost = not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
+                if is_lost and not _is_default(column, value):
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
@@ -99,6 +100,8 @@ class Losses:
             turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
             spelled = [{} if place is None else turns[place] for place in document.places]
         for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
+            if _is_default(str(found.path[-1]), found.value):
+                continue
             row, came, path = rows[found.row], back[found.row], found.path
             if not columns:
                 self.unread(row[POSITION], _written(path), found.value)
@@ -115,9 +118,9 @@ class Losses:
             if column in ORIGINALS and column not in row.get(TAKEN, ORIGINALS):
                 continue  # of originals of the source's own the paths that are lost are named one by one
             value, came = row[column], back[column]
-            if came is None:
+            if came is None and value != {}:
                 self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
-            else:
+            elif came is not None:
                 message, path = _difference(column, value, came)
                 self.add(conversion.CHANGED, row, column, message, path)
 
@@ -134,6 +137,12 @@ class Losses:
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Whether a library writes a value where there is none: nothing in a list or an object, and no time."""
+    is_zero = not isinstance(value, bool) and isinstance(value, int | float) and value == 0
+    return value in ([], {}) or (is_zero and re.search("time|_at$|At$", name) is not None)
 
 
 PREFIX = "passed_through."

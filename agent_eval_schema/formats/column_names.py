@@ -99,8 +99,9 @@ def with_likely_names(source: Source) -> Source:
     rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
     found = suggested_columns(names, rows, whole=format is None)
     require_unambiguous(names, found)
-    named = [
-        Finding(NAMED_COLUMN, f"`{path}` is read as `{ours}`", _NAME.findall(ours)[0]) for path, ours in found.items()
+    named = [  # without the keys in its cells
+        Finding(NAMED_COLUMN, f"`{path[: _end_of_column(path, names)]}` is read as `{ours}`", _NAME.findall(ours)[0])
+        for path, ours in found.items()
     ]
     options = {**source.options, "columns": {**source.options.get("columns", {}), **found}}
     return replace(with_names(source, found), remarks=(*source.remarks, *named), options=options)

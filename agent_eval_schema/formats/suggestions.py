@@ -154,7 +154,7 @@ def _ours(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | Non
 
 def _of_truth(path: str, ours: str | None, free: Sequence[str]) -> str | None:
     """The column for a place: at a path whose name says so, what an agent produces is what is expected of it."""
-    truth = _TRUTHS.get(ours or "") if _SAYS_TRUTH.search(path) else None
+    truth = _TRUTHS.get(ours or "") if says_truth(path) else None
     return ours if truth is None else truth if truth in free else None
 
 
@@ -163,7 +163,12 @@ _TRUTHS = {
     "retrieved_context": "expected_retrieved_context",
     "predicted_trajectory": "reference_trajectory",
 }
-_SAYS_TRUTH = re.compile(r"(?i)expect|criteri|gold|truth|reference|ideal|target|correct")
+_SAYS_TRUTH = re.compile(r"(?i)expect|criteri|gold|truth|reference|ideal|target|correct|guideline|rubric|assert")
+
+
+def says_truth(name: str) -> bool:
+    """Whether the name of a column says that it has ground truth."""
+    return _SAYS_TRUTH.search(name) is not None
 
 
 def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:

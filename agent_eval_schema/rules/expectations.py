@@ -145,7 +145,7 @@ BESIDE_INPUTS = _mlflow_page.warning(
 
 DATE_AS_TIME = Page(CORRECTNESS).warning(
     "AE314 date-as-timestamp",
-    "The ground truth or the response is a timestamp at midnight: probably a date that a program converted.",
+    "The ground truth or the response is a timestamp at midnight, not a date.",
     why="Spreadsheets and pandas convert cells that look like dates; an agent answers with the date as it was written.",
     hint="Write the date as text, as the agent is expected to write it (`dtype=str` in `pandas.read_csv`).",
     bad=({**_ROW, "expected_response": "2026-11-24 00:00:00"},),

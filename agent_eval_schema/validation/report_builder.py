@@ -99,6 +99,9 @@ ISSUES_KEPT = 100_000
 COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
+_OF_A_BUILD = frozenset({"request_time", "status_code", "served_entity", "source"})
+"""Columns of a dataset that was built from an inference table; those of a document are `dataset_<key>`."""
+
 _ON_OUR_COLUMNS = (
     *(dataset.REPEATED_REQUEST_ID, dataset.REPEATED_TRACE_ID, dataset.CONFLICTING_TRUTH, dataset.DOC_URI_NEAR_MISS),
     *(dataset.COPIED_TRUTH, columns.IGNORED_COLUMN),
@@ -340,7 +343,8 @@ class ReportBuilder:
         for wrong, right in self.source.renamed:
             self._log(Finding(columns.REPAIRED_COLUMN, f"renamed from `{wrong}`", right))
         logged = self._inspect_payloads()
-        names = [n for n in self.columns if n not in COLUMNS and n not in logged]
+        known = {*COLUMNS, *logged, *_OF_A_BUILD}
+        names = [n for n in self.columns if n not in known and not n.startswith("dataset_")]
         misspelled = misspelled_columns(tuple(self.columns))
         # rows that lack the content of the misspelled column are reported themselves, with the same hint
         absorbed = {"request"} if self.counts["AE201"] else set[str]()

@@ -107,7 +107,7 @@ def _without_seconds(text: str) -> Any:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("question", "expected PATH=NAME, or a file .json or .toml; got 'question'"),
+        ("question", "expected PATH=NAME, auto, or a file .json or .toml; got 'question'"),
         ("nothing.json", "nothing.json: No such file"),
         ("rows.jsonl.json", "expected {column of the data: our name}"),
         ("wrong.toml", "expected {column of the data: our name}: "),

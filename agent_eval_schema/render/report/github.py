@@ -20,7 +20,7 @@ from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.render.console import finding
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.report.summary import ReportSummary
-from agent_eval_schema.render.report.text import report_headline
+from agent_eval_schema.render.report.text import asks_for_nothing, needs_no_action, report_headline
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 
@@ -40,7 +40,8 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     """The annotations of a run: its reports, each with the lines of its file. Files are named as seen from the folder
     `root`; `command` lists all findings."""
     reports = list(lines_of)
-    counts = {s: sum(report.count(s) for report in reports) for s in Severity}
+    codes = [(r, code) for r in reports for code in r.counts if not needs_no_action(r, code)]
+    counts = {s: sum(r.counts[code] for r, code in codes if RULES[code].severity is s) for s in Severity}
     is_cut = any(count > ANNOTATIONS_SHOWN for count in counts.values())
     shown = {s: _spread(reports, s, ANNOTATIONS_SHOWN) for s in Severity}
     if is_cut:
@@ -67,9 +68,12 @@ class _Found(NamedTuple):
 
 
 def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> list[_Found]:
-    """The findings that say most: each code in turn, and of a code each file in turn."""
+    """The findings that say most, without notes that need no action: each code in turn, and of a code each file."""
     codes = sorted({c for r in reports for c in r.counts if RULES[c].severity is severity})
-    by_code = [_in_turn([_Found(r, i) for i in r.examples.get(c, ())] for r in reports) for c in codes]
+    by_code = [
+        _in_turn([_Found(r, i) for i in r.examples.get(c, ()) if not asks_for_nothing(c, i.hint)] for r in reports)
+        for c in codes
+    ]
     return list(_in_turn(by_code))[:most]
 
 

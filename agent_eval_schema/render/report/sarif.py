@@ -21,6 +21,7 @@ from agent_eval_schema.issues import Issue, Rule, Severity, file_of
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.report.github import path_from
 from agent_eval_schema.render.report.summary import ReportSummary
+from agent_eval_schema.render.report.text import asks_for_nothing, needs_no_action
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
@@ -34,8 +35,8 @@ Found = tuple[ReportSummary, Sequence[Issue], Mapping[int, int]]
 
 
 def sarif_text(reports: Sequence[Found], *, root: str = ".") -> str:
-    """The document of a run. Files are named as seen from the folder `root`."""
-    codes = {code: None for report, _, _ in reports for code in report.counts}
+    """The document of a run, without notes that need no action. Files are named as seen from the folder `root`."""
+    codes = {code: None for report, _, _ in reports for code in report.counts if not needs_no_action(report, code)}
     index = {code: number for number, code in enumerate(codes)}
     driver = {
         "name": "agent-eval-schema",
@@ -55,6 +56,7 @@ def sarif_text(reports: Sequence[Found], *, root: str = ".") -> str:
             _result(report, issue, index[issue.code], lines, root)
             for report, issues, lines in reports
             for issue in issues
+            if not asks_for_nothing(issue.code, issue.hint)
         ],
         "properties": {"files": files},
     }

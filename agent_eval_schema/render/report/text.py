@@ -151,8 +151,12 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
 # issues
 def needs_no_action(report: ReportSummary, code: str) -> bool:
     """Whether nothing is to be done about the issues of a code."""
-    kinds = report.occurrences[code].kinds
-    return RULES[code].severity is Severity.INFO and all(kind.hint.startswith(NO_ACTION + ":") for kind in kinds)
+    return all(asks_for_nothing(code, kind.hint) for kind in report.occurrences[code].kinds)
+
+
+def asks_for_nothing(code: str, hint: str) -> bool:
+    """Whether an issue is a note about which nothing is to be done."""
+    return RULES[code].severity is Severity.INFO and hint.startswith(NO_ACTION + ":")
 
 
 def no_action_line(report: ReportSummary) -> str:
