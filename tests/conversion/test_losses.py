@@ -137,3 +137,31 @@ def test_rows_whose_numbers_are_read_differently_have_losses_of_their_own(labels
     ]
     alone = sorted(loss for row in rows for loss in losses([row], "adk", "azure"))
     assert losses(rows, "adk", "azure") == losses(rows[::-1], "adk", "azure") == alone
+
+
+def test_what_a_library_writes_by_default_is_no_loss() -> None:
+    turn = {
+        "invocation_id": "",
+        "user_content": {"role": "user", "parts": [{"text": "Hi?"}]},
+        "final_response": {"role": "model", "parts": [{"text": "Hello"}]},
+        "intermediate_data": {"tool_uses": [], "tool_responses": [], "intermediate_responses": []},
+        "creation_timestamp": 0.0,
+        "app_details": {},
+    }
+    case = {"eval_id": "a", "conversation": [turn], "session_input": None, "creation_timestamp": 0.0, "rubrics": []}
+    evalset = {"eval_set_id": "s", "name": "s", "eval_cases": [case], "creation_timestamp": 0.0}
+    lost = convert_eval_set(evalset, "ragas").losses
+    assert not {"creation_timestamp", "app_details", "rubrics"} & {
+        str(path).rpartition(".")[2] for path in lost["path"]
+    }
+    assert not any("an empty" in message or "the number 0" in message for message in lost["message"])
+
+
+def test_losses_of_ground_truth_come_first_and_a_field_has_one_line() -> None:
+    row = {"request": "Hi?", "response": "Hello", "custom_expected": {"a": 1}, "guidelines": ["b"], "agent": "x"}
+    rows = [{**row, "expected_retrieved_context": [{"doc_uri": "a"}], "latency_seconds": 1.5}] * 2
+    text = convert_eval_set(rows, "adk").to_text()
+    lines = [line.split()[3].rstrip(":") for line in text.splitlines() if line.startswith("AE") and "times" in line]
+    truths = {"custom_expected", "expected_retrieved_context"}
+    assert set(lines[: len(truths)]) == truths
+    assert len(lines) == len(set(lines)) > len(truths)

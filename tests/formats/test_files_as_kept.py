@@ -10,18 +10,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema import convert_eval_set, normalize_eval_set, profile_eval_set, validate_eval_set
 
 Row = dict[str, Any]
 READ = ("request_id", "session_id", "response", "expected_response", "predicted_trajectory", "reference_trajectory")
 
 
 def read(path: Path, content: Any, format: str) -> list[Row]:
-    """The rows of a file with this content, which has this format and no issue that needs an action."""
+    """The rows of a file with this content, which has this format and no issue that needs an action. All verbs agree on
+    which rows can be used."""
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     report = validate_eval_set(path)
     assert (report.format, [i for i in report.iter_issues() if i.severity != "info"]) == (format, [])
-    assert convert_eval_set(path, "databricks").converted == report.row_count
+    assert convert_eval_set(path, "databricks").converted == len(normalize_eval_set(path)) == report.row_count
+    assert f"{report.row_count} of {report.row_count} rows valid" in repr(profile_eval_set(path))
     return list(report.iter_rows())
 
 
