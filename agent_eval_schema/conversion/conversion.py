@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_eval_schema.formats.format import RowWriter, Writer
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.formats.suggestions import says_truth
+from agent_eval_schema.formats.suggestions import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.pandas import issues_frame
@@ -256,7 +256,7 @@ def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Docum
     for issue in issues:
         groups.setdefault((issue.code, issue.column or ""), []).append(issue)
     severities = list(Severity)  # errors come first, then ground truth
-    order = {key: (severities.index(group[0].severity), not says_truth(key[1]), key) for key, group in groups.items()}
+    order = {key: (severities.index(group[0].severity), not is_of_truth(key[1]), key) for key, group in groups.items()}
     kinds = [groups[key] for key in sorted(groups, key=order.__getitem__)]
     section = Section(
         "losses", "Losses", [Several(list(map(_group, kinds)), "more kinds of loss", at_once=KINDS_AT_ONCE)]

@@ -153,8 +153,8 @@ def _ours(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | Non
 
 
 def _of_truth(path: str, ours: str | None, free: Sequence[str]) -> str | None:
-    """The column for a place: at a path whose name says so, what an agent produces is what is expected of it."""
-    truth = _TRUTHS.get(ours or "") if says_truth(path) else None
+    """The column for a place: at a path whose name shows it, what an agent produces is what is expected of it."""
+    truth = _TRUTHS.get(ours or "") if is_of_truth(path) else None
     return ours if truth is None else truth if truth in free else None
 
 
@@ -163,17 +163,17 @@ _TRUTHS = {
     "retrieved_context": "expected_retrieved_context",
     "predicted_trajectory": "reference_trajectory",
 }
-_SAYS_TRUTH = re.compile(r"(?i)expect|criteri|gold|truth|reference|ideal|target|correct|guideline|rubric|assert")
+_OF_TRUTH = re.compile(r"(?i)expect|criteri|gold|truth|reference|ideal|target|correct|guideline|rubric|assert")
 
 
-def says_truth(name: str) -> bool:
-    """Whether the name of a column says that it has ground truth."""
-    return _SAYS_TRUTH.search(name) is not None
+def is_of_truth(name: str) -> bool:
+    """Whether the name of a column shows that it has ground truth."""
+    return _OF_TRUTH.search(name) is not None
 
 
 def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
     """Raise EvalSetError where a mapping is a guess: no question, two columns for one of ours, or an `answer` of which
-    nothing says whose it is."""
+    nothing shows whose it is."""
     ours = {name: _OURS.get(_plain(name)) for name in names if name not in COLUMNS}
     answers = [name for name in ours if _plain(name) == "answer"]
     if "request" not in names and not any(target.partition(".")[0] == "request" for target in found.values()):
@@ -187,7 +187,7 @@ def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
     others = {*names, *(column for name, column in ours.items() if name not in answers)}
     if answers and others.isdisjoint({"response", "expected_response", "expected_facts"}):
         choices = [{answers[0]: target} for target in ("expected_response", "response")]
-        raise _ambiguous(found, choices, f"a column that says whose answer `{answers[0]}` is, got none")
+        raise _ambiguous(found, choices, f"a column that shows whose answer `{answers[0]}` is, got none")
 
 
 def _ambiguous(found: Mapping[str, str], choices: Sequence[Mapping[str, str]], expected: str) -> EvalSetError:

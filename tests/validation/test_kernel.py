@@ -316,7 +316,6 @@ def test_infinity_is_not_called_null(value: float) -> None:
 NOT_JSON = {
     "garbage-after": (f"{ARRAY} garbage", 1),
     "second-array": (f"{ARRAY}{ARRAY}", 1),
-    "lines": (LINE * 2, 0),
     "unterminated": (ARRAY[:-1], 1),
     "unterminated-after-comma": (ARRAY[:-1] + ",", 1),
     "cut-in-a-row": (ARRAY[:-1] + ', {"request": "a', 1),
