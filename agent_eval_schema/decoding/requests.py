@@ -229,9 +229,13 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
 
 def is_request(value: Any) -> bool:
     """Whether an object or a list is meant as a request, and is nothing that a user typed: it has a key of a request,
-    or a chat under a misspelled one."""
+    a chat under a misspelled one, or a question and nothing else."""
     if isinstance(value, dict):
-        return any(k in value for k in KEYS) or any(_is_chat(value[k]) for k in match_names(value, KEYS))
+        chats = (value[key] if isinstance(value[key], list) else [value[key]] for key in match_names(value, KEYS))
+        is_question = (
+            len(value) == 1 and isinstance(next(iter(value.values())), str) and not _WRAPPERS.isdisjoint(value)
+        )
+        return any(key in value for key in KEYS) or any(map(_is_chat, chats)) or is_question
     return _is_chat(value)
 
 
@@ -247,6 +251,10 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
     message = f"expected text or an object, got {describe(value)}"
     log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
     return FAILED
+
+
+_WRAPPERS = frozenset({"question", "prompt", "input", "user_input"})
+"""Keys under which others put a question, and nothing beside it."""
 
 
 def _is_chat(value: Any) -> bool:
