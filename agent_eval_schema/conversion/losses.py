@@ -80,7 +80,9 @@ class Losses:
             self._compare_row(row, came)
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (POSITION, SOURCE, TAKEN, "eval_set_id")
-                is_lost = not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
+                is_lost = (
+                    not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
+                )
                 if is_lost and not _is_default(column, value):
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
