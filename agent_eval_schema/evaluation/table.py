@@ -223,14 +223,14 @@ class ScoreStats:
     def mean(self) -> float:
         if not self.scored:
             return math.nan
-        unit = unit_of(self._counts)
+        unit = unit_of(min(self._counts), max(self._counts))
         return math.fsum(v / unit * n for v, n in self._counts.items()) / self.scored * unit
 
     @property
     def std(self) -> float:
         if self.scored < 2:
             return math.nan
-        mean, unit = self.mean, unit_of(self._counts)
+        mean, unit = self.mean, unit_of(min(self._counts), max(self._counts))
         return (
             math.sqrt(math.fsum(n * ((v - mean) / unit) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
             * unit

@@ -17,7 +17,6 @@ is no interval of fewer than LEAST_UNITS units, and none of equal scores that ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -60,13 +59,13 @@ def mean_interval(
     """The interval of the mean of some scores (NaN where there is none). `units` has a number per independent unit,
     None if each row is one; the interval is clipped to the scale, if that is known."""
     there = np.isfinite(scores)
-    scores = scores[there]
+    scores = scores[there].astype(np.float64, copy=False)
     rows = len(scores)
     codes = np.arange(rows) if units is None else np.unique(units[there], return_inverse=True)[1]
     count = int(codes.max()) + 1 if rows else 0
     if not rows:
         return MeanInterval(0, 0, note="no row has a score")
-    unit = unit_of(scores)
+    unit = unit_of(scores.min(), scores.max())
     mean = math.fsum(scores / unit) / rows * unit
     error, alone = (unit * standard_error(scores / unit, of) for of in (codes, None))
     effect = (error / alone) ** 2 if alone else NAN
@@ -90,9 +89,9 @@ def mean_interval(
     return MeanInterval(*found, float(low), float(high), effect)
 
 
-def unit_of(scores: Iterable[float]) -> float:
+def unit_of(lowest: float, highest: float) -> float:
     """What scores are divided by before they are added and squared: 1, unless the results would be infinite."""
-    largest = float(max(map(abs, scores), default=0.0))
+    largest = float(max(-lowest, highest))
     return largest if largest > 1e150 else 1.0
 
 

@@ -35,24 +35,34 @@ def differing(rate: float, difference: float, correlation: float) -> tuple[float
     return other - both, rate - both
 
 
-@lru_cache(maxsize=4096)
-def _critical(count: int) -> int:
+def _critical(counts: Numbers) -> Numbers:
     """The smallest number of better rows among so many that differ with p < 0.05; more than there are if none has."""
-    if count > 300:
-        return math.floor((count + 1 + Z * math.sqrt(count)) / 2) + 1
-    tail, at = math.comb(count, count), count
-    while 40 * tail < 2**count:
-        at -= 1
-        tail += math.comb(count, at)
-    return at + 1
+    normal: Numbers = np.floor((counts + 1 + Z * np.sqrt(counts)) / 2).astype(int) + 1
+    return np.where(counts < len(_exactly()), _exactly()[np.minimum(counts, len(_exactly()) - 1)], normal)
+
+
+@lru_cache(maxsize=1)
+def _exactly(most: int = 300) -> Numbers:
+    """The same of up to 300 rows, by the binomial distribution."""
+    logs = _log_factorials(most)
+    count, better = np.indices((most + 1, most + 1))
+    log = logs[count] - logs[better] - logs[np.maximum(count - better, 0)] - count * math.log(2)
+    chances = np.where(better <= count, np.exp(log), 0.0)
+    at_least = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
+    found: Numbers = np.minimum((at_least >= 0.025).sum(axis=1), np.arange(most + 1) + 1)
+    return found
+
+
+def _log_factorials(most: int) -> Numbers:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
 
 
 def power_of_rates(rows: int, better: float, worse: float) -> float:
     """The power of McNemar's exact test where so large shares of the rows become better and worse."""
     ups, downs = (_likely(rows, share) for share in (better, worse))
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, rows + 1)))])
+    logs = _log_factorials(rows)
     ups, downs = (numbers.ravel() for numbers in np.meshgrid(ups, downs))
-    lowest = np.array([_critical(count) for count in range(int(ups.max() + downs.max()) + 1)])
+    lowest = _critical(np.arange(int(ups.max() + downs.max()) + 1))
     kept = (ups + downs <= rows) & (np.maximum(ups, downs) >= lowest[ups + downs])
     ups, downs = ups[kept], downs[kept]
     rest = rows - ups - downs
@@ -74,6 +84,7 @@ def _rows_by_approximation(better: float, worse: float) -> float:
     return found / 4 * (1 + math.sqrt(1 + 4 / (found * difference))) ** 2
 
 
+@lru_cache(maxsize=256)
 def smallest_rate_difference(rate: float, rows: float, correlation: float) -> float | None:
     """The smallest difference of a rate that so many independent rows show; None if they show none."""
     count, most = int(rows + 1e-9), max(rate, 1 - rate)
@@ -97,6 +108,7 @@ def _smallest(enough: Callable[[float], bool], most: float) -> float | None:
     return high
 
 
+@lru_cache(maxsize=256)
 def rows_for_rate_difference(rate: float, difference: float, correlation: float) -> int:
     """The independent rows on which that difference is the smallest that is shown."""
     shares = differing(rate, difference, correlation)

@@ -190,7 +190,8 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     are_symbols = np.array(list(map(is_symbol, distinct)), bool)[places]
     rows = np.repeat(np.arange(len(texts)), counts)
     symbols = np.bincount(rows[are_symbols], minlength=len(texts))
-    telling = np.array(list(map(_tells_apart, distinct)), bool)[places]
+    numbers = pc.match_substring_regex(flat.dictionary, "[0-9]")
+    telling = np.asarray(pc.or_(numbers, pc.is_in(flat.dictionary, _NEGATIONS))).astype(bool)[places]
     np.add.at(seeds, rows[telling], hashes[telling] * np.uint64(0x94D049BB133111EB))
     before = np.concatenate([np.zeros(1, np.uint64), hashes[:-1]])
     starts = bounds(counts)[:-1]
@@ -204,7 +205,7 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     return Shingled(exact, counts.astype(np.int64) - symbols, shingles, ends)
 
 
-_NEGATIONS = frozenset(
+_NEGATIONS = pa.array(
     [
         *(
             "not",
@@ -222,16 +223,11 @@ _NEGATIONS = frozenset(
             "isnt",
         ),
         *("wont", "nicht", "nie", "kein", "keine", "keinen", "ohne", "ne", "pas", "jamais", "sans", "sin", "nunca"),
-        *("ningún", "non", "mai", "senza", "não", "nao", "nunca", "sem", "niet", "geen", "не", "нет", "без"),
+        *("ningún", "non", "mai", "senza", "não", "nao", "sem", "niet", "geen", "не", "нет", "без"),
         *("不", "没", "沒", "无", "無", "非"),
     ]
 )
 """Words of a negation in some languages; the t is that of don't."""
-
-
-def _tells_apart(word: str) -> bool:
-    """Whether a word is a number, as one with a digit is, or a negation."""
-    return word in _NEGATIONS or any(map(str.isdigit, word))
 
 
 def _sets(values: Array, counts: Array) -> tuple[Array, Array]:

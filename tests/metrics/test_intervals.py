@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -142,3 +143,13 @@ def test_exact_coverage(rows: int, rate: float) -> None:
 
 def test_coverage_of_clusters() -> None:
     assert min(simulated_coverage(10, rate, 0.5, repeats=400) for rate in (0.02, 0.5, 0.98)) >= 0.9
+
+
+def test_many_different_scores_take_little_memory() -> None:
+    """The bootstrap of 60,000 different scores took two gigabytes."""
+    scores = np.random.default_rng(0).random(60_000)
+    tracemalloc.start()
+    mean_interval(scores, np.arange(60_000) // 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
