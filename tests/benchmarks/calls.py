@@ -77,7 +77,7 @@ BUDGETS = {
     "prepare a list": 154,
     "convert a list": 535,
     "diff two lists": 98,
-    "profile a list": 280,
+    "profile a list": 225,
     "score trajectories": 15,
     "build from an inference table": 210,
 }
