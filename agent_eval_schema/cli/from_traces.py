@@ -27,6 +27,7 @@ def add(commands: Commands) -> None:
     store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
     store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")
     store.add_argument("--tracking-uri", metavar="URI", help="tracking store (default: MLFLOW_TRACKING_URI)")
+    store.add_argument("--evaluations", action="store_true", help="include traces that evaluations logged")
     command.add_columns()
     command.add_rules()
     command.add_fail_on()
@@ -61,11 +62,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _traces(arguments: argparse.Namespace) -> object:
     """The file of traces, or the traces of an experiment in a tracking store."""
-    store_only = arguments.filter or arguments.tracking_uri
+    store_only = arguments.filter or arguments.tracking_uri or arguments.evaluations
     if (arguments.input is None) == (arguments.experiment is None) or (arguments.input and store_only):
         raise EvalSetError("give a file IN, or --experiment NAME (with --filter and --tracking-uri) in its place")
     if arguments.input is not None:
         return arguments.input
     from agent_eval_schema.integrations.mlflow.tracking import traces_from_store
 
-    return traces_from_store(arguments.experiment, filter_string=arguments.filter, tracking_uri=arguments.tracking_uri)
+    return traces_from_store(
+        arguments.experiment,
+        filter_string=arguments.filter,
+        tracking_uri=arguments.tracking_uri,
+        evaluations=arguments.evaluations,
+    )

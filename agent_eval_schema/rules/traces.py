@@ -139,3 +139,11 @@ TRACE_WITHOUT_CONTENT = Page(OTEL_GENAI).warning(
     bad=({"request": "Hi", "response": "Hello", "trace": _of_otel(_CALL)},),
     good=({"request": "Hi", "response": "Hello", "trace": _of_otel(_CALL, _TEXTS)},),
 )
+
+EVALUATION_TRACE = Page(MLFLOW_TRACES).info(
+    "AE613 evaluation-trace",
+    "Traces of a tracking store that an evaluation logged were excluded.",
+    why="A dataset that is made of all traces would grow by the questions of its own evaluations.",
+    hint="No action needed: `evaluations=True` or `--evaluations` includes them.",
+    no_example="The rule concerns a tracking store: MLflow tags these traces with `mlflow.eval.requestId`.",
+)

@@ -31,6 +31,7 @@ from agent_eval_schema.integrations.mlflow.frames import Inputs
 from agent_eval_schema.integrations.mlflow.prepare import Prepared, ReducedInputsWarning, prepare
 from agent_eval_schema.integrations.mlflow.records import ID_TAG, ROW_TAG
 from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, result_lines, scorer_name, scores_by_row
+from agent_eval_schema.integrations.mlflow.tracking import REQUEST_TAG
 from agent_eval_schema.issues import EvalSetError, Severity, missing
 from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text import jsontext
@@ -417,9 +418,6 @@ def _require_accepted(app: Callable[..., Any], inputs: Iterable[dict[str, Any]])
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the request_id of each row, on the trace that MLflow makes of it
-REQUEST_TAG = "mlflow.eval.requestId"
-
-
 class TraceIds:
     """The IDs of the rows of an evaluation, by the identification of their traces in MLflow.
 

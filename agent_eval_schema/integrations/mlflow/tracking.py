@@ -20,8 +20,13 @@ import pyarrow.parquet as pq
 from agent_eval_schema.integrations.mlflow.store import Store
 from agent_eval_schema.io.files import open_file
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.rules.traces import EVALUATION_TRACE
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+
+REQUEST_TAG = "mlflow.eval.requestId"
+"""The tag of a trace that MLflow logs in an evaluation: of a call of `predict_fn`, or of a row with outputs."""
 
 _FILE = "traces.parquet"
 _TRACES = pa.schema([("trace", pa.string())])
@@ -35,6 +40,7 @@ def traces_from_store(
     order_by: list[str] | None = None,
     tracking_uri: str | None = None,
     page_size: int = 100,
+    evaluations: bool = False,
 ) -> Source:
     """Return the traces of an MLflow tracking store.
 
@@ -52,6 +58,9 @@ def traces_from_store(
         The URI of the tracking store. None is the store that MLflow is configured with.
     page_size : int, default 100
         The number of traces that are in memory at the same time.
+    evaluations : bool, default False
+        Whether traces that an evaluation has logged itself are included. If they are not, the report has their number
+        (AE613): a dataset would grow by the questions of its own evaluations.
 
     Returns
     -------
@@ -103,9 +112,9 @@ def traces_from_store(
                 include_spans=spans,
             )
 
-    folder = TemporaryFolder()
+    folder, excluded = TemporaryFolder(), set[str]()
     with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
-        for traces in _pages(page, max_results, page_size):
+        for traces in _pages(page, max_results, page_size, None if evaluations else excluded):
             with store.reporting_errors():
                 texts = [str(trace.to_json()) for trace in traces]
             writer.write_table(pa.table([pa.array(texts, pa.string())], schema=_TRACES))
@@ -118,11 +127,17 @@ def traces_from_store(
         frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
         return frame
 
-    return Source("tracking store", batches, take, nests=False)
+    are = "is" if len(excluded) == 1 else "are"
+    message = f"{plural(len(excluded), 'trace')} that an evaluation logged {are} excluded"
+    remarks = (Finding(EVALUATION_TRACE, message),) if excluded else ()
+    return Source("tracking store", batches, take, nests=False, remarks=remarks)
 
 
-def _pages(page: Callable[[int, str | None, bool], Any], limit: int | None, page_size: int) -> Iterator[list[Any]]:
-    """The traces, a page at a time, each trace once.
+def _pages(
+    page: Callable[[int, str | None, bool], Any], limit: int | None, page_size: int, excluded: set[str] | None
+) -> Iterator[list[Any]]:
+    """The traces, a page at a time, each trace once; the IDs of those that an evaluation logged are added to
+    `excluded`, if it is given, and they are not among them.
 
     A page is requested without spans, and then with them: MLflow omits a trace whose spans it cannot load, and only the
     first answer shows that. A store pages by position, so traces that are logged meanwhile move the others: one that
@@ -133,7 +148,9 @@ def _pages(page: Callable[[int, str | None, bool], Any], limit: int | None, page
     while limit is None or len(seen) < limit:
         size = page_size if limit is None else min(page_size, limit - len(seen))
         found = page(size, token, False)
-        bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen}
+        if excluded is not None:
+            excluded.update(trace.info.trace_id for trace in found if REQUEST_TAG in trace.info.tags)
+        bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen | (excluded or set())}
         seen.update(bare)
         if bare:
             # with their spans; those that moved between the two questions are looked for further on

@@ -108,6 +108,40 @@ def test_experiments_by_name_by_id_and_several(sums: list[str], tracking_store: 
     assert eval_set_from_traces(traces_from_store())["request_id"].tolist() == other  # the active one
 
 
+def test_the_traces_of_an_evaluation_are_excluded_and_counted(tmp_path: Path) -> None:
+    """A dataset does not grow by the questions of its own evaluations; a trace of a run of the user's own stays."""
+    import mlflow
+    from mlflow.genai import evaluate
+    from mlflow.genai.scorers import scorer
+
+    [plain] = log("evaluated sums", ["What is 8 + 8?"])
+    with mlflow.start_run():
+        [in_run] = log("evaluated sums", ["What is 9 + 9?"])
+
+    @scorer
+    def exact(outputs: Any) -> bool:
+        return bool(outputs)
+
+    def agent(question: str) -> str:
+        return question.upper()
+
+    evaluate(data=[{"inputs": {"question": "a"}}, {"inputs": {"question": "b"}}], predict_fn=agent, scorers=[exact])
+    evaluate(data=[{"inputs": {"question": "c"}, "outputs": "d"}], scorers=[exact])
+
+    source = traces_from_store("evaluated sums", page_size=2)
+    assert eval_set_from_traces(source)["request_id"].tolist() == [in_run, plain]
+    assert eval_set_from_traces(traces_from_store("evaluated sums", max_results=1))["request_id"].tolist() == [in_run]
+    [excluded] = [issue for issue in validate_traces(source).iter_issues() if issue.code == "AE613"]
+    assert excluded.message == "3 traces that an evaluation logged are excluded"
+    every = traces_from_store("evaluated sums", evaluations=True)
+    assert len(eval_set_from_traces(every)) == 5
+    assert validate_traces(every).counts.get("AE613") is None
+    for options, rows in (([], 2), (["--evaluations"], 5)):
+        out = tmp_path / f"{rows}.jsonl"
+        assert main(["from-traces", "--experiment", "evaluated sums", str(out), "--quiet", *options]) == 0
+        assert len(out.read_text("utf-8").splitlines()) == rows
+
+
 @pytest.mark.usefixtures("sums")
 def test_a_source_is_read_as_often_as_one_likes() -> None:
     source = traces_from_store("sums", page_size=3)
