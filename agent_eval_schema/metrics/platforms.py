@@ -6,10 +6,11 @@ name of a tool. A tool's answer is in a trace only, not in a trajectory. Evaluat
 translations, and of what no field of a row holds are excluded: `tests/metrics/test_catalogs.py` names them, and
 compares each list with the package that it comes from. Sources:
 
-    databricks      its judge reference
-    mlflow          mlflow 3.18: its scorers (measured)
-    vertex          its trajectory metrics
-    ces             TurnReplayResult
+    databricks      Databricks, evaluation input schema and built-in AI judges
+    mlflow          mlflow 3.17.2: what `mlflow.genai.evaluate` scores on rows of each kind, with a stub as the judge
+                    (`tests/integrations/mlflow/test_oracle.py`)
+    vertex          Vertex AI, "Evaluate an agent": metrics of trajectories
+    ces             google-cloud-ces 0.7.2: `TurnReplayResult`
     adk             google-adk 2.13.0: `PrebuiltMetrics` and their evaluators
     azure           azure-ai-evaluation 1.18.10: the signatures and validators of its evaluators
     bedrock         botocore 1.44.5: `metricNames` of an evaluation job

@@ -145,7 +145,7 @@ def metrics() -> str:
         '<div class="filterable">\n',
     ]
     of_platforms = re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(platforms.__doc__), re.MULTILINE)
-    sources = _SOURCES | {system: " ".join(source.split()) for system, source in of_platforms}
+    sources = {system: " ".join(source.split()) for system, source in of_platforms}
     for system in SYSTEMS:
         rows = [
             (code(m.name), ", ".join(prose(need_words(n)) for n in m.needs), "LLM judge" if m.judged else "computed")
@@ -195,18 +195,6 @@ _SYSTEM_NAMES = {
     "openai": "OpenAI graders",
     "mlflow-third-party": "Scorers of other libraries that MLflow wraps",
 }
-
-
-_SOURCES = {
-    "databricks": "Databricks, evaluation input schema and built-in AI judges",
-    "mlflow": (
-        "mlflow 3.17.2: what `mlflow.genai.evaluate` scores on rows of each kind, with a stub as the judge "
-        "(`tests/integrations/mlflow/test_oracle.py`)"
-    ),
-    "vertex": 'Vertex AI, "Evaluate an agent": metrics of trajectories',
-    "ces": "google-cloud-ces 0.7.2: `TurnReplayResult`",
-}
-"""Of the systems that every report shows; those of the others are in metrics/platforms.py."""
 
 
 def families() -> str:
