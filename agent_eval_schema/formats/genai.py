@@ -209,8 +209,8 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     given = _snake(row)
     turns: list[list[dict[str, Any]]] = []
     for turn in _turns_of(given):
-        events = [_snake(e) for e in all_of(_snake(turn).get("events"))]
-        if turns and not any(map(_is_question, events)):  # the results of functions, or more of the agent
+        events = [_snake(structured(e)) for e in all_of(_snake(structured(turn)).get("events"))]
+        if turns and events and not any(map(_is_question, events)):  # the results of functions, or more of the agent
             turns[-1] += events
         else:
             turns.append(events)
