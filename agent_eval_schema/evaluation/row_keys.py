@@ -34,10 +34,13 @@ def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
     none: list[Any] = [None] * len(rows)
     asked = zip(*(columns[name] for name in _ASKED if name in columns), strict=True)
     cells = [next((cell for cell in row if cell is not None), None) for row in asked] or none
-    chats = list(map(_messages, cells))
-    questions = list(map(question_text, chats))
+    chats = [[] if isinstance(cell, str) else _messages(cell) for cell in cells]  # a text is the question, mostly
+    questions = [
+        cell if isinstance(cell, str) else question_text(chat) for cell, chat in zip(cells, chats, strict=True)
+    ]
     inputs = [_text(cell) for cell in columns.get("inputs", none)]
-    asked_keys = question_hashes(questions, beside_questions(chats, questions, inputs))
+    beside = beside_questions(chats, questions, inputs) if "inputs" in columns or any(chats) else ()
+    asked_keys = question_hashes(questions, beside)
     sessions = [None if cell in (None, "") else str(cell) for cell in columns.get(_SESSION, none)]
     documents = list(map(_first_document, columns.get(_DOCUMENTS, none)))
     return RowKeys(_hashes(sessions), asked_keys, _hashes(documents))
