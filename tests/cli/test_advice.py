@@ -230,7 +230,7 @@ ROWS = [{"request": "Hi?", "response": "Hello"}]
 @pytest.mark.parametrize(
     ("data", "instead"),
     [
-        ({"data": ROWS}, "data['data']"),
+        ({"question": "Hi?", "data": ROWS}, "data['data']"),
         (pd.Series(ROWS), "data.tolist()"),
         (pd.Series(["Hi?"]), "data.to_frame('request')"),
         (dict.fromkeys("a", ROWS[0]).values(), "list(data)"),
@@ -243,9 +243,9 @@ def test_the_expression_that_is_named_in_place_of_data_can_be_validated(data: An
     assert validate_eval_set(eval(instead)).row_count == 1
 
 
-def test_the_list_of_rows_in_a_file_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps({"data": ROWS}))
+def test_the_lists_of_rows_in_a_file_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f"{json.dumps({'data': ROWS})}\n" * 2)
     assert validate_eval_set(str(path)).issues["hint"].iloc[0] == 'pass the list of rows itself: data["data"]'
 
 
