@@ -25,11 +25,11 @@ def kept(data: Any) -> list[Any]:
 
 
 def test_the_cells_that_could_not_be_read(every_input: Callable[[list[Row]], Any]) -> None:
-    bad = {"request": {"mesages": ["a"]}, "response": "x", "expected_facts": {"a": 1}}
+    bad = {"request": {"mesages": [{"role": "user", "content": "a"}]}, "response": "x", "expected_facts": {"a": 1}}
     data = every_input([GOOD, bad])
     _, found = kept(data)
     as_came = {n: json.loads(c) if isinstance(c, str) else c for n, c in found.items()}  # text in Arrow and CSV
-    assert as_came == {"request": {"mesages": ["a"]}, "expected_facts": {"a": 1}}
+    assert as_came == {"request": {"mesages": [{"role": "user", "content": "a"}]}, "expected_facts": {"a": 1}}
 
 
 def test_what_could_be_read_is_not_told_twice() -> None:
