@@ -235,7 +235,8 @@ def is_request(value: Any) -> bool:
         is_question = (
             len(value) == 1 and isinstance(next(iter(value.values())), str) and not _WRAPPERS.isdisjoint(value)
         )
-        return any(key in value for key in KEYS) or any(map(_is_chat, chats)) or is_question
+        is_of_responses_api = isinstance(value.get("input"), list) and bool(chat.read_messages(value))
+        return any(key in value for key in KEYS) or any(map(_is_chat, chats)) or is_question or is_of_responses_api
     return _is_chat(value)
 
 

@@ -27,7 +27,7 @@ from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
 from agent_eval_schema.formats.format import Nested, Row, Unfold, Unfolded
-from agent_eval_schema.formats.otel_traces import COLUMN, collected
+from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
 from agent_eval_schema.formats.registry import FORMATS, detect
 from agent_eval_schema.formats.shapes import objects_of
 from agent_eval_schema.formats.suggestions import is_question
@@ -63,7 +63,8 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
         (document,) = _first_objects(source, _COLUMNS) or [{}]
         if document and _by_columns(document):
             return _COLUMNS
-        return _LIST if _list_of_rows(document) is not None and detect(names).format is None else None
+        is_known = detect(names).format is not None or is_export(source)
+        return _LIST if _list_of_rows(document) is not None and not is_known else None
     return found
 
 

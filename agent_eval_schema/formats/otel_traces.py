@@ -63,13 +63,13 @@ LOOKED_AT = 4
 
 def collected(source: Source) -> Source:
     """The source with a row per trace, if its rows are exports of OpenTelemetry; else the source itself."""
-    if source.is_canonical() or not _is_export(source):
+    if source.is_canonical() or not is_export(source):
         return source
     find_ends = cache(partial(_find_ends, source.batches))  # when they are asked for, and once
     return with_new_rows(source, partial(_collect, source.batches, find_ends))
 
 
-def _is_export(source: Source) -> bool:
+def is_export(source: Source) -> bool:
     names = source.column_names()
     if _MAY_BE.isdisjoint(names) or not _NEVER.isdisjoint(names):
         return False

@@ -32,7 +32,6 @@ VALID: dict[str, tuple[str, Any]] = {
         "deepeval",
         [{"name": "t", "input": "q", "actualOutput": "a", "success": True, "metricsData": [], "order": 0}],
     ),
-    "deepeval: tools by name": ("deepeval", [{"input": "q", "tools_called": ["f"], "expected_tools": ["f", "g"]}]),
     "deepeval: CSV": ("deepeval", "input,actual_output,expected_output,retrieval_context\nq,a,e,c|d\n"),
     "deepeval: a conversation of a chatbot": (
         "deepeval",
