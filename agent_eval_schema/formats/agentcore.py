@@ -42,8 +42,8 @@ ASSERTIONS = "assertions"
 
 def _read_names(value: Any) -> Any:
     """Names of tools, or calls, as a list or below `toolNames`."""
-    given = structured(value)
-    names = given.get("toolNames", given) if isinstance(given, dict) else given
+    parsed = structured(value)
+    names = parsed.get("toolNames", parsed) if isinstance(parsed, dict) else parsed
     return of_list(_call)(names)
 
 
@@ -51,8 +51,8 @@ def _call(step: Any) -> Any:
     if isinstance(step, str):
         return {"tool_name": step}
     if isinstance(step, dict) and "tool_name" not in step and isinstance(step.get("name"), str):
-        given = next((step[k] for k in ("args", "arguments", "input") if isinstance(step.get(k), dict)), None)
-        return {"tool_name": step["name"], **({} if given is None else {"tool_input": given})}
+        arguments = next((step[k] for k in ("args", "arguments", "input") if isinstance(step.get(k), dict)), None)
+        return {"tool_name": step["name"], **({} if arguments is None else {"tool_input": arguments})}
     return step
 
 
@@ -89,17 +89,17 @@ def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
     scenarios = all_of(row.get("scenarios")) if "scenarios" in row else [row]
     beside = {k: v for k, v in row.items() if k != "scenarios"} if "scenarios" in row else {}
     for i, scenario in enumerate(scenarios):
-        given = {**beside, **(scenario if isinstance(scenario, dict) else {"input": scenario})}
-        turns = structured(given.get("turns"))
+        merged = {**beside, **(scenario if isinstance(scenario, dict) else {"input": scenario})}
+        turns = structured(merged.get("turns"))
         if turns is not None and not isinstance(turns, list):
             message = f"expected a list of objects, got {describe(turns)}"
             path = f"scenarios[{i}].turns" if "scenarios" in row else "turns"
             yield {"scenario_id": None, "input": None}, (Finding(NOT_A_LIST, message, path=path),)
             continue
         if not turns:
-            first = {k: given.pop(k) for k in ("input", "expected_response") if k in given}
-            given["turns"] = [first]
-        yield from _TURNS.unfold(given)
+            first = {k: merged.pop(k) for k in ("input", "expected_response") if k in merged}
+            merged["turns"] = [first]
+        yield from _TURNS.unfold(merged)
 
 
 AGENTCORE: Format = Format(

@@ -38,17 +38,17 @@ def _message(message: Any) -> Any:
     """A message of a chat, whose parts may be calls and their results."""
     if not isinstance(message, dict):
         return message
-    made = {k: v for k, v in message.items() if k not in _OF_A_RUN}
+    result = {k: v for k, v in message.items() if k not in _OF_A_RUN}
     parts = [p for p in all_of(message.get("content")) if isinstance(p, dict)]
     results = [p["tool_result"] for p in parts if "tool_result" in p]
     if results:
-        return {**made, "content": results[0] if isinstance(results[0], str) else encode_text(results[0])}
+        return {**result, "content": results[0] if isinstance(results[0], str) else encode_text(results[0])}
     calls = [c for p in parts if (c := _call(p)) is not None]
     content = chat.join_text(message.get("content"))
     if calls:
-        made["tool_calls"] = [_openai_call(p) for p in parts if _call(p) is not None]
-        return {**made, "content": content if isinstance(content, str) else None}
-    return {**made, "content": content} if "content" in made else made
+        result["tool_calls"] = [_openai_call(p) for p in parts if _call(p) is not None]
+        return {**result, "content": content if isinstance(content, str) else None}
+    return {**result, "content": content} if "content" in result else result
 
 
 _OF_A_RUN = ("createdAt", "run_id", "context")
@@ -70,8 +70,8 @@ def _call(part: Any) -> dict[str, Any] | None:
     inner = inner.get("function") or inner if isinstance(inner, dict) else {}
     if not isinstance(inner, dict) or "name" not in inner:
         return None
-    given = structured(inner.get("arguments"))
-    return {"tool_name": inner["name"], **({} if given is None else {"tool_input": given})}
+    arguments = structured(inner.get("arguments"))
+    return {"tool_name": inner["name"], **({} if arguments is None else {"tool_input": arguments})}
 
 
 def _answer(response: Any) -> Any:
@@ -100,20 +100,20 @@ def _write_calls(calls: Calls) -> Calls:
 
 def _expected_calls(truth: Any) -> Any:
     """The tools that an agent is expected to call: names, or names and their arguments."""
-    given = structured(truth)
-    if not isinstance(given, list):
+    tools = structured(truth)
+    if not isinstance(tools, list):
         return None
-    names, arguments = given, {}
-    if len(given) == 2 and isinstance(given[0], list):
-        names, arguments = given[0], given[1] if isinstance(given[1], dict) else {}
+    names, arguments = tools, {}
+    if len(tools) == 2 and isinstance(tools[0], list):
+        names, arguments = tools[0], tools[1] if isinstance(tools[1], dict) else {}
     inputs = [{"tool_input": arguments[n]} if isinstance(n, str) and n in arguments else {} for n in names]
-    return [{"tool_name": name, **given} for name, given in zip(names, inputs, strict=True)]
+    return [{"tool_name": name, **tool_input} for name, tool_input in zip(names, inputs, strict=True)]
 
 
 def _write_expected(calls: Calls) -> Any:
     names = [c["tool_name"] for c in calls]
-    given = {c["tool_name"]: c["tool_input"] for c in calls if c["tool_input"]}
-    return [names, given] if given else names
+    arguments = {c["tool_name"]: c["tool_input"] for c in calls if c["tool_input"]}
+    return [names, arguments] if arguments else names
 
 
 def _write_context(documents: list[dict[str, Any]]) -> str | None:
@@ -122,10 +122,10 @@ def _write_context(documents: list[dict[str, Any]]) -> str | None:
 
 def _documents(is_wanted: Callable[[Mapping[str, Any]], bool]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        given = structured(value)
-        if not isinstance(given, list):
-            return given
-        return [_document(d) for d in given if not isinstance(d, dict) or is_wanted(d)]
+        parsed = structured(value)
+        if not isinstance(parsed, list):
+            return parsed
+        return [_document(d) for d in parsed if not isinstance(d, dict) or is_wanted(d)]
 
     return read
 
@@ -152,8 +152,8 @@ def _write_labels(documents: list[dict[str, Any]]) -> Any:
 
 
 def _is_conversation(names: Sequence[str], head: Head) -> bool:
-    given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
-    return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
+    conversations = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
+    return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in conversations)
 
 
 def turns_of_conversations() -> Unfold:
@@ -240,16 +240,16 @@ _OF_FOUNDRY = ("context", "ground_truth", "tool_definitions", "tool_calls")
 def row_of_run(row: Row) -> Iterator[Unfolded]:
     """The item's columns, and the response of the sample."""
     item, sample = structured(row.get("item")), structured(row.get("sample"))
-    made = {k: v for k, v in row.items() if k not in ("item", "sample")}
-    made |= item if isinstance(item, dict) else {"query": item}
+    result = {k: v for k, v in row.items() if k not in ("item", "sample")}
+    result |= item if isinstance(item, dict) else {"query": item}
     if isinstance(sample, dict):
         rest = dict(sample)
         items, text = rest.pop("output_items", None), rest.pop("output_text", None)
-        made["response"] = items if items is not None else text
+        result["response"] = items if items is not None else text
         if items is not None and text is not None and _answer(items) != text:
             rest["output_text"] = text
         sample = rest or None
-    yield {**made, "sample": sample}, ()
+    yield {**result, "sample": sample}, ()
 
 
 def is_action_file(names: Sequence[str], head: Head) -> bool:

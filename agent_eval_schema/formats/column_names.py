@@ -100,8 +100,10 @@ def with_likely_names(source: Source) -> Source:
     found = suggested_columns(names, rows, whole=format is None)
     require_unambiguous(names, found)
     named = [  # without the keys in its cells
-        Finding(NAMED_COLUMN, f"`{path[: _end_of_column(path, names)]}` is read as `{ours}`", _NAME.findall(ours)[0])
-        for path, ours in found.items()
+        Finding(
+            NAMED_COLUMN, f"`{path[: _end_of_column(path, names)]}` is read as `{column}`", _NAME.findall(column)[0]
+        )
+        for path, column in found.items()
     ]
     options = {**source.options, "columns": {**source.options.get("columns", {}), **found}}
     return replace(with_names(source, found), remarks=(*source.remarks, *named), options=options)
@@ -174,30 +176,30 @@ def _end_of_column(path: str, names: list[str]) -> int | None:
 def _renamed(batch: pa.RecordBatch, moves: list[Move]) -> pa.RecordBatch:
     taken = frozenset(move.column for move in moves)
     # also without a value, and without a row: the columns of a source are those of its first batch
-    made: dict[str, list[str | None]] = {move.name: [None] * batch.num_rows for move in moves}
+    result: dict[str, list[str | None]] = {move.name: [None] * batch.num_rows for move in moves}
     for i, row in enumerate(native_rows(batch)):
         for name, value in _moved({n: row[n] for n in taken if row.get(n) is not None}, moves):
-            made.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode(value).decode()
-    return with_columns(batch, made, taken)
+            result.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode(value).decode()
+    return with_columns(batch, result, taken)
 
 
 def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
     nested = {move.column for move in moves if move.steps}
     made_lists = {move.column for move in moves if EACH in move.into}
     rest = {n: structured(v) if n in nested or n in made_lists else v for n, v in row.items()}
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for move in moves:
         rest[move.column], value = _without(rest.get(move.column), move.steps)
         if not _is_absent(value):
             lists = sum(step[0] == "[" for step in move.steps)
             value = _flat(value, lists - max(move.into.count(EACH), 1))
-            made[move.name] = _put(made.get(move.name), move.into, value)
-    for name in _DOCUMENTS.intersection(made):
-        made[name] = _with_uris(made[name])
-    yield from made.items()
+            result[move.name] = _put(result.get(move.name), move.into, value)
+    for name in _DOCUMENTS.intersection(result):
+        result[name] = _with_uris(result[name])
+    yield from result.items()
     for name, value in rest.items():
         if value not in (None, {}):
-            yield (f"{name}.rest" if name in made else name), value
+            yield (f"{name}.rest" if name in result else name), value
 
 
 def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
@@ -232,15 +234,15 @@ def _flat(value: Any, levels: int) -> Any:
     return value
 
 
-def _put(given: Any, steps: tuple[str, ...], value: Any) -> Any:
+def _put(before: Any, steps: tuple[str, ...], value: Any) -> Any:
     """A value with another one at these steps. What is not a list is the one element of a list."""
     if not steps:
         return value
     step, below = steps[0], steps[1:]
     if step != EACH:
-        given = given if isinstance(given, dict) else {}
-        return {**given, step: _put(given.get(step), below, value)}
-    elements = list(given) if isinstance(given, list) else []
+        before = before if isinstance(before, dict) else {}
+        return {**before, step: _put(before.get(step), below, value)}
+    elements = list(before) if isinstance(before, list) else []
     for i, v in enumerate(value if isinstance(value, list) else [value]):
         if i == len(elements):
             elements.append(None)

@@ -121,23 +121,23 @@ def _camel(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
+def _read_rest(source: Row, row: dict[str, Any]) -> None:
     """A conversation: the last question, after the turns before it, and the turns of the agent that follow. For a
     scenario without turns, which a model is yet to play, the scenario is the question. `expectations` are what must and
     must not be in the answer, for a metric of DeepEval."""
-    given = structured(theirs.get("turns"))
-    turns = [t for t in given if isinstance(t, dict)] if isinstance(given, list) else []
-    asked = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
-    found = _answered(turns[asked:])
-    if turns[:asked]:
-        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:asked]]}
-    elif theirs.get("scenario") is not None:
-        found["request"] = theirs["scenario"]
-    found["expected_response"] = next((theirs[name] for name in _OUTCOMES if theirs.get(name) is not None), None)
-    made.update({name: value for name, value in found.items() if value is not None and made.get(name) is None})
-    wanted = structured(theirs.get("expectations"))
+    parsed = structured(source.get("turns"))
+    turns = [t for t in parsed if isinstance(t, dict)] if isinstance(parsed, list) else []
+    end = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
+    found = _answered(turns[end:])
+    if turns[:end]:
+        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:end]]}
+    elif source.get("scenario") is not None:
+        found["request"] = source["scenario"]
+    found["expected_response"] = next((source[name] for name in _OUTCOMES if source.get(name) is not None), None)
+    row.update({name: value for name, value in found.items() if value is not None and row.get(name) is None})
+    wanted = structured(source.get("expectations"))
     if wanted is not None:
-        made["custom_expected"] = {"expectations": wanted}
+        row["custom_expected"] = {"expectations": wanted}
 
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
@@ -182,10 +182,10 @@ def _is_run(names: Sequence[str], head: Head) -> bool:
     return not cases or any(not case.keys().isdisjoint(("input", "turns", "scenario")) for case in cases)
 
 
-def _lone_names(theirs: Row) -> Iterator[Finding]:
+def _lone_names(source: Row) -> Iterator[Finding]:
     """Tools that are named by a text alone, which the model of DeepEval rejects."""
     for name in ("expected_tools", "expectedTools", "tools_called", "toolsCalled"):
-        for i, call in enumerate(all_of(theirs.get(name))):
+        for i, call in enumerate(all_of(source.get(name))):
             if isinstance(call, str):
                 message = f"expected an object with `name`, got {describe(call)}: DeepEval rejects it"
                 yield Finding(MISSING_TOOL_NAME, message, name, f"{name}[{i}]", 'write each tool as `{"name": "..."}`')
@@ -246,7 +246,7 @@ DEEPEVAL = Format(
     more=("expectations",),
     places={"custom_expected": "expectations"},
     keeps_originals=False,
-    inspect_row=lambda theirs: chain(_python_lists(theirs), _lone_arguments(theirs), _lone_names(theirs)),
+    inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source), _lone_names(source)),
     inspected=CONVERSATION,
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(_is_run, cases_of_run, columns=("input", "actualOutput"), lists=CASES),),

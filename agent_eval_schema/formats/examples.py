@@ -41,22 +41,22 @@ _EXPECTED = ("expected_response", "expected_facts", "guidelines", "expected_retr
 
 def asked_in(value: Any) -> Any:
     """The request in an input: a text, a chat, or an object that contains one."""
-    given = structured(value)
-    return {"messages": given} if isinstance(given, list) else asked_of(value)
+    parsed = structured(value)
+    return {"messages": parsed} if isinstance(parsed, list) else asked_of(value)
 
 
 def rest_of(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:
     """What is read of, and written to, the columns of inputs and outputs besides the request."""
 
-    def read(theirs: Row, made: dict[str, Any]) -> None:
-        asked = structured(theirs.get(inputs))
-        if isinstance(asked, dict) and asked.keys() != {"messages"}:
-            made["inputs"] = asked
-        expected = structured(theirs.get(outputs))
+    def read(source: Row, result: dict[str, Any]) -> None:
+        question = structured(source.get(inputs))
+        if isinstance(question, dict) and question.keys() != {"messages"}:
+            result["inputs"] = question
+        expected = structured(source.get(outputs))
         if isinstance(expected, str):
-            made["expected_response"] = expected
+            result["expected_response"] = expected
         elif expected is not None:
-            made.update(expected_of(expected))
+            result.update(expected_of(expected))
 
     def write(row: Row, written: dict[str, Any]) -> None:
         if isinstance(row.get("inputs"), dict):
@@ -92,8 +92,8 @@ _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "us
 _read_langfuse, _write_langfuse = rest_of("input", "expectedOutput")
 
 
-def _inspect_status(theirs: Row) -> Iterator[Finding]:
-    if theirs.get("status") == "ARCHIVED":
+def _inspect_status(source: Row) -> Iterator[Finding]:
+    if source.get("status") == "ARCHIVED":
         yield Finding(
             NOT_ACTIVE, "expected an item that is ACTIVE, got ARCHIVED: Langfuse runs no experiment on it", "status"
         )
@@ -224,14 +224,14 @@ def row_of_frame(row: Row) -> Iterator[Unfolded]:
 
 def row_of_dotted(row: Row) -> Iterator[Unfolded]:
     """The columns of an object, as one."""
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in row.items():
         owner, dot, key = name.partition(".")
         if dot and owner in _DOTTED:
-            made.setdefault(owner, {})[key] = value
+            result.setdefault(owner, {})[key] = value
         else:
-            made[name] = structured(value)
-    yield made, ()
+            result[name] = structured(value)
+    yield result, ()
 
 
 _DATASET = CaseList(
@@ -296,10 +296,10 @@ def _openai_call(_: int, call: dict[str, Any]) -> dict[str, Any]:
 
 def _write_input(request: Row) -> Any:
     """A question or a chat; Inspect rejects a message without content, also one that only calls tools."""
-    asked = question_or_messages(request)
-    if isinstance(asked, str):
-        return asked
-    return [_with_calls({**m, "content": ""} if m.get("content") is None else m, _inspect_call) for m in asked]
+    question = question_or_messages(request)
+    if isinstance(question, str):
+        return question
+    return [_with_calls({**m, "content": ""} if m.get("content") is None else m, _inspect_call) for m in question]
 
 
 def _inspect_call(index: int, call: dict[str, Any]) -> dict[str, Any]:
@@ -307,8 +307,8 @@ def _inspect_call(index: int, call: dict[str, Any]) -> dict[str, Any]:
     called = call.get("function")
     if not isinstance(called, dict):
         return call
-    given = read_arguments(called.get("arguments")) or {}
-    return {"id": f"call_{index}", "type": "function", **call, "function": called.get("name"), "arguments": given}
+    arguments = read_arguments(called.get("arguments")) or {}
+    return {"id": f"call_{index}", "type": "function", **call, "function": called.get("name"), "arguments": arguments}
 
 
 def _first(target: Any) -> Any:

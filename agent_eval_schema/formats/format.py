@@ -349,17 +349,17 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
         The issues of a cell that could not be read are moved to the column that it became, which stays absent.
         """
-        made: dict[str, list[str | None]] = {}
+        result: dict[str, list[str | None]] = {}
         notes: Notes = {}
-        for i, theirs in enumerate(_rows(batch, self.reads.union(self._originals.values(), self.inspected))):
-            for name, value in self.read_row(theirs).items():
+        for i, source in enumerate(_rows(batch, self.reads.union(self._originals.values(), self.inspected))):
+            for name, value in self.read_row(source).items():
                 if value is not None:
-                    made.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode(value).decode()
-            if found := list(self.inspect_row(theirs)):
+                    result.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode(value).decode()
+            if found := list(self.inspect_row(source)):
                 notes[i] = found
         batch = rename_notes(with_notes(batch, notes), self._renamed)
         unread = {(row, f.column) for row, found in reading_problems(batch).items() for f in found}
-        cells = {n: [None if (i, n) in unread else t for i, t in enumerate(texts)] for n, texts in made.items()}
+        cells = {n: [None if (i, n) in unread else t for i, t in enumerate(texts)] for n, texts in result.items()}
         return with_columns(batch, cells, self.reads)
 
     @cached_property
@@ -367,30 +367,30 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         """The columns that become one canonical column as a whole."""
         return {} if self.keeps_originals else {name: f.column for f in self.fields for name in f.columns}
 
-    def read_row(self, theirs: Row) -> dict[str, Any]:
+    def read_row(self, source: Row) -> dict[str, Any]:
         """One row of the format as a canonical row, and the originals that contain more."""
-        made = self._values(theirs)
+        result = self._values(source)
         if self.keeps_originals:
-            written = self._written_of(made)
+            written = self._written_of(result)
             for column, name in self._originals.items():
-                own = structured(theirs.get(column))
+                own = structured(source.get(column))
                 if own is not None and own != written.get(column):
-                    made[name] = own
-        return made
+                    result[name] = own
+        return result
 
-    def _values(self, theirs: Row) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+    def _values(self, source: Row) -> dict[str, Any]:
+        result: dict[str, Any] = {}
         for field in self.fields:
-            if made.get(field.column) is None and (value := field.value(theirs)) is not None:
-                made[field.column] = value
-                made |= field.original(theirs, value)
-        self.read_rest(theirs, made)
-        return made
+            if result.get(field.column) is None and (value := field.value(source)) is not None:
+                result[field.column] = value
+                result |= field.original(source, value)
+        self.read_rest(source, result)
+        return result
 
-    def _written_of(self, made: Row) -> dict[str, Any]:
+    def _written_of(self, row: Row) -> dict[str, Any]:
         """The row of the format for values that were read and not decoded yet."""
         try:
-            return self._without_originals(_with_messages(made))
+            return self._without_originals(_with_messages(row))
         except (TypeError, KeyError, AttributeError, ValueError, IndexError):  # invalid values, which rules report
             return {}
 
@@ -398,9 +398,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     # writing
     def write_row(self, row: Row) -> dict[str, Any]:
         """A canonical row as one of the format; absent values have no key."""
-        made = self._without_originals(row)
+        result = self._without_originals(row)
         own = {c: structured(row[name]) for c, name in self._originals.items() if row.get(name) is not None}
-        return self._with_originals(row, made, own) if own else made
+        return self._with_originals(row, result, own) if own else result
 
     def _without_originals(self, row: Row) -> dict[str, Any]:
         written: dict[str, Any] = {}
@@ -414,29 +414,29 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
                 written.setdefault(column, copy(value))
         return written
 
-    def _with_originals(self, row: Row, made: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    def _with_originals(self, row: Row, found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         """The row with the originals that agree with ours: all of them, or one by one; then without what these hold."""
-        if self._agrees({**made, **own}, row):
-            made = {**made, **own}
+        if self._agrees({**found, **own}, row):
+            found = {**found, **own}
         else:
             for column, value in own.items():
-                if self._agrees({**made, column: value}, row):
-                    made = {**made, column: value}
-        for column in [c for c in self.columns if made.get(c) and c not in own]:
-            rest = {c: v for c, v in made.items() if c != column}
+                if self._agrees({**found, column: value}, row):
+                    found = {**found, column: value}
+        for column in [c for c in self.columns if found.get(c) and c not in own]:
+            rest = {c: v for c, v in found.items() if c != column}
             if self._agrees(rest, row):
-                made = rest
-        return made
+                found = rest
+        return found
 
-    def _agrees(self, theirs: Row, row: Row) -> bool:
+    def _agrees(self, source: Row, row: Row) -> bool:
         """Whether a row of the format is read as the canonical row."""
         try:
-            found = self._values(theirs)
+            found = self._values(source)
         except (TypeError, KeyError, AttributeError, ValueError, IndexError):
             return False
         names = {field.column for field in self.fields}.union(found) - {"inputs", "outputs", "expectations"}
-        found, ours = _with_messages(found), _with_messages(row)
-        return all(_stated(found.get(n)) == _stated(ours.get(n)) for n in names)
+        found, canonical = _with_messages(found), _with_messages(row)
+        return all(_stated(found.get(n)) == _stated(canonical.get(n)) for n in names)
 
 
 def _rows(batch: pa.RecordBatch, names: frozenset[str]) -> list[dict[str, Any]]:

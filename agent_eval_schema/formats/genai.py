@@ -29,26 +29,26 @@ from agent_eval_schema.text.jsontext import structured
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    given = structured(content)
-    parts = given.get("parts") if isinstance(given, dict) else None
+    parsed = structured(content)
+    parts = parsed.get("parts") if isinstance(parsed, dict) else None
     return [{snake_case(k): v for k, v in p.items() if v is not None} for p in all_of(parts) if isinstance(p, dict)]
 
 
 def _text(value: Any) -> Any:
     """The text of a Content or of a response that contains one; other values as they are."""
-    given = structured(value)
-    if not isinstance(given, dict):
+    content = structured(value)
+    if not isinstance(content, dict):
         return value
     for name in ("content", "response"):
-        if isinstance(given.get(name), dict):
-            return _text(given[name])
-    candidates = all_of(given.get("candidates"))
+        if isinstance(content.get(name), dict):
+            return _text(content[name])
+    candidates = all_of(content.get("candidates"))
     if candidates:
         return _text(candidates[0])
-    texts = [p["text"] for p in _parts(given) if isinstance(p.get("text"), str)]
+    texts = [p["text"] for p in _parts(content) if isinstance(p.get("text"), str)]
     if texts:
         return "".join(texts)
-    return None if "parts" in given else value
+    return None if "parts" in content else value
 
 
 def _calls_in(contents: Any) -> list[dict[str, Any]]:
@@ -68,10 +68,10 @@ def _content(text: str, role: str = "user") -> dict[str, Any]:
 
 
 def _read_expected(value: Any) -> Any:
-    given = structured(value)
-    if isinstance(given, list) and any(_parts(c) for c in given):
-        return _calls_in(given)
-    return given
+    content = structured(value)
+    if isinstance(content, list) and any(_parts(c) for c in content):
+        return _calls_in(content)
+    return content
 
 
 def _write_events(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -83,17 +83,17 @@ _HISTORY = ("conversation_history", "history")
 _INSTRUCTION = ("instruction", "system_instruction")
 
 
-def _read_request(theirs: Row, made: dict[str, Any]) -> None:
-    asked = made.get("request")
-    before = [m for c in _first(theirs, _HISTORY, list) for m in _message(c)]
-    told = _first(theirs, _INSTRUCTION, str | dict)
-    system = [{"role": "system", "content": text}] if isinstance(text := _text(told), str) and text else []
-    if isinstance(asked, str) and (before or system):
-        made["request"] = {"messages": [*system, *before, {"role": "user", "content": asked}]}
+def _read_request(source: Row, row: dict[str, Any]) -> None:
+    question = row.get("request")
+    before = [m for c in _first(source, _HISTORY, list) for m in _message(c)]
+    instruction = _first(source, _INSTRUCTION, str | dict)
+    system = [{"role": "system", "content": text}] if isinstance(text := _text(instruction), str) and text else []
+    if isinstance(question, str) and (before or system):
+        row["request"] = {"messages": [*system, *before, {"role": "user", "content": question}]}
 
 
-def _first(theirs: Row, names: Sequence[str], kind: Any) -> Any:
-    found = (structured(theirs.get(name)) for name in names)
+def _first(source: Row, names: Sequence[str], kind: Any) -> Any:
+    found = (structured(source.get(name)) for name in names)
     return next((value for value in found if value and isinstance(value, kind)), ())
 
 
@@ -112,12 +112,12 @@ def _write_request(row: Row, written: dict[str, Any]) -> None:
     messages = list((row.get("request") or {}).get("messages", ()))
     if messages and messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str):
         written["instruction"] = messages.pop(0)["content"]
-    asked = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), None)
-    if asked is None:
+    last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), None)
+    if last is None:
         return
     roles = {"user": "user", "assistant": "model"}
-    before = [m for m in messages[:asked] if m["role"] in roles and isinstance(m.get("content"), str)]
-    written["prompt"] = _question(messages[asked].get("content"))
+    before = [m for m in messages[:last] if m["role"] in roles and isinstance(m.get("content"), str)]
+    written["prompt"] = _question(messages[last].get("content"))
     if before:
         written["history"] = [_content(m["content"], roles[m["role"]]) for m in before]
 
@@ -132,12 +132,12 @@ def _read_rubrics(value: Any) -> Any:
     groups = structured(value)
     if not isinstance(groups, dict):
         return groups
-    made = {}
+    result = {}
     for name, group in groups.items():
         rubrics = group.get("rubrics") if isinstance(group, dict) else group
         texts = [_description(r) for r in all_of(rubrics)]
-        made[name] = [text for text in texts if text is not None]
-    return {name: texts for name, texts in made.items() if texts} or None
+        result[name] = [text for text in texts if text is not None]
+    return {name: texts for name, texts in result.items() if texts} or None
 
 
 def _description(rubric: Any) -> Any:
@@ -206,39 +206,39 @@ def _turns_of(row: Mapping[str, Any]) -> Sequence[Any]:
 def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     """A row per question: what the agent did until the next one, and the events before it as history. The first
     question is the prompt of the case if no event of the user comes first."""
-    given = _snake(row)
+    case = _snake(row)
     turns: list[list[dict[str, Any]]] = []
-    for turn in _turns_of(given):
+    for turn in _turns_of(case):
         events = [_snake(structured(e)) for e in all_of(_snake(structured(turn)).get("events"))]
         if turns and events and not any(map(_is_question, events)):  # the results of functions, or more of the agent
             turns[-1] += events
         else:
             turns.append(events)
     if not turns:
-        yield {"intermediate_events": None, **given}, ()
+        yield {"intermediate_events": None, **case}, ()
         return
-    data, prompt = _snake(structured(given.pop("agent_data"))), given.pop("prompt", None)
+    data, prompt = _snake(structured(case.pop("agent_data"))), case.pop("prompt", None)
     if prompt is not None and not any(map(_is_question, turns[0][:1])):
         turns[0].insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
     elif prompt is not None and _text(prompt) != _text(turns[0][0].get("content")):
-        given["case_prompt"] = prompt
-    session = given.get("eval_case_id") or f"session {data.get('session_id') or ''!s}".strip()
+        case["case_prompt"] = prompt
+    session = case.get("eval_case_id") or f"session {data.get('session_id') or ''!s}".strip()
     instructions = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
     before: list[dict[str, Any]] = []
     for number, events in enumerate(turns, 1):
-        *_, asked = (-1, *(i for i, event in enumerate(events) if _is_question(event)))
-        question, done = (events[asked].get("content") if asked >= 0 else None), events[asked + 1 :]
-        before += [e["content"] for e in events[: max(asked, 0)] if isinstance(e.get("content"), dict)]
+        *_, last = (-1, *(i for i, event in enumerate(events) if _is_question(event)))
+        question, done = (events[last].get("content") if last >= 0 else None), events[last + 1 :]
+        before += [e["content"] for e in events[: max(last, 0)] if isinstance(e.get("content"), dict)]
         answer = next((t for e in reversed(done) if isinstance(t := _text(e.get("content")), str)), None)
-        made: dict[str, Any] = {**given, "prompt": question, "response": answer}
+        result: dict[str, Any] = {**case, "prompt": question, "response": answer}
         if len(turns) > 1:
-            made["session_id"] = session
-            made |= {name: f"{given[name]}#{number}" for name in _IDS if given.get(name) is not None}
-        made |= {"history": list(before)} if before else {}
-        made |= {"instruction": instructions[0]} if len(instructions) == 1 else {}
-        made["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
-        made |= {"agents": data["agents"]} if data.get("agents") else {}
-        yield made, ()
+            result["session_id"] = session
+            result |= {name: f"{case[name]}#{number}" for name in _IDS if case.get(name) is not None}
+        result |= {"history": list(before)} if before else {}
+        result |= {"instruction": instructions[0]} if len(instructions) == 1 else {}
+        result["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
+        result |= {"agents": data["agents"]} if data.get("agents") else {}
+        yield result, ()
         before += [question] if isinstance(question, dict) else []
         before += [_content(answer, "model")] if answer is not None else []
 
@@ -267,15 +267,15 @@ def _contents(row: Mapping[str, Any]) -> Any:
 def row_of_gemini(row: Row) -> Iterator[Unfolded]:
     """The last content is the question, and those before it are the history."""
     request, contents = _snake(structured(row.get("request"))), _contents(row)
-    made = {k: v for k, v in row.items() if k not in ("request", "response")}
+    result = {k: v for k, v in row.items() if k not in ("request", "response")}
     if isinstance(contents, list) and contents:
-        made["prompt"] = contents[-1]
-        made |= {"history": contents[:-1]} if len(contents) > 1 else {}
+        result["prompt"] = contents[-1]
+        result |= {"history": contents[:-1]} if len(contents) > 1 else {}
     else:
-        made["prompt"] = row.get("request")
-    told = request.get("system_instruction")
-    made |= {"instruction": told} if told is not None else {}
-    yield {**made, "response": row.get("response"), "intermediate_events": None}, ()
+        result["prompt"] = row.get("request")
+    instruction = request.get("system_instruction")
+    result |= {"instruction": instruction} if instruction is not None else {}
+    yield {**result, "response": row.get("response"), "intermediate_events": None}, ()
 
 
 _OF_SCENARIO = ("user_scenario.starting_prompt", "user_scenario.startingPrompt")

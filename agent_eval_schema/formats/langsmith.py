@@ -27,36 +27,36 @@ from agent_eval_schema.text.jsontext import structured
 _OUTPUTS = ("outputs", "reference_outputs")
 
 
-def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
-    made["inputs"] = structured(theirs.get("inputs"))
-    reference, outputs = structured(theirs.get("reference_outputs")), structured(theirs.get("outputs"))
-    if made["inputs"] is None and (asked := _question_in(outputs) or _question_in(reference)):
-        made["request"] = {"messages": asked}
+def _read_rest(source: Row, row: dict[str, Any]) -> None:
+    row["inputs"] = structured(source.get("inputs"))
+    reference, outputs = structured(source.get("reference_outputs")), structured(source.get("outputs"))
+    if row["inputs"] is None and (question := _question_in(outputs) or _question_in(reference)):
+        row["request"] = {"messages": question}
     if reference is not None and outputs is not None:
-        made["outputs"], made["response"] = outputs, chat.read_answer(outputs)[0]
-        made["predicted_trajectory"] = _calls_in(outputs)
+        row["outputs"], row["response"] = outputs, chat.read_answer(outputs)[0]
+        row["predicted_trajectory"] = _calls_in(outputs)
     outputs = outputs if reference is None else reference
-    made.update(expected_of(outputs))
-    if outputs is not None and outputs_of(made) != outputs:
-        made["reference_outputs"] = outputs  # to be written under its own keys again
-    tags = made.get("tags")
-    if made.get("request_id") is None and isinstance(tags, dict) and _ID in tags:
-        made["request_id"] = tags.pop(_ID)
+    row.update(expected_of(outputs))
+    if outputs is not None and outputs_of(row) != outputs:
+        row["reference_outputs"] = outputs  # to be written under its own keys again
+    tags = row.get("tags")
+    if row.get("request_id") is None and isinstance(tags, dict) and _ID in tags:
+        row["request_id"] = tags.pop(_ID)
     if tags == {}:
-        del made["tags"]
+        del row["tags"]
 
 
 def _question_in(outputs: Any) -> list[Any]:
     """The messages of a trajectory up to the last one of the user."""
     messages = outputs if isinstance(outputs, list) else []
-    asked = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") in ("user", "human")]
-    return messages[: asked[-1] + 1] if asked else []
+    questions = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") in ("user", "human")]
+    return messages[: questions[-1] + 1] if questions else []
 
 
 def _calls_in(outputs: Any) -> list[dict[str, Any]] | None:
     is_chat = isinstance(outputs, list) or chat.is_chat_object(outputs)
     calls = chat.read_tool_calls(outputs) if is_chat else ()
-    return [{"tool_name": name, "tool_input": given} for name, given in calls] or None
+    return [{"tool_name": name, "tool_input": arguments} for name, arguments in calls] or None
 
 
 _ID = "request_id"
@@ -65,22 +65,22 @@ _ID = "request_id"
 
 def expected_of(outputs: Any) -> dict[str, Any]:
     """The outputs of an example are its ground truth: keys that a metric reads by their names, and the answer."""
-    made: dict[str, Any] = {}
-    given = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
+    result: dict[str, Any] = {}
+    remaining = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
     for name, column in EXPECTATIONS.items():
-        value = _AS_OURS.get(name, same)(given.get(name))
+        value = _AS_OURS.get(name, same)(remaining.get(name))
         # a text or a number in place of a list or an object is a key of its author's own
         if value is not None and (column not in SHAPES or isinstance(value, list | dict)):
-            made[column] = value
-            del given[name]
-    answer, known = chat.read_answer(given)
-    if known and answer is not None and made.keys().isdisjoint({"expected_response", "expected_facts"}):
-        made["expected_response"] = answer
-        given = {k: v for k, v in given.items() if v != answer and not chat.is_chat_object({k: v})}
-    if "reference_trajectory" not in made and (calls := _calls_in(outputs)) is not None:
-        made["reference_trajectory"] = calls
-    rest = {k: v for k, v in given.items() if v is not None}
-    return {**made, "custom_expected": rest} if rest else made
+            result[column] = value
+            del remaining[name]
+    answer, known = chat.read_answer(remaining)
+    if known and answer is not None and result.keys().isdisjoint({"expected_response", "expected_facts"}):
+        result["expected_response"] = answer
+        remaining = {k: v for k, v in remaining.items() if v != answer and not chat.is_chat_object({k: v})}
+    if "reference_trajectory" not in result and (calls := _calls_in(outputs)) is not None:
+        result["reference_trajectory"] = calls
+    rest = {k: v for k, v in remaining.items() if v is not None}
+    return {**result, "custom_expected": rest} if rest else result
 
 
 _AS_OURS = {TOOL_CALLS: calls_as_ours, "expected_response": as_text}

@@ -94,9 +94,9 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             objects = _objects(batch.slice(start + 1, end - start - 1), nesting.parts)
             turns: list[Unfolded] = []
             for place, row in enumerate(objects, start + 1):
-                given, others = _with_lists(row, nesting.lists)
+                unfolded_row, others = _with_lists(row, nesting.lists)
                 turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in others]
-                turns += () if given is None else _turns(given, unfold, keys, noted.get(place, ()))
+                turns += () if unfolded_row is None else _turns(unfolded_row, unfold, keys, noted.get(place, ()))
             if turns:
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
                 if end == batch.num_rows and (last := nesting.ends(objects[-1])):

@@ -186,7 +186,7 @@ def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.Rec
         yield _batch([])
 
 
-def _finished(row: _Row, number: int, ends: Ends, held: dict[str, list[FoundSpan]]) -> list[str]:
+def _finished(row: _Row, number: int, ends: Ends, open_parts: dict[str, list[FoundSpan]]) -> list[str]:
     """The lists of the traces that end in a row, in the order of their first spans in it."""
     ids = row.ids()
     if not ids and row.is_other_signal():
@@ -197,9 +197,9 @@ def _finished(row: _Row, number: int, ends: Ends, held: dict[str, list[FoundSpan
         return [row.text.decode("utf-8", "replace")]
     found = []
     for identity, parts in row.parts().items():
-        held.setdefault(identity, []).extend(parts)
+        open_parts.setdefault(identity, []).extend(parts)
         if ends.get(identity, (number, number))[1] == number:
-            found.append(joined(held.pop(identity)))
+            found.append(joined(open_parts.pop(identity)))
     return found
 
 

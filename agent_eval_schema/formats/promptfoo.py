@@ -37,9 +37,9 @@ _QUESTIONS = ("question", "query", "prompt", "input", "message", "user_input", "
 _CONTEXT = "context"
 
 
-def _asked(given: Any) -> Any:
+def _asked(cell: Any) -> Any:
     """The variable that is the request: by its name, or the only one beside the context."""
-    variables = structured(given)
+    variables = structured(cell)
     if not isinstance(variables, dict):
         return variables
     known = [name for name in _QUESTIONS if isinstance(variables.get(name), str)]
@@ -48,8 +48,8 @@ def _asked(given: Any) -> Any:
     return None if chosen is None else variables[chosen]
 
 
-def _context(given: Any) -> Any:
-    variables = structured(given)
+def _context(value: Any) -> Any:
+    variables = structured(value)
     context = variables.get(_CONTEXT) if isinstance(variables, dict) else None
     return read_context(context) if context else None
 
@@ -69,16 +69,16 @@ _SEQUENCE, _USED, _ARGUMENTS = (f"trajectory:tool-{name}" for name in ("sequence
 _GROUP = "guidelines"
 
 
-def _of_type(given: Any, types: Sequence[str]) -> list[dict[str, Any]]:
-    return [a for a in all_of(given) if isinstance(a, dict) and a.get("type") in types and a.get("value") is not None]
+def _of_type(value: Any, types: Sequence[str]) -> list[dict[str, Any]]:
+    return [a for a in all_of(value) if isinstance(a, dict) and a.get("type") in types and a.get("value") is not None]
 
 
-def _answer(given: Any) -> Any:
-    return next((as_text(a["value"]) for a in _of_type(given, _ANSWERS)), None)
+def _answer(value: Any) -> Any:
+    return next((as_text(a["value"]) for a in _of_type(value, _ANSWERS)), None)
 
 
-def _facts(given: Any) -> Any:
-    values = [v for a in _of_type(given, _FACTS) for v in _several(a["value"])]
+def _facts(value: Any) -> Any:
+    values = [v for a in _of_type(value, _FACTS) for v in _several(a["value"])]
     return [as_text(v) for v in values] or None
 
 
@@ -86,26 +86,26 @@ def _several(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _guidelines(given: Any) -> Any:
-    made: dict[str, list[Any]] = {}
-    for found in _of_type(given, _RUBRICS):
-        made.setdefault(str(found.get("metric") or _GROUP), []).extend(map(as_text, _several(found["value"])))
-    return made or None
+def _guidelines(value: Any) -> Any:
+    result: dict[str, list[Any]] = {}
+    for found in _of_type(value, _RUBRICS):
+        result.setdefault(str(found.get("metric") or _GROUP), []).extend(map(as_text, _several(found["value"])))
+    return result or None
 
 
-def _calls(given: Any) -> Any:
+def _calls(assertions: Any) -> Any:
     """The calls of a sequence, else those that must occur; each with the arguments that are compared."""
-    arguments = [a["value"] for a in _of_type(given, (_ARGUMENTS,)) if isinstance(a["value"], dict)]
-    names = [n for a in _of_type(given, (_SEQUENCE,)) for n in _steps(a["value"])]
-    names = names or [n for a in _of_type(given, (_USED,)) for n in _steps(a["value"])]
+    arguments = [a["value"] for a in _of_type(assertions, (_ARGUMENTS,)) if isinstance(a["value"], dict)]
+    names = [n for a in _of_type(assertions, (_SEQUENCE,)) for n in _steps(a["value"])]
+    names = names or [n for a in _of_type(assertions, (_USED,)) for n in _steps(a["value"])]
     names = names or [_name(value) for value in arguments]
-    made = []
+    result = []
     for name in names:
         wanted = next((value for value in arguments if _name(value) == name), None)
         if wanted is not None:
             arguments.remove(wanted)
-        made.append({"tool_name": name, **({} if wanted is None else {"tool_input": wanted.get("args") or {}})})
-    return made or None
+        result.append({"tool_name": name, **({} if wanted is None else {"tool_input": wanted.get("args") or {}})})
+    return result or None
 
 
 def _steps(value: Any) -> Sequence[Any]:
@@ -119,8 +119,8 @@ def _name(value: dict[str, Any]) -> Any:
 
 def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sequence = {"type": _SEQUENCE, "value": {"mode": "exact", "steps": [c["tool_name"] for c in calls]}}
-    given = [{"name": c["tool_name"], "args": c["tool_input"], "mode": "exact"} for c in calls if c["tool_input"]]
-    return [sequence, *({"type": _ARGUMENTS, "value": value} for value in given)]
+    expected = [{"name": c["tool_name"], "args": c["tool_input"], "mode": "exact"} for c in calls if c["tool_input"]]
+    return [sequence, *({"type": _ARGUMENTS, "value": value} for value in expected)]
 
 
 def _write_guidelines(guidelines: dict[str, list[str]]) -> list[dict[str, Any]]:
@@ -136,21 +136,21 @@ def _write_guidelines(guidelines: dict[str, list[str]]) -> list[dict[str, Any]]:
 _ID = "request_id"
 
 
-def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
-    if theirs.get("request") is not None:  # which the user has named
-        made.pop("request", None)
-    if isinstance(made.get("expected_facts"), list) and "expected_response" in made:
-        made["expected_facts"] = [made.pop("expected_response"), *made["expected_facts"]]  # a row has one of them
-    variables = structured(theirs.get("vars"))
+def _read_rest(source: Row, row: dict[str, Any]) -> None:
+    if source.get("request") is not None:  # which the user has named
+        row.pop("request", None)
+    if isinstance(row.get("expected_facts"), list) and "expected_response" in row:
+        row["expected_facts"] = [row.pop("expected_response"), *row["expected_facts"]]  # a row has one of them
+    variables = structured(source.get("vars"))
     if isinstance(variables, dict):
-        made |= {name: _rendered(made[name], variables) for name in _TEMPLATES if name in made}
-        if made.get("request") is not None and len(variables) > 1:
-            made["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
-    tags = made.get("tags")
+        row |= {name: _rendered(row[name], variables) for name in _TEMPLATES if name in row}
+        if row.get("request") is not None and len(variables) > 1:
+            row["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
+    tags = row.get("tags")
     if isinstance(tags, dict) and _ID in tags:
-        made["request_id"] = tags.pop(_ID)
+        row["request_id"] = tags.pop(_ID)
     if tags == {}:
-        del made["tags"]
+        del row["tags"]
 
 
 _TEMPLATES = ("expected_response", "expected_facts", "guidelines")
@@ -183,17 +183,17 @@ _EXPECTED = re.compile(r"__expected\d*")
 
 def row_of_csv(row: Row) -> Iterator[Unfolded]:
     """The variables, assertions and metadata of a row of a CSV file."""
-    made: dict[str, Any] = {"vars": {}, "assert": []}
+    result: dict[str, Any] = {"vars": {}, "assert": []}
     for name, value in row.items():
         if _EXPECTED.fullmatch(name):
-            made["assert"].append(_assertion(str(value)))
+            result["assert"].append(_assertion(str(value)))
         elif name.startswith("__metadata:"):
-            made.setdefault("metadata", {})[name.partition(":")[2].removesuffix("[]")] = value
+            result.setdefault("metadata", {})[name.partition(":")[2].removesuffix("[]")] = value
         elif name.startswith("__"):
-            made[name[2:]] = value
+            result[name[2:]] = value
         else:
-            made["vars"][name] = value
-    yield made, ()
+            result["vars"][name] = value
+    yield result, ()
 
 
 def _assertion(text: str) -> dict[str, Any]:
@@ -207,10 +207,10 @@ def _assertion(text: str) -> dict[str, Any]:
     if typed is None:
         return {"type": "equals", "value": text}
     type, threshold, value = typed.groups()
-    made = {"type": type}
+    result = {"type": type}
     if value is not None:
-        made["value"] = [v.strip() for v in value.split(",")] if type.endswith(("-all", "-any")) else value.strip()
-    return made | ({"threshold": threshold} if threshold else {})
+        result["value"] = [v.strip() for v in value.split(",")] if type.endswith(("-all", "-any")) else value.strip()
+    return result | ({"threshold": threshold} if threshold else {})
 
 
 _CODE = {
@@ -261,7 +261,7 @@ def rows_of_configuration(row: Row) -> Iterator[Unfolded]:
         if not unread and not others:
             others = list(_run_on_nothing(scenario, f"scenarios[{i}]"))
         yield from (({"vars": None, "assert": None}, (finding,)) for finding in [*unread, *others])
-        yield from ((_joined(shared, given, test), ()) for given in data for test in tests)
+        yield from ((_joined(shared, value, test), ()) for value in data for test in tests)
 
 
 def _entries(scenario: Row, name: str, path: str) -> tuple[list[Any], list[Finding]]:
@@ -280,17 +280,17 @@ def _run_on_nothing(scenario: Row, path: str) -> Iterator[Finding]:
 
 def _joined(*parts: Any) -> dict[str, Any]:
     """The parts of a test as one: objects and lists of assertions are joined, of others the last one counts."""
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for part in map(structured, parts):
         for name, value in (part if isinstance(part, dict) else {}).items():
-            given, before = structured(value), made.get(name)
-            if name in _OBJECTS and isinstance(given, dict) and isinstance(before, dict):
-                made[name] = {**before, **given}
-            elif name == "assert" and isinstance(given, list) and isinstance(before, list):
-                made[name] = [*before, *given]
+            parsed, before = structured(value), result.get(name)
+            if name in _OBJECTS and isinstance(parsed, dict) and isinstance(before, dict):
+                result[name] = {**before, **parsed}
+            elif name == "assert" and isinstance(parsed, list) and isinstance(before, list):
+                result[name] = [*before, *parsed]
             else:
-                made[name] = given if name in _OBJECTS or name == "assert" else value
-    return made
+                result[name] = parsed if name in _OBJECTS or name == "assert" else value
+    return result
 
 
 _OBJECTS = frozenset({"vars", "metadata", "options"})

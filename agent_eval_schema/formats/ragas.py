@@ -41,8 +41,10 @@ def _asked(user_input: Any) -> Any:
 
 def after_question(messages: list[Any]) -> int:
     """Where in a conversation the last question has been asked."""
-    asked = [i for i, m in enumerate(messages) if isinstance(m, dict) and (m.get("type") or m.get("role")) in _HUMAN]
-    return asked[-1] + 1 if asked else len(messages)
+    questions = [
+        i for i, m in enumerate(messages) if isinstance(m, dict) and (m.get("type") or m.get("role")) in _HUMAN
+    ]
+    return questions[-1] + 1 if questions else len(messages)
 
 
 _HUMAN = ("human", "user")
@@ -50,19 +52,19 @@ _HUMAN = ("human", "user")
 
 def _from_ragas(messages: Sequence[Any]) -> list[Any]:
     """The messages as OpenAI's. The class has no ID of a call: the results answer the calls in their order."""
-    made: list[Any] = []
+    result: list[Any] = []
     calls, answered = count(), count()
     for message in messages:
         if not isinstance(message, dict) or message.get("type") is None:
-            made.append(message)
+            result.append(message)
             continue
         role = chat.LANGCHAIN_ROLES.get(str(message["type"]), message["type"])
-        made.append({"role": role, "content": message.get("content")})
+        result.append({"role": role, "content": message.get("content")})
         if role == "tool":
-            made[-1]["tool_call_id"] = f"call_{next(answered)}"
+            result[-1]["tool_call_id"] = f"call_{next(answered)}"
         elif own := message.get("tool_calls"):
-            made[-1]["tool_calls"] = [_openai_call(c, next(calls)) for c in own]
-    return made
+            result[-1]["tool_calls"] = [_openai_call(c, next(calls)) for c in own]
+    return result
 
 
 def _openai_call(call: Any, place: int) -> Any:
@@ -78,34 +80,34 @@ _ROLES = ("user", "assistant", "tool")
 
 def _to_ragas(message: Row) -> dict[str, Any]:
     role = message["role"]
-    made = {"type": _LANGCHAIN.get(role, role), "content": chat.join_text(message.get("content")) or ""}
-    calls = [{"name": name, "args": given or {}} for name, given in chat.read_tool_calls([message])]
-    return {**made, "tool_calls": calls} if calls else made
+    result = {"type": _LANGCHAIN.get(role, role), "content": chat.join_text(message.get("content")) or ""}
+    calls = [{"name": name, "args": arguments or {}} for name, arguments in chat.read_tool_calls([message])]
+    return {**result, "tool_calls": calls} if calls else result
 
 
 _IDS = ("retrieved_context_ids", "reference_context_ids")
 
 
-def after_the_question(theirs: Row, made: dict[str, Any]) -> None:
+def after_the_question(source: Row, row: dict[str, Any]) -> None:
     """The messages and calls of the agent after the last human message of a conversation."""
-    messages = structured(theirs.get("user_input"))
+    messages = structured(source.get("user_input"))
     done = messages[after_question(messages) :] if isinstance(messages, list) else []
     if isinstance(messages, list):
-        made["user_input"] = messages  # results of tools, and what else is in a conversation
+        row["user_input"] = messages  # results of tools, and what else is in a conversation
     calls = chat.read_tool_calls(done)
     if calls:
-        made["predicted_trajectory"] = [{"tool_name": name, "tool_input": given} for name, given in calls]
-    if made.get("response") is None and done:
-        made["response"] = chat.read_answer(done)[0]
+        row["predicted_trajectory"] = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
+    if row.get("response") is None and done:
+        row["response"] = chat.read_answer(done)[0]
     for name in _IDS:
-        ids = structured(theirs.get(name))
+        ids = structured(source.get(name))
         if isinstance(ids, list) and any(isinstance(i, int) for i in ids):
-            made[name] = ids  # a doc_uri is text
-    truths = structured(theirs.get("ground_truths"))
-    if isinstance(truths, list) and truths and made.get("expected_response") is None:
-        made["expected_response"] = truths[0]
+            row[name] = ids  # a doc_uri is text
+    truths = structured(source.get("ground_truths"))
+    if isinstance(truths, list) and truths and row.get("expected_response") is None:
+        row["expected_response"] = truths[0]
         if len(truths) > 1:  # each of them is accepted: they stay together, too
-            made["custom_expected"] = {"ground_truths": truths}
+            row["custom_expected"] = {"ground_truths": truths}
 
 
 LISTS = (
@@ -130,10 +132,10 @@ def _own_conversation(row: Row) -> Any:
     own = row.get("user_input")
     if not isinstance(own, list):
         return None
-    made: dict[str, Any] = {"request": _asked(own)}
-    after_the_question({"user_input": own}, made)
+    result: dict[str, Any] = {"request": _asked(own)}
+    after_the_question({"user_input": own}, result)
     names = ("request", "response", "predicted_trajectory")
-    return own if all(made.get(name) == row.get(name) for name in names) else None
+    return own if all(result.get(name) == row.get(name) for name in names) else None
 
 
 def _as_conversation(row: Row, written: dict[str, Any]) -> None:
@@ -142,13 +144,13 @@ def _as_conversation(row: Row, written: dict[str, Any]) -> None:
         written["user_input"] = own
         written.pop("response", None)
         return
-    asked, calls = (row.get("request") or {}).get("messages", []), row.get("predicted_trajectory")
-    if calls is None and len(asked) < 2:
+    question, calls = (row.get("request") or {}).get("messages", []), row.get("predicted_trajectory")
+    if calls is None and len(question) < 2:
         return
-    messages = [_to_ragas(m) for m in asked if m["role"] in _ROLES]
+    messages = [_to_ragas(m) for m in question if m["role"] in _ROLES]
     if calls:
-        made = [{"name": c["tool_name"], "args": c["tool_input"]} for c in calls]
-        messages.append({"type": "ai", "content": "", "tool_calls": made})
+        result = [{"name": c["tool_name"], "args": c["tool_input"]} for c in calls]
+        messages.append({"type": "ai", "content": "", "tool_calls": result})
     if row.get("response") is not None:
         messages.append({"type": "ai", "content": written.pop("response")})
     written["user_input"] = messages
@@ -198,7 +200,7 @@ RAGAS = Format(
     write_rest=_write_rest,
     older=("ground_truths",),
     keeps_originals=False,
-    inspect_row=lambda theirs: chain(_python_lists(theirs), _lone_arguments(theirs)),
+    inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source)),
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),

@@ -23,14 +23,14 @@ def question(request: Row) -> Any:
     """A request for a column that holds a question: the user's last message that is plain text, else the chat as JSON.
     A message in parts, which `last_user_text` joins, does not count."""
     messages = request["messages"]
-    asked = [m["content"] for m in messages if m.get("role") == "user" and isinstance(m.get("content"), str)]
-    return asked[-1] if asked else jsontext.encode(messages).decode()
+    texts = [m["content"] for m in messages if m.get("role") == "user" and isinstance(m.get("content"), str)]
+    return texts[-1] if texts else jsontext.encode(messages).decode()
 
 
 def request_or_text(value: Any) -> Any:
     """A request that may be JSON text of a chat; any other JSON text is the user's text."""
-    given = structured(value)
-    return given if is_request(given) else value
+    parsed = structured(value)
+    return parsed if is_request(parsed) else value
 
 
 def question_or_messages(request: Row) -> Any:
@@ -44,15 +44,15 @@ def of_list(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A reader of the entries of a list; what is no list stays as it is, for a rule to report."""
 
     def read_all(value: Any) -> Any:
-        given = structured(value)
-        return [read(entry) for entry in given] if isinstance(given, list) else given
+        parsed = structured(value)
+        return [read(entry) for entry in parsed] if isinstance(parsed, list) else parsed
 
     return read_all
 
 
-def calls_from(name: str, *given: str) -> Callable[[Any], Any]:
+def calls_from(name: str, *arguments: str) -> Callable[[Any], Any]:
     """A reader of tool calls whose name and arguments have other keys; their further keys are omitted."""
-    known = {name: "tool_name", "tool_name": "tool_name", **dict.fromkeys((*given, "tool_input"), "tool_input")}
+    known = {name: "tool_name", "tool_name": "tool_name", **dict.fromkeys((*arguments, "tool_input"), "tool_input")}
 
     def renamed(call: Any) -> Any:
         if not isinstance(call, dict) or "tool_name" not in {known.get(k) for k in call}:
@@ -62,20 +62,20 @@ def calls_from(name: str, *given: str) -> Callable[[Any], Any]:
     return of_list(renamed)
 
 
-def calls_to(name: str, given: str) -> Callable[[Any], Any]:
+def calls_to(name: str, arguments: str) -> Callable[[Any], Any]:
     """The writer for `calls_from`."""
-    theirs = {"tool_name": name, "tool_input": given}
-    return lambda calls: [{theirs.get(key, key): value for key, value in call.items()} for call in calls]
+    source = {"tool_name": name, "tool_input": arguments}
+    return lambda calls: [{source.get(key, key): value for key, value in call.items()} for call in calls]
 
 
 def read_statements(name: str) -> Callable[[Any], Any]:
     """A reader of statements about an answer, texts or objects with a text, as guidelines of one name."""
 
     def read(value: Any) -> Any:
-        given = structured(value)
-        if not isinstance(given, list):
-            return given
-        texts = [entry.get("text", entry) if isinstance(entry, dict) else entry for entry in given]
+        parsed = structured(value)
+        if not isinstance(parsed, list):
+            return parsed
+        texts = [entry.get("text", entry) if isinstance(entry, dict) else entry for entry in parsed]
         return {name: texts} if texts else None
 
     return read
@@ -93,10 +93,10 @@ def as_text(value: Any) -> Any:
 
 def as_tags(metadata: Any) -> Any:
     """Metadata may hold any JSON there; a tag is text."""
-    given = structured(metadata)
-    if not isinstance(given, dict):
-        return given
-    return {k: as_text(v) for k, v in given.items() if v is not None}
+    parsed = structured(metadata)
+    if not isinstance(parsed, dict):
+        return parsed
+    return {k: as_text(v) for k, v in parsed.items() if v is not None}
 
 
 LABELS = "tags"
@@ -122,9 +122,9 @@ def write_labels(tags: Any) -> tuple[Any, list[str] | None]:
 def python_lists(*names: str) -> Callable[[Row], Iterator[Finding]]:
     """A function that finds, in columns of lists, text that Python wrote of a list: it is not meant as a document."""
 
-    def inspect(theirs: Row) -> Iterator[Finding]:
+    def inspect(source: Row) -> Iterator[Finding]:
         for name in names:
-            value = theirs.get(name)
+            value = source.get(name)
             if isinstance(value, str) and isinstance(structured(value), str):
                 finding = written_by_python(value)
                 yield from () if finding is None else (replace(finding, column=name),)
@@ -136,13 +136,13 @@ def lone_arguments(key: str, *names: str) -> Callable[[Row], Iterator[Finding]]:
     """A function that finds, in columns of tool calls, a lone argument under the key of the arguments: others read it
     (`chat.read_arguments`), but the platform's model of a call accepts an object only."""
 
-    def inspect(theirs: Row) -> Iterator[Finding]:
+    def inspect(source: Row) -> Iterator[Finding]:
         for name in names:
-            calls = structured(theirs.get(name))
+            calls = structured(source.get(name))
             for i, call in enumerate(calls if isinstance(calls, list) else ()):
-                given = call.get(key) if isinstance(call, dict) else None
-                if given not in (None, "") and not isinstance(structured(given), dict):
-                    message = f"expected an object, got {describe(given)}"
+                arguments = call.get(key) if isinstance(call, dict) else None
+                if arguments not in (None, "") and not isinstance(structured(arguments), dict):
+                    message = f"expected an object, got {describe(arguments)}"
                     yield Finding(TOOL_INPUT, message, name, f"{name}[{i}].{key}")
 
     return inspect
@@ -161,11 +161,11 @@ def all_of(values: Any) -> Sequence[Any]:
 
 def objects_of(value: Any, path: str) -> tuple[list[Any], list[Finding]]:
     """The objects of a list at a path, and an issue for each entry that is none, or for the value if it is no list."""
-    given = structured(value)
-    if not isinstance(given, list):
+    parsed = structured(value)
+    if not isinstance(parsed, list):
         return [], [_other(NOT_A_LIST, path, "a list of objects", value)]
     objects, unread = [], []
-    for i, entry in enumerate(given):
+    for i, entry in enumerate(parsed):
         if isinstance(structured(entry), dict):
             objects.append(entry)
         else:
@@ -230,5 +230,5 @@ def write_texts_and_ids(documents: list[dict[str, Any]]) -> tuple[list[str] | No
     ids = [d["doc_uri"] for d in documents]
     if all(d["content"] is None for d in documents) and documents:
         return None, ids
-    made = all(d["content"] is not None and d["doc_uri"] == uri_of(d["content"]) for d in documents)
-    return write_texts(documents), None if made else ids
+    result = all(d["content"] is not None and d["doc_uri"] == uri_of(d["content"]) for d in documents)
+    return write_texts(documents), None if result else ids

@@ -33,9 +33,9 @@ def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**c, _INPUT: c[_INPUT][LONE_ARGUMENT]} if list(c[_INPUT]) == [LONE_ARGUMENT] else c for c in calls]
 
 
-def _inspect_inputs(theirs: Row) -> Iterator[Finding]:
+def _inspect_inputs(source: Row) -> Iterator[Finding]:
     for name in _TRAJECTORIES:
-        calls = structured(theirs.get(name))
+        calls = structured(source.get(name))
         for i, call in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(call, dict) and set(call) == {"tool_name"} and call["tool_name"]:
                 message = "expected `tool_input`, got none: Vertex AI drops the trajectory"
