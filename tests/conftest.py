@@ -144,7 +144,6 @@ NEED_OF_PLACE = {
     "evaluation/test_journal.py": "process",
     "evaluation/test_judges.py": "mlflow",
     "inference_tables/test_build_file.py": "process",
-    "metrics/test_standard_errors.py": "oracle",
     "project/test_notebooks.py": "process",
     "project/test_package.py": "process",
     "render/test_page.py": "browser",

@@ -20,7 +20,6 @@ from agent_eval_schema.metrics.intervals import (
 )
 from tests.benchmarks.coverage import exact_coverage, simulated_coverage
 
-sm = pytest.importorskip("statsmodels.api")
 stats = pytest.importorskip("scipy.stats")
 
 NAN = math.nan
@@ -45,6 +44,7 @@ ROWS = st.lists(st.tuples(st.floats(-5, 5).map(lambda f: round(f, 3)), st.intege
 @given(ROWS.filter(lambda rows: len({c for _, c in rows}) >= LEAST_UNITS))
 def test_statsmodels_finds_the_same_standard_error_and_interval(rows: list[tuple[float, int]]) -> None:
     """Cluster-robust, with the t distribution of G − 1 degrees of freedom."""
+    sm = pytest.importorskip("statsmodels.api")
     scores, units = np.array([s for s, _ in rows]), np.array([c for _, c in rows])
     fitted = sm.OLS(scores, np.ones(len(rows))).fit(cov_type="cluster", cov_kwds={"groups": units}, use_t=True)
     assert standard_error(scores, units) == pytest.approx(float(fitted.bse[0]), abs=1e-9)
@@ -119,6 +119,7 @@ def test_huge_scores() -> None:
     assert np.isfinite([found.mean, found.std_error, found.low, found.high]).all()
 
 
+@pytest.mark.oracle
 def test_the_spread_of_repeated_questions() -> None:
     """Against the analysis of variance of statsmodels, for groups of one size."""
     ols = pytest.importorskip("statsmodels.formula.api").ols
