@@ -167,7 +167,8 @@ def run(arguments: argparse.Namespace) -> int:
     too_low = result.failing(lowest, arguments.confidence)
     summary = result.summary()
     in_json = arguments.output == "json"
-    text = result_json(summary) if in_json else as_text(result_document(summary), color=in_color())
+    compared = comparison.lines if comparison is not None else ()
+    text = result_json(summary, compared=compared) if in_json else as_text(result_document(summary), color=in_color())
     print_text(text, arguments.output)
     regressions: dict[str, float] = {}
     if comparison is not None:

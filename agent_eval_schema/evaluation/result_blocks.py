@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.evaluation.runnables import read_calls
@@ -242,8 +242,10 @@ def _next_commands(result: ResultSummary) -> list[NextCommand]:
 _VERTEX = {metric.name for metric in METRICS if metric.system == "vertex"}
 
 
-def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> str:
-    """The summary, why rows have no score, and these rows of the table, as JSON. NaN is null."""
+def result_json(
+    result: ResultSummary, rows: Iterable[dict[Any, Any]] = (), compared: Iterable[MetricComparison] = ()
+) -> str:
+    """The summary, why rows have no score, these rows of the table, and how metrics changed, as JSON. NaN is null."""
     listed = list(rows)
     document = {
         "source": visible(result.call.name) if result.call.name else None,
@@ -257,6 +259,7 @@ def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> s
         "issue_counts": result.issue_counts,
         "rows_listed": len(listed),
         "rows": listed,
+        "comparison": [asdict(line) for line in compared],
     }
     return json_text(plain_values(versioned(document)))
 

@@ -472,6 +472,9 @@ def test_a_gate_asks_for_significance_and_effect(
     said = capsys.readouterr()
     assert ("trajectory_recall: the mean changed by −" in said.err) == bool(code)
     assert re.search("before +after +change", said.out)
+    main(["score", new, "--metrics", "trajectory_recall", "--quiet", "--against", old, "--output", "json"])
+    [compared] = json.loads(capsys.readouterr().out)["comparison"]
+    assert (compared["metric"], compared["old"], compared["new"]) == ("trajectory_recall", 1.0, right / 30)
 
 
 def test_options_of_a_comparison_need_another_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
