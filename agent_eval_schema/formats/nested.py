@@ -224,12 +224,15 @@ _COLUMNS = Nested(lambda *_: False, _rows)
 # ---------------------------------------------------------------------------------------------------------------------
 # a document of no format with one list of rows
 def _list_of_rows(document: Row) -> str | None:
-    """The key of the only list of objects, where no question is beside it."""
+    """The key of the only list of objects, where no question is beside it; spans under any key are no rows."""
     if any(isinstance(value, str) and is_question(key) for key, value in document.items()):
         return None
     lists = {key: list(map(structured, value)) for key, value in document.items() if isinstance(value, list) and value}
-    found = [key for key, entries in lists.items() if all(isinstance(entry, dict) for entry in entries)]
+    found = [k for k, entries in lists.items() if all(isinstance(e, dict) and _SPANS.isdisjoint(e) for e in entries)]
     return found[0] if len(found) == 1 else None
+
+
+_SPANS = frozenset({"scopeSpans", "scope_spans"})
 
 
 def _listed_rows(document: Row) -> Iterator[Unfolded]:

@@ -801,7 +801,7 @@ def test_a_result_has_standard_errors_and_is_the_past_of_a_profile(mlflow: Any, 
         result = evaluate_eval_set(rows, [scorers.DocumentRecall()])
     errors = result.standard_errors().to_dict("records")[0]
     # The first two rows share a document: √(3/2 · (1/2² + 1/2² + 0²)) / 4
-    assert (errors["rows"], errors["clusters"], errors["mean"]) == (4, 3, 0.5)
+    assert (errors["rows"], errors["units"], errors["mean"]) == (4, 3, 0.5)
     assert errors["std_error"] == pytest.approx((1.5 * (0.25 + 0.25)) ** 0.5 / 4)
     result.write(tmp_path / "scores.csv")
     result.save(tmp_path / "report.json")
