@@ -82,7 +82,7 @@ def _written(value: float, decimals: int) -> str:
         return f"{value:.2e}"
     if abs(value) >= 1000:
         value = float(f"{value:.3g}")
-    return f"{value:,.{decimals}f}"
+    return f"{value + 0.0:,.{decimals}f}"  # there is no negative zero
 
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
