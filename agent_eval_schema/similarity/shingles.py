@@ -191,7 +191,7 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     rows = np.repeat(np.arange(len(texts)), counts)
     symbols = np.bincount(rows[are_symbols], minlength=len(texts))
     numbers = pc.match_substring_regex(flat.dictionary, "[0-9]")
-    telling = np.asarray(pc.or_(numbers, pc.is_in(flat.dictionary, _NEGATIONS))).astype(bool)[places]
+    telling = np.asarray(pc.or_(numbers, pc.is_in(flat.dictionary, pa.array(_NEGATIONS.split())))).astype(bool)[places]
     np.add.at(seeds, rows[telling], hashes[telling] * np.uint64(0x94D049BB133111EB))
     before = np.concatenate([np.zeros(1, np.uint64), hashes[:-1]])
     starts = bounds(counts)[:-1]
@@ -205,27 +205,9 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     return Shingled(exact, counts.astype(np.int64) - symbols, shingles, ends)
 
 
-_NEGATIONS = pa.array(
-    [
-        *(
-            "not",
-            "no",
-            "never",
-            "none",
-            "nothing",
-            "nobody",
-            "without",
-            "cannot",
-            "t",
-            "dont",
-            "doesnt",
-            "cant",
-            "isnt",
-        ),
-        *("wont", "nicht", "nie", "kein", "keine", "keinen", "ohne", "ne", "pas", "jamais", "sans", "sin", "nunca"),
-        *("ningún", "non", "mai", "senza", "não", "nao", "sem", "niet", "geen", "не", "нет", "без"),
-        *("不", "没", "沒", "无", "無", "非"),
-    ]
+_NEGATIONS = (
+    "not no never none nothing nobody without cannot t dont doesnt cant isnt wont nicht nie kein keine keinen ohne ne "
+    "pas jamais sans sin nunca ningún non mai senza não nao sem niet geen не нет без 不 没 沒 无 無 非"
 )
 """Words of a negation in some languages; the t is that of don't."""
 
