@@ -106,8 +106,8 @@ def to_arrow(data: Any, option: str) -> pa.Table | None:
         hint = f"; use data[{names[0]!r}]" if names else ""
         raise EvalSetError(f"{option}: expected one split, got a DatasetDict of {', '.join(names)}{hint}")
     kind = _kind(data)
-    if kind is None and (isinstance(data, type) or not _exchanges(data)):
-        return None
+    if kind is None and (isinstance(data, type) or not _exchanges(data) or _is_a(data, "pandas", "Series")):
+        return None  # of pandas 3 a Series exchanges its rows, of which the advice would depend on the version
     try:
         return pa.table(data) if kind is None else kind.to_arrow(data)
     except EvalSetError as error:
