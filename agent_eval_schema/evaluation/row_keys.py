@@ -17,7 +17,7 @@ from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.similarity.shingles import ComparedMessage, beside_questions, question_hashes, question_text
 from agent_eval_schema.text import jsontext
 
-_ASKED = ("request", "prompt", "inputs")
+_REQUEST_COLUMNS = ("request", "prompt", "inputs")
 """The columns that have the question of a row; the first that is filled counts."""
 
 _SESSION, _DOCUMENTS = "session_id", "expected_retrieved_context"
@@ -26,14 +26,14 @@ _SESSION, _DOCUMENTS = "session_id", "expected_retrieved_context"
 def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
     """The keys of rows, by our names of columns or those of a Vertex AI table; None if they have none of these."""
     if isinstance(rows, pa.RecordBatch):
-        names = [n for n in dict.fromkeys(rows.schema.names) if n in (*_ASKED, _SESSION, _DOCUMENTS)]
+        names = [n for n in dict.fromkeys(rows.schema.names) if n in (*_REQUEST_COLUMNS, _SESSION, _DOCUMENTS)]
         rows = frame_of([rows.select(names)]) if names else pd.DataFrame()
-    columns = {name: _cells(rows[name]) for name in (*_ASKED, _SESSION, _DOCUMENTS) if name in rows.columns}
+    columns = {name: _cells(rows[name]) for name in (*_REQUEST_COLUMNS, _SESSION, _DOCUMENTS) if name in rows.columns}
     if not columns:
         return None
     none: list[Any] = [None] * len(rows)
-    asked = zip(*(columns[name] for name in _ASKED if name in columns), strict=True)
-    cells = [next((cell for cell in row if cell is not None), None) for row in asked] or none
+    requests = zip(*(columns[name] for name in _REQUEST_COLUMNS if name in columns), strict=True)
+    cells = [next((cell for cell in row if cell is not None), None) for row in requests] or none
     chats = [[] if isinstance(cell, str) else _messages(cell) for cell in cells]  # a text is the question, mostly
     questions = [
         cell if isinstance(cell, str) else question_text(chat) for cell, chat in zip(cells, chats, strict=True)

@@ -215,7 +215,7 @@ def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
 
 
 def _text_of(prompt: Any) -> Any:
-    """The text of the last user message, which a conversation is asked to answer."""
+    """The text of the last user message, if it has text; otherwise the whole prompt."""
     return (last_question(prompt) or prompt) if isinstance(prompt, dict) else prompt
 
 

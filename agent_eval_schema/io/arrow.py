@@ -107,7 +107,7 @@ def to_arrow(data: Any, option: str) -> pa.Table | None:
         raise EvalSetError(f"{option}: expected one split, got a DatasetDict of {', '.join(names)}{hint}")
     kind = _kind(data)
     if kind is None and (isinstance(data, type) or not _exchanges(data) or _is_a(data, "pandas", "Series")):
-        return None  # of pandas 3 a Series exchanges its rows, of which the advice would depend on the version
+        return None  # pandas 3 exports a Series of objects as a table, earlier versions do not: no version reads one
     try:
         return pa.table(data) if kind is None else kind.to_arrow(data)
     except EvalSetError as error:

@@ -43,7 +43,7 @@ Need = str | tuple[str, ...]
 """A field; a tuple of fields means that any one of them suffices."""
 
 Metrics = dict[str, tuple[bool, tuple[Need, ...]]]
-"""By name: whether a judge model is asked, and the needs."""
+"""By name: whether a judge model computes it, and the needs."""
 
 _Q, _A, _TRUTH, _DOCS = "request", "response", "expected_response", "retrieved_content"
 _CALLS: Need = ("predicted_trajectory", "trace")

@@ -39,10 +39,10 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if plan.unselected else ():
         usable[row] &= note[0] not in plan.unselected or RULES[note[0]].severity is not Severity.ERROR
     presence, none = np.zeros(rows.size, np.uint32), np.zeros(rows.size, bool)
-    held: dict[str, Mask] = {}
+    masks: dict[str, Mask] = {}
     for field, name, holds in _PRESENCE:
         if name in values:
-            held[field] = present = holds(values[name])
+            masks[field] = present = holds(values[name])
             if name in rows.uncounted:
                 present = present & ~np.isin(np.arange(rows.size), rows.uncounted[name])
             presence |= present * np.uint32(BIT[field])
@@ -52,12 +52,12 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
             presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint32(BIT[field])
     answers = values["response"].texts()
     # what MLflow reads: a trace, or the one that is made of the columns of a row without
-    untraced = ~held.get("trace", none)
+    untraced = ~masks.get("trace", none)
     read = {
-        "retriever_span": untraced & held.get("retrieved_content", none),
-        "tool_span": untraced & held.get("predicted_trajectory", none),
-        "one_truth": held.get("expected_response", none) ^ held.get("expected_facts", none),
-        "recorded_session": held.get("session", none) & (plan.outputs == "provided"),
+        "retriever_span": untraced & masks.get("retrieved_content", none),
+        "tool_span": untraced & masks.get("predicted_trajectory", none),
+        "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
+        "recorded_session": masks.get("session", none) & (plan.outputs == "provided"),
         "judged_text": _are_texts(rows, answers),
     }
     for row, derived in enumerate(rows.derived or ()):

@@ -17,13 +17,14 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.cli import main
+from tests.helpers.verbs import report_of_all
 
 Row = dict[str, Any]
 
 
 def named(row: Row) -> Row:
     """What `columns="auto"` reads of a row."""
-    report = validate_eval_set([row], columns="auto")
+    report = report_of_all([row], columns="auto")
     assert report.ok, report.to_text()
     assert {issue.code for issue in report.iter_issues()} <= {"AE117", "AE103"}
     (found,) = report.iter_rows()
@@ -32,7 +33,7 @@ def named(row: Row) -> Row:
 
 def hint(row: Row) -> str:
     """The hint of the error of a row without options."""
-    (issue,) = (issue for issue in validate_eval_set([row]).iter_issues() if issue.severity == "error")
+    (issue,) = (issue for issue in report_of_all([row]).iter_issues() if issue.severity == "error")
     return str(issue.hint)
 
 
@@ -112,7 +113,7 @@ def test_a_text_is_split_on_request(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("Question,Sources,Ideal Answer\nHi?,kb/a.md; kb/b.md,Hello\n")
     columns = {"Sources[;]": "expected_retrieved_context[].doc_uri", "auto": "auto"}
-    (row,) = validate_eval_set(path, columns=columns).iter_rows()
+    (row,) = report_of_all(path, columns=columns).iter_rows()
     assert [document["doc_uri"] for document in row["expected_retrieved_context"]] == ["kb/a.md", "kb/b.md"]
     assert row["expected_response"] == "Hello"
 
@@ -130,12 +131,12 @@ def test_a_missing_request_has_the_mapping_that_helps() -> None:
 
 @pytest.mark.parametrize("key", ["cases", "test_cases", "evals", "scenarios"])
 def test_rows_under_a_key_of_a_platform_are_not_its_own(key: str) -> None:
-    (row,) = validate_eval_set({"name": "d", key: [{"question": "Hi?", "truth": "Hello"}]}, columns="auto").iter_rows()
+    (row,) = report_of_all({"name": "d", key: [{"question": "Hi?", "truth": "Hello"}]}, columns="auto").iter_rows()
     assert row | ASKED | {"expected_response": "Hello", "dataset_name": "d", "request_id": None} == row
 
 
 def test_names_of_tools_alone_are_reported_in_a_row_of_deepeval() -> None:
-    (issue,) = validate_eval_set([{"input": "Hi?", "expected_tools": ["a"]}]).iter_issues()
+    (issue,) = report_of_all([{"input": "Hi?", "expected_tools": ["a"]}]).iter_issues()
     assert (issue.code, issue.path) == ("AE502", "expected_tools[0]")
 
 

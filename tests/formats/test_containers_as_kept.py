@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, profile_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from tests.conftest import COMPONENTS_REQUIRED
+from tests.helpers.verbs import report_of_all
 
 ROWS = [{"request": "Hi, you?", "response": "Hello"}, {"request": "Bye; you?", "response": "Bye"}]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -35,10 +36,8 @@ TEXTS = {
 def test_text_in_another_container_than_its_name_says_is_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(TEXTS[name])
-    report = validate_eval_set(path)
+    report = report_of_all(path)
     assert (report.ok, list(report.iter_issues()), report.row_count) == (True, [], 2)
-    assert "2 of 2 rows valid" in repr(profile_eval_set(path))
-    assert convert_eval_set(path, "databricks").converted == 2
     asked = [r["messages"][0]["content"] for r in normalize_eval_set(path)["request"]]
     assert asked == [row["request"] for row in ROWS]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import convert_eval_set, normalize_eval_set, profile_eval_set, validate_eval_set
+from agent_eval_schema import validate_eval_set
+from tests.helpers.verbs import report_of_all
 
 Row = dict[str, Any]
 READ = ("request_id", "session_id", "response", "expected_response", "predicted_trajectory", "reference_trajectory")
@@ -20,10 +21,8 @@ def read(path: Path, content: Any, format: str) -> list[Row]:
     """The rows of a file with this content, which has this format and no issue that needs an action. All verbs agree on
     which rows can be used."""
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    report = validate_eval_set(path)
+    report = report_of_all(path)
     assert (report.format, [i for i in report.iter_issues() if i.severity != "info"]) == (format, [])
-    assert convert_eval_set(path, "databricks").converted == len(normalize_eval_set(path)) == report.row_count
-    assert f"{report.row_count} of {report.row_count} rows valid" in repr(profile_eval_set(path))
     return list(report.iter_rows())
 
 
