@@ -23,6 +23,7 @@ from agent_eval_schema.decoding.requests import (
     last_question,
     last_user_text,
     meant_of_value,
+    odd_turns,
     request_key,
 )
 from agent_eval_schema.decoding.values import FAILED, TextColumn
@@ -534,3 +535,19 @@ def test_which_chats_are_plain() -> None:
     assert [is_plain_chat(json.dumps({"messages": chat})) for chat in PLAIN] == [True] * len(PLAIN)
     assert [is_plain_chat(json.dumps({"messages": chat})) for chat in ODD] == [False] * len(ODD)
     assert [is_plain_chat(text) for text in ("Hi", '"Hi"', '{"messages": ', '{"query": "Hi"}', b"\xff")] == [False] * 5
+
+
+def test_the_instructions_of_a_developer_are_no_turn() -> None:
+    assert list(odd_turns(["developer", "assistant", "user"])) == [1]
+    assert list(odd_turns(["developer", "user", "assistant", "user"])) == []
+
+
+def test_a_role_that_is_null_is_none_of_the_schema() -> None:
+    rows = [{"request": {"messages": [{"role": None, "content": "Hi"}]}, "response": "Hello"}]
+    assert validate_eval_set(rows).counts == {"AE206": 1}
+
+
+def test_a_plain_chat_is_normalized_to_itself() -> None:
+    chat = {"messages": [{"role": "user", "content": "Hi"}]}
+    [row] = normalize_eval_set([{"request": chat, "response": "Hello"}])
+    assert row["request"] == chat

@@ -73,10 +73,14 @@ MODULES: dict[str, tuple[str, ...]] = {
     "metrics/support.py": ("tests/metrics/test_support.py", "tests/validation/test_report.py"),
     "metrics/trajectory.py": ("tests/metrics/test_trajectory.py", "tests/metrics/test_trajectory_oracles.py"),
     "fix/values.py": ("tests/fix", RULES),
-    "inference_tables/make_plan.py": ("tests/inference_tables/decide", "tests/inference_tables/test_build.py"),
+    "inference_tables/make_plan.py": (
+        "tests/inference_tables/decide",
+        "tests/inference_tables/test_build.py",
+        "tests/inference_tables/test_make_plan.py",
+    ),
     "inference_tables/finish/redact.py": ("tests/inference_tables/finish",),
     "formats/ces/update.py": ("tests/formats/ces/test_update.py",),
-    "formats/ces/golden_reader.py": ("tests/formats/ces/test_golden.py", RULES),
+    "formats/ces/golden_reader.py": ("tests/formats/ces", "tests/conversion/test_ces.py", RULES),
 }
 """The modules of the kernel, each with the tests that should notice a change."""
 

@@ -181,7 +181,7 @@ def test_text_that_is_not_json_is_taken_as_it_is() -> None:
     assert (found["request"], found["response"]) == (ASKED, "Hello")
 
 
-@pytest.mark.parametrize("outputs", [None, completion(None, tool_calls=[])])
+@pytest.mark.parametrize("outputs", [None, completion(None, tool_calls=[]), {**completion("Hello"), "choices": []}])
 def test_null_is_no_response(outputs: Any) -> None:
     assert "response" not in row(trace(span(inputs="Hi", outputs=outputs)))
     assert codes(trace(span(inputs="Hi", outputs=outputs))) == []

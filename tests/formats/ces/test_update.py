@@ -24,6 +24,8 @@ from agent_eval_schema.formats.ces.update import (
     faults_of,
     import_request,
     plan_update,
+    plan_updates,
+    rest_path,
     stated,
     update_request,
     with_json_names,
@@ -446,3 +448,28 @@ def test_the_outside_oracle_reads_the_requests() -> None:
     body = ces.ImportEvaluationsRequest.from_json(json.dumps(import_request(CSV, conflict="OVERWRITE")))
     assert body.csv_content == CSV.encode()
     assert body.import_options.conflict_resolution_strategy == 1
+
+
+def test_updates_are_paired_by_name(tmp_path: Path) -> None:
+    stored = [{**STORED, "name": f"{NAME}{number}"} for number in (1, 2, 3)]
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(stored))
+    new.write_text(json.dumps([stored[2], stored[0]]))
+    assert [match and match["name"] for _, match in plan_updates(new, old, None)] == [f"{NAME}3", f"{NAME}1"]
+    assert [match for _, match in plan_updates(new, None, "golden")] == [None, None]
+    for wanted, expected in (
+        ([stored[0], {**STORED, "name": f"{NAME}9"}], "`name` of evaluation 2 is missing there"),
+        ([{k: v for k, v in STORED.items() if k != "name"}], "evaluation 1 .*`name` is missing"),
+    ):
+        new.write_text(json.dumps(wanted))
+        with pytest.raises(EvalSetError, match=expected):
+            plan_updates(new, old, None)
+    golden = tmp_path / "golden.CSV"
+    for files in ((golden, old), (golden, None), (new, golden)):
+        with pytest.raises(EvalSetError, match=r"golden\.CSV: expected Evaluation JSON"):
+            plan_updates(*files, None)
+
+
+def test_a_path_has_a_query_if_there_is_one() -> None:
+    assert rest_path("a/b").endswith("/a/b")
+    assert rest_path("a/b", mask="x,y").endswith("/a/b?mask=x%2Cy")
