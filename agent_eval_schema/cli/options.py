@@ -80,7 +80,8 @@ class Parser(argparse.ArgumentParser):
         self.group(INPUT).add_argument(
             "--outputs",
             choices=["auto", "provided", "generated"],
-            help="whether the agent's outputs are in the data (provided) or will be generated (default: auto)",
+            help="whether the agent's outputs are in the data (provided: each row needs one) or will be generated "
+            "(default: auto, provided if a row has one; rows that their platform takes without need none)",
         )
         self.add_quiet()
 

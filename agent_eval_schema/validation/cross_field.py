@@ -154,7 +154,8 @@ def require_request_and_output(rows: Rows) -> None:
     instead_of_request = tuple(name for name in form.instead_of_request if name in accepted)
     needs = [(("request",), instead_of_request, requests.MISSING_REQUEST, "a request, got none")]
     if rows.outputs == "provided":
-        outputs = "a response or a trace, got neither"
+        asked_for = rows.requires_outputs and form.instead_of_response != form.outputs
+        outputs = f"a response or a trace{' in each row (`outputs=provided`)' if asked_for else ''}, got neither"
         needs.append((("response", "trace"), instead_of_response, requests.MISSING_OUTPUT, outputs))
     for names, instead, rule, expected in needs:
         others = () if rows.complete else instead

@@ -41,7 +41,10 @@ class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown
     format: Annotated[str, Meta(description="format of the input")] = "auto"
     outputs: Annotated[
         Literal["auto", "provided", "generated"],
-        Meta(description="whether the agent's outputs are in the data (provided) or will be generated"),
+        Meta(
+            description="whether the agent's outputs are in the data (provided: each row needs one) or will be generated; "
+            "auto: provided if a row has one, and rows that their platform takes without need none"
+        ),
     ] = "auto"
     columns: Annotated[
         dict[str, str], Meta(description="names of columns that the format does not know: path in the data → our name")

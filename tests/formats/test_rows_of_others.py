@@ -288,7 +288,10 @@ def test_a_row_that_is_yet_to_be_answered_is_valid_beside_others(format: str) ->
         return
     made = convert_eval_set(rows, format).data.to_dict("records")
     assert validate_eval_set(made, format=format).ok
-    assert validate_eval_set(made, format=format, outputs="provided").counts["AE223"] == 1
+    report = validate_eval_set(made, format=format, outputs="provided")
+    (issue,) = [issue for issue in report.iter_issues() if issue.code == "AE223"]
+    assert issue.message == "expected a response or a trace in each row (`outputs=provided`), got neither"
+    assert issue.row == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
 import agent_eval_schema as aes
 from agent_eval_schema import ces
@@ -253,6 +254,46 @@ def command(arguments: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), told
 
 
+def changed_file(case: Case, folder: Path) -> None:
+    """After a file has changed, a report of it hands out no row."""
+    chance = case.chance
+    path = Path(KINDS[chance.choice(("jsonl", "json", "csv", "parquet"))](case.rows, folder))
+    with contextlib.suppress(aes.EvalSetError):
+        report = aes.validate_eval_set(path)
+        data = path.read_bytes()
+        at = chance.randrange(len(data))
+        path.write_bytes(chance.choice((data[:at], data + data, data[:at] + b"x" + data[at + 1 :], data + b"\n")))
+        if path.read_bytes() == data:
+            return
+        for read in (lambda: report.valid, lambda: report.rows, lambda: list(report.iter_rows())):
+            try:
+                read()
+            except aes.EvalSetError as error:
+                require("changed since it was read" in str(error), f"another reason: {error}")
+            else:
+                raise Broken("a row of a file that has changed")
+
+
+def as_yaml(case: Case, folder: Path) -> None:
+    """Rows in YAML, damaged by what only YAML has, end as a report or as one line."""
+    chance, path = case.chance, folder / "rows.yaml"
+    text = yaml.safe_dump(case.rows[:4], allow_unicode=chance.random() < 0.5, default_flow_style=chance.random() < 0.5)
+    for _ in range(chance.choice((0, 1, 2, 4))):
+        at = chance.randrange(len(text) + 1)
+        text = text[:at] + chance.choice(_OF_YAML) + text[at + chance.choice((0, 0, 1, 9)) :]
+    path.write_text(text, "utf-8", "replace")
+    command(["validate", str(path), *chance.choice(_OPTIONS)])
+
+
+_BOMB = "a0: &a0 []\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9))
+_OF_YAML = (
+    *("&a ", "*a ", "!!python/object:os.system ", "!!binary x", "!!set {a}", "!!timestamp 1", "? ", "- ", ": ", "<<: "),
+    *("|\n", ">-\n ", "---\n", "...\n", "%YAML 9.9\n", "#", "'", '"', "\t", "\x00", "\ufeff", "\u0085", "@", "`"),
+    *("0x" + "f" * 6_000, "0o" + "7" * 6_000, "1" * 6_000, "190:20:30", "1e999", ".nan", "-.inf", "=", "~", "yes"),
+    *("[" * 300, "[" * 40_000, "{a: " * 300, "- " * 300, "? " * 300, _BOMB, "&a [*a]", "*b", "2001-13-45", "<<: *a"),
+)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # private data
 CANARY = "Qzx7canary"
@@ -275,6 +316,36 @@ def _with_canaries(value: Any, chance: random.Random) -> Any:
         return [_with_canaries(inner, chance) for inner in value]
     if isinstance(value, str) and chance.random() < 0.3:
         return chance.choice((CANARY, value + CANARY, CANARY + value, f"{value} {CANARY}"))
+    return value
+
+
+def redacted(case: Case, _: Path) -> None:
+    """A private text, wherever it is put in a logged row, is in no form of a build that redacts."""
+    rows = [{name: _with_private(value, case.chance) for name, value in row.items()} for row in case.rows]
+    with contextlib.suppress(aes.EvalSetError):
+        made = aes.eval_set_from_inference_table(rows, redact="default")
+        forms = {"rows": made.rows.to_json(default_handler=str), "excluded": made.excluded.to_json(default_handler=str)}
+        forms |= {"text": made.to_text(), "page": made.to_html(), "summary": repr(made.summary)}
+        for form, text in forms.items():
+            found = next((private for private in _PRIVATE if private in text), None)
+            require(found is None, f"a private text in the {form} of a build: {found!r}")
+
+
+_PRIVATE = ("ana.canary@example.com", "4111 1111 1111 1111", "+44 20 7946 0958", "DE89 3704 0044 0532 0130 00")
+
+
+def _with_private(value: Any, chance: random.Random) -> Any:
+    """The value with private texts in its strings, in text and in the strings of JSON text."""
+    if isinstance(value, dict):
+        return {key: _with_private(inner, chance) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_private(inner, chance) for inner in value]
+    if isinstance(value, str) and chance.random() < 0.3:
+        private = chance.choice(_PRIVATE)
+        with contextlib.suppress(ValueError, RecursionError):
+            if value[:1] in ("{", "["):
+                return json.dumps(_with_private(json.loads(value), chance))
+        return chance.choice((private, f"{value} {private}", f"{private}; {value}", f"({private})"))
     return value
 
 
@@ -356,6 +427,33 @@ def convert(case: Case, folder: Path) -> None:
         out = folder / f"made{ending.get(target) or case.chance.choice(('.jsonl', '.json', '.csv', '.parquet'))}"
         with contextlib.suppress(aes.EvalSetError):
             convert_file(path, str(out), target)
+
+
+def there_and_back(case: Case, _: Path) -> None:
+    """Rows that go to a format, come back and go there again without a loss are there as they were."""
+    rows = in_python(case.rows)
+    for target in case.some(TARGETS, 3):
+        home = case.chance.choice(("databricks", "mlflow"))
+        with contextlib.suppress(aes.EvalSetError):
+            there = aes.convert_eval_set(rows, target)
+            back = aes.convert_eval_set(there.data, home, format=target)
+            again = aes.convert_eval_set(back.data, target, format=home)
+            losses = len(there.losses) + len(back.losses) + len(again.losses)
+            if not losses and there.converted == back.converted == back.given:
+                one, other = (cells_of(made.data) for made in (there, again))
+                require(one == other, f"{target} differs after {home}: {one[:300]!r} became {other[:300]!r}")
+
+
+def cells_of(data: Any) -> str:
+    """What a conversion wrote, but for null, whatever the order of its columns."""
+    made = data.to_dict("records") if hasattr(data, "to_dict") else data
+    return json.dumps(_without_null(json.loads(json.dumps(made, default=str))), sort_keys=True)
+
+
+def _without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_null(v) for k, v in value.items() if v is not None and v == v}
+    return [_without_null(v) for v in value] if isinstance(value, list) else value
 
 
 _WITHOUT_ANSWERS = {"AE202", "AE223"}
@@ -470,9 +568,13 @@ CHECKS: dict[str, tuple[Check, int]] = {
     "arrow types": (arrow_types, 5),
     "damaged bytes": (damaged_bytes, 4),
     "no values": (no_values, 3),
+    "changed file": (changed_file, 5),
+    "yaml": (as_yaml, 4),
+    "redacted": (redacted, 4),
     "normalize": (normalize, 4),
     "fix": (fix, 4),
     "convert": (convert, 4),
+    "there and back": (there_and_back, 4),
     "build": (build, 4),
     "traces": (traces, 3),
     "score": (score, 4),
@@ -483,5 +585,5 @@ CHECKS: dict[str, tuple[Check, int]] = {
 }
 """Each with how seldom it is made: of so many cases, one."""
 
-OF_JSON = frozenset({"one verdict", "arrow types", "damaged bytes", "no values"})
+OF_JSON = frozenset({"one verdict", "arrow types", "damaged bytes", "no values", "changed file", "yaml", "redacted"})
 """The checks that write the rows, so that what only Python has cannot be in them."""
