@@ -96,6 +96,18 @@ def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
     return found
 
 
+def rows_beginning_with(array: pa.Array, first: bytes) -> np.ndarray[Any, Any]:
+    """The rows of a column of strings whose text begins with one of these bytes."""
+    data, ends = array.buffers()[2], _offsets(array)
+    begun = np.flatnonzero(np.diff(ends))
+    if not len(begun) or data is None:
+        return begun[:0]
+    wanted = np.zeros(256, bool)
+    wanted[list(first)] = True
+    found: np.ndarray[Any, Any] = begun[wanted[np.frombuffer(data, np.uint8)[ends[begun]]]]
+    return found
+
+
 def simplified(array: pa.Array) -> pa.Array:
     """The array without encodings of storage: dictionaries, runs, views, extensions, bytes that are text."""
     kind = array.type
@@ -279,8 +291,6 @@ def unpack(data: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
 # one by one.
 _AT_ONCE = 1 << 17
 """Bytes that are looked at together: what they are compared with stays in the processor's cache."""
-_LARGE = 1 << 12
-"""The mean size in bytes from which cells are looked at one by one."""
 
 
 def deep_cells(array: pa.Array) -> list[int]:
@@ -300,24 +310,19 @@ def _deep(data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], levels: int) -
     if not len(long):
         return []
     starts, stops = ends[long], ends[long + 1]
-    if (
-        int((stops - starts).sum()) > len(long) * _LARGE
-    ):  # a call for each is quicker than one sum over the bytes of all
-        cells = zip(starts.tolist(), stops.tolist(), strict=True)
-        suspects = [
-            i for i, (a, b) in enumerate(cells) if b - a - np.count_nonzero(data[a:b] & 0xDF ^ _OPENING) > levels
-        ]
-    else:
-        suspects = []
-        parts = np.flatnonzero(np.diff(starts // _AT_ONCE, prepend=-1)).tolist()  # the first cell of each part
-        for first, last in zip(parts, [*parts[1:], len(long)], strict=True):
-            begin = int(starts[first])
-            opening = (data[begin : int(stops[last - 1])] & 0xDF) == _OPENING
-            counts = np.add.reduceat(opening, starts[first:last] - begin, dtype=np.int32)  # up to the next long cell
-            suspects += (first + np.flatnonzero(counts > levels)).tolist()
-    return [int(long[i]) for i in suspects if is_too_deep(data[starts[i] : stops[i]].tobytes(), levels)]
+    found: list[int] = []
+    parts = np.flatnonzero(np.diff(starts // _AT_ONCE, prepend=-1)).tolist()  # the first cell of each part
+    for first, last in zip(parts, [*parts[1:], len(long)], strict=True):
+        begin, end = int(starts[first]), int(stops[last - 1])
+        opening = (data[begin : end - (end - begin) % 8] & 0xDF) == _OPENING
+        eights = opening.view(np.uint64) * _ONES >> np.uint64(56)  # how many of eight bytes open: a sum of an eighth
+        counts = np.add.reduceat(eights, (starts[first:last] - begin) // 8)  # up to the next long cell
+        suspects = (first + np.flatnonzero(counts > levels - 16)).tolist()  # at both ends up to seven are not counted
+        found += [int(long[i]) for i in suspects if is_too_deep(data[starts[i] : stops[i]].tobytes(), levels)]
+    return found
 
 
+_ONES = np.uint64(0x0101010101010101)
 _OPENING = ord("[")
 """Of the ASCII characters, `[` and `{` alone have these bits."""
 

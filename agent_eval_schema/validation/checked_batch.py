@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import text_array
+from agent_eval_schema.cells.arrow import rows_beginning_with, text_array
 from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
 from agent_eval_schema.decoding.requests import last_user_text
@@ -149,7 +149,8 @@ def _are_texts(rows: Rows, answers: pa.Array) -> Mask:
     """Whether the answer of a row, which may be an original, is none of the numbers and booleans of which some of
     MLflow's scorers make no text: of a list they read the first entry."""
     found = np.ones(rows.size, bool)
-    if pc.any(pc.match_substring_regex(answers, r"^\s*(?:[-\d\[]|true|false)")).as_py():
+    likely = answers.take(pa.array(rows_beginning_with(answers, b" \t\n\v\f\r-[0123456789tf")))
+    if pc.any(pc.match_substring_regex(likely, r"^\s*(?:[-\d\[]|true|false)")).as_py():
         for row, text in enumerate(outputs_of(rows)):
             value = jsontext.parse(text) if text else None
             while isinstance(value, list) and value:
