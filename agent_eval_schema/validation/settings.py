@@ -42,8 +42,8 @@ class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown
     outputs: Annotated[
         Literal["auto", "provided", "generated"],
         Meta(
-            description="whether the agent's outputs are in the data (provided: each row needs one) or will be generated; "
-            "auto: provided if a row has one, and rows that their platform takes without need none"
+            description="whether the agent's outputs are in the data (provided: each row needs one) or will be "
+            "generated; auto: provided if a row has one, and rows that their platform takes without need none"
         ),
     ] = "auto"
     columns: Annotated[
