@@ -62,21 +62,17 @@ class FirstSeen:
         Returns for each key the earlier row that had it (-1 if none) and that row's payload.
         """
         unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        found, found_payloads = self._look_up(unique)
+        found, found_payloads = np.full(len(unique), -1, np.int64), np.zeros(len(unique), np.uint32)
+        for run in self._runs:
+            at = np.minimum(np.searchsorted(run.keys, unique), len(run.keys) - 1)
+            hit = run.keys[at] == unique
+            found[hit], found_payloads[hit] = run.rows[at][hit], run.payloads[at][hit]
         new = found < 0
         home = np.where(new, rows[first], found)
         payload = np.where(new, payloads[first], found_payloads)
         self._push(_Run(unique[new], rows[first][new].astype(np.uint32), payloads[first][new].astype(np.uint32)))
         earlier, payload = home[inverse], payload[inverse]
         return np.where(earlier == rows, -1, earlier), payload
-
-    def _look_up(self, keys: Array) -> tuple[Array, Array]:
-        rows, payloads = np.full(len(keys), -1, np.int64), np.zeros(len(keys), np.uint32)
-        for run in self._runs:
-            at = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
-            hit = run.keys[at] == keys
-            rows[hit], payloads[hit] = run.rows[at][hit], run.payloads[at][hit]
-        return rows, payloads
 
     def _push(self, run: _Run) -> None:
         """Add a run; runs of like size are merged, so that there are few of them (a binary counter)."""

@@ -135,27 +135,19 @@ def _langchain_input(runnable: Any) -> Callable[[Any], Any]:
     keys = getattr(runnable, "input_keys", None)
     if isinstance(keys, list) and keys:  # an AgentExecutor, a Chain
         return lambda prompt: {keys[0]: prompt}
-    return _by_schema(_input_schema(runnable))
-
-
-def _input_schema(runnable: Any) -> dict[str, Any]:
-    """The JSON Schema of a runnable's input; empty if it has none. A graph whose state pydantic cannot describe, such
-    as a TypedDict before Python 3.12, still has the keys."""
+    # the JSON Schema of a runnable's input; empty if it has none. A graph whose state pydantic cannot describe, such as
+    # a TypedDict before Python 3.12, still has the keys
     ask = getattr(runnable, "get_input_jsonschema", None)
     try:
         found: dict[str, Any] = ask() if callable(ask) else {}
     except Exception:
         state = getattr(getattr(runnable, "builder", None), "input_schema", None)
         found = {"type": "object", "properties": dict(getattr(state, "__annotations__", {}))}
-    return found
-
-
-def _by_schema(schema: dict[str, Any]) -> Callable[[Any], Any]:
-    properties = schema.get("properties") or {}
+    properties = found.get("properties") or {}
     if "messages" in properties:
         return lambda prompt: {"messages": messages_of(prompt)}
-    names = [n for n in schema.get("required") or properties if n in properties]
-    if schema.get("type") != "object" or not names:
+    names = [n for n in found.get("required") or properties if n in properties]
+    if found.get("type") != "object" or not names:
         return lambda prompt: prompt
     key = _key_of(names)
     return lambda prompt: {key: prompt}

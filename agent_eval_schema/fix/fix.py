@@ -103,7 +103,22 @@ class FixedSource(Struct, frozen=True):
     def unfixed(self, batch: pa.RecordBatch, start: int) -> Iterator[Unfixed]:
         """The cells of a fixed batch, of which `start` is the first row, that have a fix and were not fixed."""
         if self.plan.format in FIXED_FORMATS and self.plan.format != "mlflow":
-            yield from unfixed_in(batch, start, self.plan, self.codes)
+            checked = check_batch(batch, self.plan)
+            ids = verdict(checked, "id")
+            twins = twins_in(batch)
+            for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
+                seen = set[tuple[str, str]]()
+                for note in notes or ():
+                    column, code = note["column"], note["code"]
+                    if (column, code) in seen or code not in self.codes & CODES_OF.get(column, frozenset()):
+                        continue
+                    seen.add((column, code))
+                    reason = (
+                        f"the cell may be in `{twins[column][0]}`, which is not renamed"
+                        if column in twins and twins[column][1][row]
+                        else _reason(batch.slice(row, 1), column, code, notes, self.plan)
+                    )
+                    yield Unfixed(start + row, ids[row].as_py(), note["path"] or column, code, reason)
 
     def _fixes(self, batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
         if self.plan.format != "mlflow":
@@ -249,26 +264,6 @@ class Unfixed(Struct, frozen=True):
     path: str
     code: str
     reason: str
-
-
-def unfixed_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[Unfixed]:
-    """The cells of a fixed batch, of which `start` is the first row, with an issue that has a fix."""
-    checked = check_batch(batch, plan)
-    ids = verdict(checked, "id")
-    twins = twins_in(batch)
-    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
-        seen = set[tuple[str, str]]()
-        for note in notes or ():
-            column, code = note["column"], note["code"]
-            if (column, code) in seen or code not in codes & CODES_OF.get(column, frozenset()):
-                continue
-            seen.add((column, code))
-            reason = (
-                f"the cell may be in `{twins[column][0]}`, which is not renamed"
-                if column in twins and twins[column][1][row]
-                else _reason(batch.slice(row, 1), column, code, notes, plan)
-            )
-            yield Unfixed(start + row, ids[row].as_py(), note["path"] or column, code, reason)
 
 
 def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, Any]], plan: Plan) -> str:

@@ -377,7 +377,15 @@ def _turn(messages: Sequence[Any], answer: Any, uses: Any, others: Row) -> dict[
     if answer is not None:
         turn["final_response"] = _to_content(answer, "model")
     data = {} if uses is None else {"tool_uses": uses}
-    if responses := _responses(messages):
+    responses, tools = [], chat.tools_of_calls(messages)
+    for message in messages:
+        if message["role"] == "tool":
+            value = jsontext.parse_leniently(text) if isinstance(text := message.get("content"), str) else text
+            call = message.get("tool_call_id")
+            own = {"id": call, "name": message.get("name") or tools.get(str(call))}
+            response = {k: v for k, v in own.items() if isinstance(v, str)}
+            responses.append({**response, "response": value if isinstance(value, dict) else {"output": value}})
+    if responses:
         data["tool_responses"] = responses
     return {**turn, "intermediate_data": data} if data else turn
 
@@ -404,18 +412,6 @@ def _question(messages: Sequence[Any]) -> dict[str, Any]:
     content = _to_content(first, "user")
     content["parts"] += [part for c in more for part in _to_content(c, "user")["parts"]]
     return content
-
-
-def _responses(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    found, tools = [], chat.tools_of_calls(messages)
-    for message in messages:
-        if message["role"] == "tool":
-            value = jsontext.parse_leniently(text) if isinstance(text := message.get("content"), str) else text
-            call = message.get("tool_call_id")
-            own = {"id": call, "name": message.get("name") or tools.get(str(call))}
-            response = {k: v for k, v in own.items() if isinstance(v, str)}
-            found.append({**response, "response": value if isinstance(value, dict) else {"output": value}})
-    return found
 
 
 def _messages(row: Row) -> list[Any]:

@@ -9,7 +9,6 @@ Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -36,7 +35,20 @@ def _asked(user_input: Any) -> Any:
     messages = structured(user_input)
     if not isinstance(messages, list):
         return user_input
-    return {"messages": _from_ragas(messages[: after_question(messages)])}
+    # the messages as OpenAI's. The class has no ID of a call: the results answer the calls in their order
+    result: list[Any] = []
+    calls, answered = count(), count()
+    for message in messages[: after_question(messages)]:
+        if not isinstance(message, dict) or message.get("type") is None:
+            result.append(message)
+            continue
+        role = chat.LANGCHAIN_ROLES.get(str(message["type"]), message["type"])
+        result.append({"role": role, "content": message.get("content")})
+        if role == "tool":
+            result[-1]["tool_call_id"] = f"call_{next(answered)}"
+        elif own := message.get("tool_calls"):
+            result[-1]["tool_calls"] = [_openai_call(c, next(calls)) for c in own]
+    return {"messages": result}
 
 
 def after_question(messages: list[Any]) -> int:
@@ -48,23 +60,6 @@ def after_question(messages: list[Any]) -> int:
 
 
 _HUMAN = ("human", "user")
-
-
-def _from_ragas(messages: Sequence[Any]) -> list[Any]:
-    """The messages as OpenAI's. The class has no ID of a call: the results answer the calls in their order."""
-    result: list[Any] = []
-    calls, answered = count(), count()
-    for message in messages:
-        if not isinstance(message, dict) or message.get("type") is None:
-            result.append(message)
-            continue
-        role = chat.LANGCHAIN_ROLES.get(str(message["type"]), message["type"])
-        result.append({"role": role, "content": message.get("content")})
-        if role == "tool":
-            result[-1]["tool_call_id"] = f"call_{next(answered)}"
-        elif own := message.get("tool_calls"):
-            result[-1]["tool_calls"] = [_openai_call(c, next(calls)) for c in own]
-    return result
 
 
 def _openai_call(call: Any, place: int) -> Any:

@@ -88,50 +88,46 @@ def document_text(document: Document, *, color: bool = False, width: int | None 
     return drawn(draw, color, width, document.widest).lstrip("\n")
 
 
-def _print(console: Console, block: Block, indent: int) -> None:
-    match block:
-        case Section():
-            console.print()
-            title = block.title if block.text_title is None else block.text_title
-            if title:
-                console.print(Text(visible(title), style="bold"))
-            _print_all(console, block.blocks, block.indent)
-        case Heading():
-            console.print()
-            console.print(Text(visible(block.title), style="bold"))
-        case Line():
-            _print_line(console, _text(block.words, block.mood), indent + block.indent)
-        case Terms():
-            _print_lines(console, [(Part(term, "bold"), text) for term, text in block.pairs], indent)
-        case Items():
-            for mood, words in block.items:
-                _print_line(console, _text(words, mood), indent)
-        case Table():
-            _print_table(console, block, indent)
-        case Examples():
-            _print_examples(console, block, indent)
-        case Changes():
-            _print_changes(console, block, indent)
-        case Group():
-            _print_line(console, Text("  ").join(map(_text, block.head)), indent)
-            _print_all(console, block.blocks, indent + block.indent)
-        case Several():
-            shown = block.blocks[: block.in_text]
-            _print_all(console, shown, indent)
-            print_more(console, max(block.total, len(block.blocks)) - len(shown), indent)
-        case Only(form="text"):
-            _print_all(console, block.blocks, indent)
-        case Fold():
-            _print_all(console, block.blocks, indent)
-        case Grid():
-            _print_grid(console, block)
-        case _:
-            pass  # a picture, or a block for a page
-
-
 def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
     for block in blocks:
-        _print(console, block, indent)
+        match block:
+            case Section():
+                console.print()
+                title = block.title if block.text_title is None else block.text_title
+                if title:
+                    console.print(Text(visible(title), style="bold"))
+                _print_all(console, block.blocks, block.indent)
+            case Heading():
+                console.print()
+                console.print(Text(visible(block.title), style="bold"))
+            case Line():
+                _print_line(console, _text(block.words, block.mood), indent + block.indent)
+            case Terms():
+                _print_lines(console, [(Part(term, "bold"), text) for term, text in block.pairs], indent)
+            case Items():
+                for mood, words in block.items:
+                    _print_line(console, _text(words, mood), indent)
+            case Table():
+                _print_table(console, block, indent)
+            case Examples():
+                _print_examples(console, block, indent)
+            case Changes():
+                _print_changes(console, block, indent)
+            case Group():
+                _print_line(console, Text("  ").join(map(_text, block.head)), indent)
+                _print_all(console, block.blocks, indent + block.indent)
+            case Several():
+                shown = block.blocks[: block.in_text]
+                _print_all(console, shown, indent)
+                print_more(console, max(block.total, len(block.blocks)) - len(shown), indent)
+            case Only(form="text"):
+                _print_all(console, block.blocks, indent)
+            case Fold():
+                _print_all(console, block.blocks, indent)
+            case Grid():
+                _print_grid(console, block)
+            case _:
+                pass  # a picture, or a block for a page
 
 
 def _print_line(console: Console, text: Text, indent: int) -> None:

@@ -49,18 +49,12 @@ def share(part: float, whole: float) -> str:
 SECONDS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 
-def seconds_unit(values: Sequence[float]) -> tuple[str, float]:
-    """The unit in which all of these seconds can be read, and what to multiply them with."""
-    largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
-    fitting = (pair for pair in SECONDS if largest * pair[1] >= 0.1)
-    return next(fitting, SECONDS[-1] if largest else SECONDS[0])
-
-
 def seconds(value: float) -> str:
     """Seconds in the unit in which they can be read; the unit is not parted from its number."""
     if math.isnan(value):
         return MISSING
-    unit, factor = seconds_unit([value])
+    size = abs(value) if math.isfinite(value) else 0.0
+    unit, factor = next((pair for pair in SECONDS if size * pair[1] >= 0.1), SECONDS[-1] if size else SECONDS[0])
     return f"{number(value * factor)}\N{NO-BREAK SPACE}{unit}"
 
 

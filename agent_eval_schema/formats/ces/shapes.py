@@ -187,7 +187,15 @@ class _Source:
         """A file has few names, each of them often: the good ones are kept."""
         number = self._numbers.setdefault(field.resource_format, len(self._numbers))
         good: set[str | None] = self.scope.setdefault(f"good{number}", {None})
-        self.scope.setdefault(f"check{number}", _keeper(field, good))
+        is_name = re.compile(resource_pattern(field)).match
+
+        def check(name: str) -> None:
+            if not is_name(name):
+                raise ValueError("neither a bare name nor a resource of the kind")
+            if len(good) < 10_000:
+                good.add(name)
+
+        self.scope.setdefault(f"check{number}", check)
         return f"if {value}.{field.proto_name} not in good{number}: check{number}({value}.{field.proto_name})"
 
 
@@ -205,18 +213,6 @@ _DOUBTFUL = {
 """The condition under which a message is inspected."""
 
 _NOT_ONE = "raise ValueError('not exactly one is set')"
-
-
-def _keeper(field: schema.FieldType, good: set[str | None]) -> Callable[[str], None]:
-    is_name = re.compile(resource_pattern(field)).match
-
-    def check(name: str) -> None:
-        if not is_name(name):
-            raise ValueError("neither a bare name nor a resource of the kind")
-        if len(good) < 10_000:
-            good.add(name)
-
-    return check
 
 
 def _is_left_out(message: str, field: schema.FieldType) -> bool:

@@ -440,11 +440,7 @@ def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | 
     options = {"importOptions": {"conflictResolutionStrategy": conflict}} if conflict else {}
     if isinstance(csv, str) and csv.startswith("gs://"):
         return {"gcsUri": csv, **options}
-    return {"csvContent": base64.b64encode(_golden_bytes(csv)).decode(), **options}
-
-
-def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
-    """The bytes of a golden CSV as they are, which the import takes in UTF-8."""
+    # the bytes of a golden CSV as they are, which the import takes in UTF-8
     if isinstance(csv, str) and "\n" in csv:
         content = csv.encode()
     elif isinstance(csv, bytes):
@@ -463,7 +459,7 @@ def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
     header = next(csv_module.reader(lines), [])
     if tuple(name.strip() for name in header[: len(REQUIRED)]) != REQUIRED:
         raise EvalSetError(f"expected a golden CSV, whose header begins with {','.join(REQUIRED)}")
-    return content
+    return {"csvContent": base64.b64encode(content).decode(), **options}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -102,63 +102,61 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     logged cells; how rows are cut into batches changes nothing. Never raises for the content of a cell.
     """
     with quoting(plan.values), gc_paused():
-        return _converted(batch, plan)
-
-
-def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
-    logged = read_logged(batch, plan)
-    records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
-    parents = np.array([r.row for r in records], np.int64)
-    schema = converted_schema(plan)
-    ids = [r.request_id for r in records]
-    tokens = [r.tokens or (None, None, None) for r in records]
-    log = IssueLog(len(records))
-    for row, record in enumerate(records):
-        for finding in record.findings:
-            log.add_finding(row, finding)
-    feedback = [r.feedback for r in records]
-    judged = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for entries in feedback for f in entries or ()]
-    values: dict[str, Any] = {
-        "logged_id": [r.logged_id for r in records],
-        "record": [r.record for r in records],
-        "request_id": ids,
-        "label_id": [r.label_id or r.request_id for r in records],
-        "reason": [r.reason for r in records],
-        "detail": [r.detail for r in records],
-        "notes": log.to_arrow(),
-        "content_hash": _content_hashes(logged)[parents],
-        "sample_hash": seeded_hashes(ids, plan.seed),
-        **dict.fromkeys(("question_hash", "shingles"), [None] * len(records)),
-        "failed": [r.failed for r in records],
-        "request": [r.request for r in records],
-        "plain_request": [r.plain for r in records],
-        "inputs": [r.inputs for r in records],
-        "response": [r.response for r in records],
-        "outputs": [r.outputs for r in records],
-        "trace": [r.trace for r in records],
-        "predicted_trajectory": [r.calls for r in records],
-        "session_id": [r.session_id for r in records],
-        "tags": [None if r.tags is None else list(r.tags.items()) for r in records],
-        "input_token_count": [t[0] for t in tokens],
-        "output_token_count": [t[1] for t in tokens],
-        "total_token_count": [t[2] for t in tokens],
-        "feedback": list_array(
-            [len(entries or ()) for entries in feedback],
-            pa.array(judged, FEEDBACK_TYPE),
-            [entries is None for entries in feedback],
-        ),
-    }
-    if plan.by_question:
-        kept = [r if r.reason is None else None for r in records]
-        questions = [None if r is None else r.question for r in kept]
-        values |= question_columns(questions, [None if r is None else r.inputs for r in kept], plan)
-    plain = len(records) == logged.size
-    facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
-    whole = [r.shared for r in records]
-    if any(whole):
-        facts["latency_seconds"] = pc.if_else(pa.array(whole), pa.scalar(None, pa.float64()), facts["latency_seconds"])
-    arrays = [facts[f.name] if f.name in facts else _array(f.name, values[f.name], f.type) for f in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        logged = read_logged(batch, plan)
+        records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
+        parents = np.array([r.row for r in records], np.int64)
+        schema = converted_schema(plan)
+        ids = [r.request_id for r in records]
+        tokens = [r.tokens or (None, None, None) for r in records]
+        log = IssueLog(len(records))
+        for row, record in enumerate(records):
+            for finding in record.findings:
+                log.add_finding(row, finding)
+        feedback = [r.feedback for r in records]
+        judged = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for entries in feedback for f in entries or ()]
+        values: dict[str, Any] = {
+            "logged_id": [r.logged_id for r in records],
+            "record": [r.record for r in records],
+            "request_id": ids,
+            "label_id": [r.label_id or r.request_id for r in records],
+            "reason": [r.reason for r in records],
+            "detail": [r.detail for r in records],
+            "notes": log.to_arrow(),
+            "content_hash": _content_hashes(logged)[parents],
+            "sample_hash": seeded_hashes(ids, plan.seed),
+            **dict.fromkeys(("question_hash", "shingles"), [None] * len(records)),
+            "failed": [r.failed for r in records],
+            "request": [r.request for r in records],
+            "plain_request": [r.plain for r in records],
+            "inputs": [r.inputs for r in records],
+            "response": [r.response for r in records],
+            "outputs": [r.outputs for r in records],
+            "trace": [r.trace for r in records],
+            "predicted_trajectory": [r.calls for r in records],
+            "session_id": [r.session_id for r in records],
+            "tags": [None if r.tags is None else list(r.tags.items()) for r in records],
+            "input_token_count": [t[0] for t in tokens],
+            "output_token_count": [t[1] for t in tokens],
+            "total_token_count": [t[2] for t in tokens],
+            "feedback": list_array(
+                [len(entries or ()) for entries in feedback],
+                pa.array(judged, FEEDBACK_TYPE),
+                [entries is None for entries in feedback],
+            ),
+        }
+        if plan.by_question:
+            kept = [r if r.reason is None else None for r in records]
+            questions = [None if r is None else r.question for r in kept]
+            values |= question_columns(questions, [None if r is None else r.inputs for r in kept], plan)
+        plain = len(records) == logged.size
+        facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
+        whole = [r.shared for r in records]
+        if any(whole):
+            facts["latency_seconds"] = pc.if_else(
+                pa.array(whole), pa.scalar(None, pa.float64()), facts["latency_seconds"]
+            )
+        arrays = [facts[f.name] if f.name in facts else _array(f.name, values[f.name], f.type) for f in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:

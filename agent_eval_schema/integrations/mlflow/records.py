@@ -101,7 +101,24 @@ def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issu
     errors = {row: found[0] for row, found in errors_by_row(report).items()}
     rows = [{**{c: row[c] for c in COLUMNS}, SOURCE: None} for row in report.iter_rows()]
     for row, record in zip(rows, records, strict=True):
-        _complete(row, record)
+        # add the fields that only the record has
+        if isinstance(record.get("outputs"), str):
+            row["response"] = record["outputs"]
+        for name, column in EXPECTATIONS.items():
+            value = (record.get("expectations") or {}).get(name)
+            if value is not None and row[column] is None:  # not a value that a metric could read
+                row["custom_expected"] = {**(row["custom_expected"] or {}), name: value}
+        source = record.get("source")
+        if isinstance(source, dict):
+            row[SOURCE] = source
+            row["session_id"] = (source.get("source_data") or {}).get("session_id")
+        for column in RECORDED:
+            tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
+            kept = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
+            if isinstance(tag, str) and column not in NATURAL:
+                row[column] = kept
+            elif isinstance(kept, dict) and kept.get("beside") == key_of(row[column])[:16]:
+                row[column] = kept.get("value")
     return [(row, errors.get(i)) for i, row in enumerate(rows)]
 
 
@@ -130,27 +147,6 @@ def _cells(record: DatasetRecord) -> dict[str, Any]:
 def _own_tags(tags: dict[str, Any] | None) -> dict[str, Any]:
     """The tags of the user."""
     return {k: v for k, v in (tags or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
-
-
-def _complete(row: RowWithSource, record: DatasetRecord) -> None:
-    """Add the fields that only the record has."""
-    if isinstance(record.get("outputs"), str):
-        row["response"] = record["outputs"]
-    for name, column in EXPECTATIONS.items():
-        value = (record.get("expectations") or {}).get(name)
-        if value is not None and row[column] is None:  # not a value that a metric could read
-            row["custom_expected"] = {**(row["custom_expected"] or {}), name: value}
-    source = record.get("source")
-    if isinstance(source, dict):
-        row[SOURCE] = source
-        row["session_id"] = (source.get("source_data") or {}).get("session_id")
-    for column in RECORDED:
-        tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
-        kept = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
-        if isinstance(tag, str) and column not in NATURAL:
-            row[column] = kept
-        elif isinstance(kept, dict) and kept.get("beside") == key_of(row[column])[:16]:
-            row[column] = kept.get("value")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

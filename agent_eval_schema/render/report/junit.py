@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.issues import Severity
 from agent_eval_schema.render.console import finding
 from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.render.report.text import report_headline
@@ -64,16 +64,13 @@ def _add_suite(root: Element, report: ReportSummary, failing: Collection[Severit
     for code in report.codes:
         case = SubElement(suite, "testcase", name=f"{code} {RULES[code].name}", classname=name, time="0")
         if code in report.counts:
-            _add_findings(case, report, RULES[code], code in failures)
+            rule = RULES[code]
+            count, examples = report.counts[rule.code], report.examples.get(rule.code, [])
+            lines = [finding(issue) + (f" → {visible(issue.hint)}" if issue.hint else "") for issue in examples]
+            lines += [f"… and {count - len(examples):,} more"] if count > len(examples) else []
+            message = f"{count:,} × {rule.summary}"
+            if code in failures:
+                SubElement(case, "failure", type=str(rule.severity), message=message).text = "\n".join(lines)
+            else:
+                SubElement(case, "system-out").text = "\n".join([f"{rule.severity}: {message}", *lines])
     SubElement(suite, "system-out").text = report_headline(report)
-
-
-def _add_findings(case: Element, report: ReportSummary, rule: Rule, is_failure: bool) -> None:
-    count, examples = report.counts[rule.code], report.examples.get(rule.code, [])
-    lines = [finding(issue) + (f" → {visible(issue.hint)}" if issue.hint else "") for issue in examples]
-    lines += [f"… and {count - len(examples):,} more"] if count > len(examples) else []
-    message = f"{count:,} × {rule.summary}"
-    if is_failure:
-        SubElement(case, "failure", type=str(rule.severity), message=message).text = "\n".join(lines)
-    else:
-        SubElement(case, "system-out").text = "\n".join([f"{rule.severity}: {message}", *lines])
