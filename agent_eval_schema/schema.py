@@ -1,7 +1,5 @@
 """The canonical row: EvalRow and its parts, and the tables of columns derived from it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 

@@ -5,8 +5,6 @@ quick. Issues are printed to stdout, notes to stderr. Exit 0: clean, 1: issues a
 130 and 143: ended by SIGINT or SIGTERM.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

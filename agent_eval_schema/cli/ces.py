@@ -1,7 +1,5 @@
 """ces: files of Google Customer Engagement Suite: a golden CSV to start from, and what the service stores."""
 
-from __future__ import annotations
-
 import argparse
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """completion: the script by which a shell completes commands, options, and the names that they take."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import Commands, add_command

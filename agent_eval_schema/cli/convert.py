@@ -1,7 +1,5 @@
 """convert: one format into another, with every loss."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command

@@ -1,7 +1,5 @@
 """diff: the changes between two versions of an evaluation dataset."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, ROW_FILES, Commands, add_command

@@ -1,7 +1,5 @@
 """from-inference-table: an inference table into an evaluation dataset."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

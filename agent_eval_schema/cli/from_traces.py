@@ -1,7 +1,5 @@
 """from-traces: traces of MLflow or OpenTelemetry, of files or a tracking store, into evaluation rows."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import ROW_FILES, ROWS_OUT, Commands, add_command, codes_in

@@ -1,7 +1,5 @@
 """explain, rules, formats, schema: the documentation of rules and formats, and JSON Schemas."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import Commands, add_command

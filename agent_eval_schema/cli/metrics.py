@@ -1,7 +1,5 @@
 """metrics: which metrics the rows can support."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, codes_in, open_input

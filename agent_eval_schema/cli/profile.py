@@ -1,7 +1,5 @@
 """profile: what an evaluation set can show, before it is run."""
 
-from __future__ import annotations
-
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command, open_input

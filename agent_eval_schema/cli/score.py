@@ -1,7 +1,5 @@
 """score: predicted against reference trajectories."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """How the settings of a repository complete the arguments of a command."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ A text has a line per row and a column per scorer; a page those rows first that 
 cells.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

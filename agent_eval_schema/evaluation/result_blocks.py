@@ -14,8 +14,6 @@ part ─▶ steps    per metric: what the scores of each step of the rows lack t
      ─▶ rows     those first that are to be examined first: those that failed, then the lowest scores
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import os

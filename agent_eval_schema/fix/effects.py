@@ -3,8 +3,6 @@
 The functions that do it are elsewhere (values.py), as they need Arrow: `explain` starts without it.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from agent_eval_schema.issues import Rule

@@ -1,7 +1,5 @@
 """What the safe fixes would change in a dataset that was validated, for its report."""
 
-from __future__ import annotations
-
 from agent_eval_schema.io.places import compression_of, ending_of, is_glob, kind_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError

@@ -8,8 +8,6 @@ accepted in camelCase and in snake_case where a model has aliases. Values are ju
 may be text, a text may not be a number.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import re

@@ -12,8 +12,6 @@ Source: the guide "Evaluating skill output quality" of agentskills.io (github.co
 the statements `assertions` before, and the schemas of the skill-creator (github.com/anthropics/skills).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import count
 

@@ -12,8 +12,6 @@ A trajectory has only names: compare it by them. Sources: bedrock-agentcore 1.25
 AgentCore Evaluations (`referenceInputs`), strands-agents-evals (`Case`, `Experiment`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -19,8 +19,6 @@ Datasets of RAG evaluation, one conversation per line.
 Source: the user guide of Amazon Bedrock, and aws-samples/amazon-bedrock-samples.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with

@@ -12,8 +12,6 @@ A path is the name of a column, then keys and `[]`, which means each element of 
 stays where it is, and so does a cell of another shape.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

@@ -4,8 +4,6 @@ A request or response that the format can represent with all its keys is written
 own object, and there is no `inputs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from typing import Any

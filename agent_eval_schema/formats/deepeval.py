@@ -11,8 +11,6 @@ documents are separated by `|`, and names of tools by `;`. Source: deepeval 4.3.
 and writes the files in tests/data/platforms/deepeval.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -7,8 +7,6 @@ A turn keeps its own keys and gets, beside those of its session, the columns `tu
 are) and `history`, the turns before it. Rows are written as one session where each is the history of the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any

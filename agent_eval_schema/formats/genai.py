@@ -15,8 +15,6 @@ Text may be a Content: `{"role": "model", "parts": [{"text": …}]}`. Keys may b
 google-cloud-aiplatform 2.7.0 (`vertexai._genai.types`, `_evals_data_converters`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ Sources: the pages of Databricks on inference tables (`rules/pages.py`). Familie
 there; a column that a table lacks is absent in all its rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain

@@ -10,8 +10,6 @@
 Source: langsmith 0.15 (`schemas.Example`, `schemas.ExampleCreate`, which take any object as inputs and outputs).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID

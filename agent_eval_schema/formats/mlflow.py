@@ -10,8 +10,6 @@ What `inputs` and `outputs` look like is settled by the shapes that traces have 
 values there. The columns that a row holds beside these are ours, or passed through. Measured with mlflow 3.3 to 3.17.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 

@@ -13,8 +13,6 @@ A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Container, Iterator, Sequence, Set
 from functools import partial
 from itertools import islice, pairwise, product

@@ -7,8 +7,6 @@ names speak of one; they are reported (AE225). All else in an item is ground tru
         request        expected_response          custom_expected: {"tier": 2}
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ to come: first the last row of each trace, then the spans. A row that has all of
     {"resourceSpans": [{"resource", "scopeSpans": [{"scope", "spans": [...]}]}]}        what each row becomes
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any

@@ -18,8 +18,6 @@ which runs all of its tests on each entry of its `config`. Source: the documenta
 assertions, scenarios).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

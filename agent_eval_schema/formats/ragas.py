@@ -7,8 +7,6 @@ Ragas itself writes lists in CSV files as Python does, and reads no CSV file: su
 Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 """
 
-from __future__ import annotations
-
 from itertools import chain, count
 from typing import Any
 

@@ -3,8 +3,6 @@
 The hint of an issue has the mapping, for the user to judge; `columns="auto"` applies it where it is unambiguous.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

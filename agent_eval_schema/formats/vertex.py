@@ -7,8 +7,6 @@ Source: google-cloud-aiplatform 2.7 (`vertexai.preview.evaluation`): `build_traj
 which the input may be anything that JSON holds; without one it drops the whole trajectory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

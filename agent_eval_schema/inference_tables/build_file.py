@@ -6,8 +6,6 @@ OUT.manifest.json    inputs, versions, options, seed and counts: everything need
 .OUT.lock            there while a build runs: two at once would leave the rows of one and the manifest of the other
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -5,8 +5,6 @@
 `records == rows + sum(excluded.values())`, always.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The options of a build → a BuildPlan for one table; an invalid option is reported before anything is read."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, datetime
 from typing import Any

@@ -7,8 +7,6 @@
 Nothing heavy is imported: the help of the command line reads this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

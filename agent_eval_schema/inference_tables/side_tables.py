@@ -9,8 +9,6 @@ dataset go through a build as parts below 0, before the calls of the table:
 They are never excluded. A call that the dataset has, by its ID or as `dedupe` requires by its question, is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@
 Of a file, the first and the last are done by several processes, each on its share; of data in memory by this one.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

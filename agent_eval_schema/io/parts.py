@@ -1,7 +1,5 @@
 """Several text files → one stream of rows, and for each row its file and line. Nothing is kept per row."""
 
-from __future__ import annotations
-
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ s3://bucket/rows.jsonl         what begins with a scheme; of one letter, it is a
 main.evals.rows                three names, if there is no such file
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -5,8 +5,6 @@ s3://bucket/evals/*.jsonl        the files that match
 s3://bucket/evals                the files of rows in the folder; of a Delta folder, all files
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from typing import Any

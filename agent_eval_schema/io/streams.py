@@ -1,7 +1,5 @@
 """A file as a stream of bytes, compressed by its file extension."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

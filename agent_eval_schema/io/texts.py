@@ -10,8 +10,6 @@ Stdin or a pipe becomes a local copy, whose file extension is that of its conten
 Each of them may be compressed (gzip, bzip2, Zstandard).
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

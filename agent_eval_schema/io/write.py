@@ -1,8 +1,6 @@
 """Batches → a file, by its extension: Parquet, JSON Lines, JSON, CSV or a Delta folder; and a text file → the same file
 with some cells replaced."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import shutil

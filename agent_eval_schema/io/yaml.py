@@ -8,8 +8,6 @@ Scalars are read as YAML 1.2 has them, where `yes` and `2025-01-31` are text. A 
 JSON text twice, for the rule that reports it. Needs PyYAML (the extra `ces`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

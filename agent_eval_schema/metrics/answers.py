@@ -19,8 +19,6 @@ so no score (NaN). Nothing retrieved: recall is 0, and precision is of nothing (
 what was retrieved is not known, so no score (NaN).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection

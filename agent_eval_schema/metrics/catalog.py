@@ -3,8 +3,6 @@
 A need is a field; a tuple of fields means that any one of them suffices.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import NamedTuple
 

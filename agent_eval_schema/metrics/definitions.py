@@ -8,8 +8,6 @@
 of `reads`, and options by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple

@@ -17,8 +17,6 @@ exactly when p >= 0.05. To the differences of scores of 0 and 1 one unit that be
 are added for the ends (Bonett and Price, 2012): equal differences show no certainty.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

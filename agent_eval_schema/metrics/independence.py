@@ -10,8 +10,6 @@ as many independent rows. Ten answers to each of ten questions show ten question
 2024).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

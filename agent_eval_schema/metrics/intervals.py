@@ -14,8 +14,6 @@ is no interval of fewer than LEAST_UNITS units, and none of equal scores that ar
 `python -m tests.benchmarks.coverage` measures how often the intervals contain the true mean.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from statistics import NormalDist

@@ -35,8 +35,6 @@ compares each list with the package that it comes from. Sources:
                     `.google_adk`, and what each reads of inputs, outputs, expectations and trace
 """
 
-from __future__ import annotations
-
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 
 Need = str | tuple[str, ...]

@@ -1,7 +1,5 @@
 """What a score is: its number, and the scale of its metric."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -18,8 +18,6 @@ without a call gives no score (NaN); another tool, and a response without a call
 does not have are not counted, and a reference call without parameters is matched by any call of the tool.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

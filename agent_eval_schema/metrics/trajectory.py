@@ -10,8 +10,6 @@ Two calls are the same if their names are, and their inputs are as JSON values: 
 https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -1,8 +1,6 @@
 """What the rows cover: tools, documents, kinds of questions, time; how even the ground truth is; the questions that are
 asked more than once, or that another dataset, a text or the row's own prompt contains."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a user asks for with a profile, and how texts are measured: in tokens of tiktoken, or in bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

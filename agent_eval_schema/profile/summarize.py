@@ -1,7 +1,5 @@
 """Facts → the numbers and examples of a profile, what one evaluation costs, and what to do next."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Computes nothing. Every text goes through `visible` and is escaped; the markup is that of templates/blocks.html.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any

@@ -1,7 +1,5 @@
 """What texts share: a console that reads no markup, an issue in one line, edits from old to new. Computes nothing."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence

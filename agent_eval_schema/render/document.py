@@ -1,7 +1,5 @@
 """JSON documents that can stand anywhere: in a file, a log or a page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 All take in a batch at a time and stay small whatever the number of rows.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

@@ -10,8 +10,6 @@
 Cells are JSON, so that a number and its text look different; a long one is cut around what differs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

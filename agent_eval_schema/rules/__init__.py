@@ -8,8 +8,6 @@ its text is its documentation, ``explain`` prints it, and its examples are its t
 rules of one page share: the page and, where most of them share it, the good example.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from types import MappingProxyType
 

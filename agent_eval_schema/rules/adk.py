@@ -1,7 +1,5 @@
 """AE16: evalsets that google-adk rejects, and conversations that are too long for a row per turn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from agent_eval_schema.rules.pages import ADK_EVALUATE, Page

@@ -6,8 +6,6 @@
 Whatever is logged ends as a row or with exactly one of these: rows + excluded = logged (+ the records of batch calls).
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 

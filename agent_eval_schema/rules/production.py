@@ -4,8 +4,6 @@ The examples are logged rows. An issue that the finished row has too (a truncate
 user message) has its rule in the family of its subject.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AE2: the request in its three formats, its messages, and the response."""
 
-from __future__ import annotations
-
 from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
     MLFLOW_EVALUATE,

@@ -1,7 +1,5 @@
 """Work that makes many objects and no reference cycles does not look for cycles among them again and again."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

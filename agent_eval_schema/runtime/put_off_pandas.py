@@ -4,8 +4,6 @@ pyarrow looks for pandas at its first array, whatever that is made of. If it was
 as it has to make a DataFrame.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The main thread raises, and what it was doing cleans up after itself. If it does
 another library or for a thread that reads from a pipe, a watching thread removes the files and ends the process.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A temporary folder that lives as long as what reads from it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -11,8 +11,6 @@ the last band too are beside each other.
 Written on flat arrays, as the libraries for it keep one Python object or one list of integers per question.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

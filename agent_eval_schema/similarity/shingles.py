@@ -15,8 +15,6 @@ When two rows ask the same: they have the same question, or the same request.
 There is no third notion; near duplicates (near.py) are similar questions.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

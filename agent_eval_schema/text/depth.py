@@ -6,8 +6,6 @@ Parsers of JSON recurse, and how far they get depends on the Python and on the s
 measured before a parser reads it, and what is deeper is no JSON for us, wherever it is read.
 """
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 

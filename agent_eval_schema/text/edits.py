@@ -7,8 +7,6 @@ Objects and lists are walked to the leaves that differ; texts are compared word 
 a little context.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """ISO 8601 text → a datetime, and a datetime → microseconds since 1970 UTC; a time without a zone is in UTC."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, timezone
 

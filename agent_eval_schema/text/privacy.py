@@ -8,8 +8,6 @@ plan wherever messages are made: around each batch that is read, in the kernel, 
 variable, because a reader runs in a thread of its own; it is set for a step and never across a `yield`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

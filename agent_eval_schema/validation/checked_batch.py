@@ -1,7 +1,5 @@
 """Validated rows → a checked batch: the result of each row and, if the plan requests them, the normalized columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

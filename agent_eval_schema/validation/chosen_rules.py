@@ -1,7 +1,5 @@
 """Rules by the names that users give them: a code (AE206), the prefix of a family (AE2) or a name (message-role)."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -5,8 +5,6 @@
 The cells of the examples that a report shows are read from the source once more, as the report keeps no cells.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from json import JSONDecoder

@@ -4,8 +4,6 @@ It is pure and picklable: the same function is used for a DataFrame in a noteboo
 mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 """
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from agent_eval_schema.cells.sizes import one_batch, without_large_cells

@@ -8,8 +8,6 @@ What a row took from its trace has its original there: the inputs and outputs of
 An original is null where it is what MLflow's form would be written from the other columns: the row contains it already.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """How a dataset is validated."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Literal, get_args
 

@@ -4,8 +4,6 @@ It keeps counts, a few examples and a few bytes per row (validation result, pres
 rules that compare rows (rules/dataset.py) run here, on hashes.
 """
 
-from __future__ import annotations
-
 import json
 from array import array
 from collections import Counter

@@ -9,8 +9,6 @@ The file is looked for in the working directory and the folders above it; the fi
 ruff and pytest. An option of the command line wins over it.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 import os

@@ -1,8 +1,6 @@
 """What a report shows beside its numbers: the lines of rows, the cells around the examples, on a page also rows and the
 most frequent answers. The cells are read from the source once more, as the report keeps none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

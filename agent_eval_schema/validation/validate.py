@@ -1,7 +1,5 @@
 """A source → its Report: choose the format and the plan, and check all rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from agent_eval_schema.io.source import Source

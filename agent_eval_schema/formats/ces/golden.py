@@ -9,8 +9,6 @@
 JSON that it makes. What its page leaves open is decided in the rules (rules/ces.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

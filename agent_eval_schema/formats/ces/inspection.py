@@ -6,8 +6,6 @@
 The walk follows the wire table (`schema.py`). Where the vendor's parser loses data without an error (invalid base64, a
 list for an object, both spellings of a field), it is stricter."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

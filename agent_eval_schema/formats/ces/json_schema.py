@@ -4,8 +4,6 @@ It describes the errors of this package, after the rules of ProtoJSON (null is u
 of a field are known). Unknown fields are allowed: newer ones will come.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from agent_eval_schema.formats.ces import schema

@@ -8,8 +8,6 @@ that package is installed. The JSON Schema, the fast decoders, the checks and th
 table, so a newer API is a newer file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.resources import files

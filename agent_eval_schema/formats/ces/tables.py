@@ -4,8 +4,6 @@ ces-csv          one row per row of the golden CSV; its issues are found while i
 ces-evaluation   one row per evaluation, its columns the top-level fields
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import count
 

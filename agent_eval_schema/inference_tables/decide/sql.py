@@ -17,8 +17,6 @@ below 0 is of the dataset that is extended: its rows stay, come first and are no
 windows, joins, signed 64-bit integers, no names that need quotes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -5,8 +5,6 @@
 Pure and picklable, like `convert_batch`: the embedded engine and Spark's mapInArrow run the same function.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -9,8 +9,6 @@
 One row is one click, so only the latest judgment per source, step and position counts.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Collection, Iterable, Iterator, Mapping

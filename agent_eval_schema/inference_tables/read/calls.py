@@ -3,8 +3,6 @@
 feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ records
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

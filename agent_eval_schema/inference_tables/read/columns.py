@@ -5,8 +5,6 @@ Types differ between tables and between the files of one table: a status is a nu
 request text or an object. A column is read whatever its type.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

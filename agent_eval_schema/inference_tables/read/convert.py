@@ -6,8 +6,6 @@ Pure and picklable: the same function runs in this process, in worker processes 
 results in a row or in a reason; nothing is raised.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@ One row is one click. Source:
 https://docs.databricks.com/gcp/en/generative-ai/agent-framework/request-assessment-logs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 

@@ -10,8 +10,6 @@ Two speeds: the most common bodies are decoded directly into Structs with only t
 decoded generically and read by decoding/chat.py.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -7,8 +7,6 @@ by choice), chunks of chat agents (deltas by message id), events of the Response
 that repeats the text replaces its deltas. A stream that ends in an error, or without an end, is partial.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Raw, Struct

@@ -9,8 +9,6 @@ No cell makes an evaluator raise an exception: every cell is plain Python (no nu
 expectations hold only the keys that are there, traces are what mlflow reads. Needs no mlflow.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal

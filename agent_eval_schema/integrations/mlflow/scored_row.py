@@ -11,8 +11,6 @@ MLflow 3.3 passes no recorded trace, only one of a run that it made itself (`pre
 inputs and outputs to have a trace at all. That one is ignored (`made_by_evaluate`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from operator import attrgetter

@@ -6,8 +6,6 @@ MLflow does not keep the order of the rows, and omits those that it lost. So eve
 position; where there is no score, a reason is given.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable
 from typing import Any

@@ -5,8 +5,6 @@ A `Store` contains traces and datasets. Each of its failures (no server, no expe
 EvalSetError that names the store.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

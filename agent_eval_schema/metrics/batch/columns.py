@@ -9,8 +9,6 @@ its text does not say enough (numbers.py). Rows of like length are scored at onc
 trajectory.py, which is the definition; this is how a million rows are scored.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

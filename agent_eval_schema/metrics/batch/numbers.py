@@ -11,8 +11,6 @@ The texts were found to be calls whose inputs are objects (or null: no input, wh
 mostly a space, at their ends, so that many of them are decoded as one list.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -15,8 +15,6 @@ more is wanted the calls are only counted. A cell that cannot be read that way i
 second look, and reports the problem.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain

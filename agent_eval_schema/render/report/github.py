@@ -8,8 +8,6 @@ begins with `::` or holds `##[`, and no text of a cell comes to stand so.
 Source: docs.github.com, "Workflow commands for GitHub Actions"; the escapes are those of actions/toolkit.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest

@@ -4,8 +4,6 @@ What is shown is model output and user text, so a page is safe by construction: 
 through `visible` and is escaped, and the page's own policy forbids loading anything and any script but one of ours.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable

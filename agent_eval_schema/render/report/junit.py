@@ -12,8 +12,6 @@ written out by `visible`, and what a CI runner would take for a command is a cha
 structure: the JUnit schema of Jenkins' xunit plugin (junit-10.xsd).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement

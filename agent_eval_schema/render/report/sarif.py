@@ -10,8 +10,6 @@ result.
 Source of the structure: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any

@@ -1,7 +1,5 @@
 """What a validation report shows, as plain values and as JSON: renderers draw them and compute nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
