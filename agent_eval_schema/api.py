@@ -262,12 +262,7 @@ def normalize_eval_set(
     if on_invalid == "raise" and not report.ok:
         raise InvalidEvalSetError(report)
     unread = unreadable_cells(run_of(report)) if on_invalid == "keep" else {}
-    return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None, unread)
-
-
-def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unread: dict[int, str]) -> Any:
-    import pandas as pd
-
+    mask = report.valid_mask if on_invalid == "drop" else None
     beside = [unread.get(row) for row in range(report.row_count)] if unread else []
     if (back := like(data)) is not None:
         schema = run_of(report).schema
@@ -278,12 +273,14 @@ def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unr
         return back(table)
     frame = report.rows
     if beside:
+        import pandas as pd
+
         frame[free(UNREADABLE, frame.columns)] = pd.Series(beside, frame.index, dtype="object")
     frame = frame if mask is None else frame[mask]
     if not isinstance(data, list | tuple):
         return frame
-    columns = [[None if v is None or is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
-    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+    cells = [[None if v is None or is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
+    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 def metric_support(

@@ -284,8 +284,7 @@ def unpack(data: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
     return pa.ipc.open_stream(data).read_next_batch()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The cells of a column that are nested too deep, found for a whole column at once.
+# --- The cells of a column that are nested too deep, found for a whole column at once.
 #
 # A cell of at most MAX_DEPTH bytes, or with at most as many opening brackets, cannot be: only the others are measured
 # one by one.

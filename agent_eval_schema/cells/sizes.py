@@ -94,8 +94,7 @@ def _row_bytes(batch: pa.RecordBatch) -> Sizes:
     return sum(map(cell_bytes, batch.columns), start=np.zeros(batch.num_rows, np.int64))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# kinds of arrays
+# --- kinds of arrays
 def _of_texts(array: pa.Array) -> Sizes:
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     return np.diff(_numbers(array, 8 if wide else 4, 1)).astype(np.int64).clip(0)
@@ -153,8 +152,7 @@ _SIZES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Sizes]],
 """How the sizes of a kind of array are found; any other has cells of one width."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# cells that are too large
+# --- cells that are too large
 def without_large_cells(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
     """The batch without its cells of more than `most` bytes, and with a note on each of them."""
     notes: Notes = {}

@@ -181,8 +181,7 @@ def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:
     return ExitCode.FOUND if any(report.count(s) for report in reports for s in failing) else ExitCode.CLEAN
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# --fix, --diff
+# --- --fix, --diff
 def _fix(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.fix import fix_source, require_fixable
     from agent_eval_schema.io.atomic import require_apart
@@ -263,8 +262,7 @@ def _nothing_fixed(format: str) -> str:
     return f"rows of the {format} format cannot be fixed, only those of {', '.join(FIXED_FORMATS)}"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the forms that are printed once for all files
+# --- the forms that are printed once for all files
 def _json(reports: list[Report], _: argparse.Namespace) -> str:
     texts = [report.to_json() for report in reports]
     return texts[0] if len(texts) == 1 else "[\n" + ",\n".join(t.rstrip("\n") for t in texts) + "\n]\n"

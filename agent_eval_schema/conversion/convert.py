@@ -119,8 +119,7 @@ def convert_file(path: str, out: str, to: str, *, format: str = "auto", columns:
     return work.conversion(None)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# from rows to rows
+# --- from rows to rows
 
 
 class _Work:

@@ -334,8 +334,7 @@ _CHANGES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# results of Customer Engagement Suite, which do not consist of rows
+# --- results of Customer Engagement Suite, which do not consist of rows
 ReadKeys = EllipsisType | Mapping[str, Any]
 """The keys that are read of a value; lists are looked through, of `ALL` everything is read."""
 

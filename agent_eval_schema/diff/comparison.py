@@ -259,8 +259,7 @@ def moved_rows(old: Array) -> int:
     return len(old) - len(tails)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# examples: each side is read once more, and of it only the rows that are shown
+# --- examples: each side is read once more, and of it only the rows that are shown
 ASKS = 80
 """Characters of a request by which a row is named."""
 

@@ -192,8 +192,7 @@ class DiffSummary(Struct, frozen=True):
     metrics: tuple[MetricChange, ...]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the blocks
+# --- the blocks
 ROWS_OPEN = 20
 """Rows of a group that is open at once on a page; a longer one is closed."""
 
@@ -240,8 +239,7 @@ def diff_document(summary: DiffSummary, call: Call, system: str = "databricks") 
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the verdict and the next command
+# --- the verdict and the next command
 def _described(side: DatasetSummary) -> str:
     where = f"{side.source}: " if side.source else ""
     return f"{where}{plural(side.rows, 'row')}, {side.valid:,} valid; {side.format} format, outputs {side.outputs}"
@@ -272,8 +270,7 @@ def _next_commands(summary: DiffSummary, call: Call) -> list[NextCommand]:
     return []
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows, fields and issues
+# --- rows, fields and issues
 def _rows(summary: DiffSummary) -> Iterator[Block]:
     rows, groups, texts = summary.rows, list[Block](), list[Block]()
     columns = [("dropped", "-", summary.columns_dropped), ("added", "+", summary.columns_added)]
@@ -354,8 +351,7 @@ def _found(issue: Issue, sign: str) -> Example:
     return Example(row, issue.request_id, [issue.path or "", Part(issue.message, "message")], sign)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# metrics
+# --- metrics
 def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
     differing: dict[str, list[MetricChange]] = {}
     totals = Counter(line.system for line in summary.metrics)
@@ -427,8 +423,7 @@ def _examples(rows: Sequence[MetricRow], count: int) -> str:
     return "; ".join(found) + ("; …" if count > EXAMPLES_SHOWN else "")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# row by row
+# --- row by row
 def _stories(summary: DiffSummary) -> list[Group]:
     """Each matched row that changed, of the examples: the change, the issues that came or went with it, and the metrics
     lost or gained. Rows with new errors come first."""

@@ -122,8 +122,7 @@ def _said(texts: Sequence[str | None], json: bool) -> list[str | None]:
     return [None if text is None else said(text) for text in texts]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# canonical columns
+# --- canonical columns
 
 
 def _parts(array: pa.Array, name: str) -> Array:
@@ -154,8 +153,7 @@ def _lists(array: pa.Array, name: str) -> Array:
     return mixed(running[ends] - running[ends - lengths] + lengths.astype(np.uint64) + np.uint64(1))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a dataset
+# --- a dataset
 CODES = tuple(RULES)
 CODE_BITS = np.int64(16)
 """A finding as one number: the row, and in the last bits the place of its code in CODES."""

@@ -260,8 +260,7 @@ def _points(score: Any) -> Iterator[float]:
         yield float(score)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a result as a run
+# --- a result as a run
 _FOLDER = "eval_result"
 _NOT_ALLOWED = re.compile(r"[^\w\-./ ]")
 

@@ -182,8 +182,7 @@ class MetricComparison(Struct, frozen=True):
     note: str
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the blocks
+# --- the blocks
 def result_document(result: ResultSummary) -> Document:
     """A line per metric, why rows have no score, then what the means cover and the next command."""
     where = os.path.basename(result.call.name) if result.call.name else ""
@@ -262,8 +261,7 @@ def result_json(
     return json_text(plain_values(versioned(document)))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# means
+# --- means
 def _means(result: ResultSummary) -> Table:
     means, stds = _written(result.lines, lambda line: line.mean), _written(result.lines, lambda line: line.std)
     columns = ["metric", "%mean", "#", "#95% interval", "#std", "#rows scored", "#coverage"]
@@ -328,8 +326,7 @@ def written_alike(metric: str, values: Iterable[float]) -> list[str]:
     return list(map(seconds, values)) if metric == LATENCY else aligned(values)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows
+# --- rows
 def _unscored(result: ResultSummary) -> Iterator[Block]:
     """Why rows have no score: a line or a table, and the issues of their cells."""
     reasons: list[list[Words | Cell]] = []
@@ -362,8 +359,7 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
         yield Only("html", [Section("reasons", "Unscored rows", blocks)])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# pictures
+# --- pictures
 def _pictures(result: ResultSummary) -> Iterator[Block]:
     steps = [line for line in result.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
     if steps:
@@ -402,8 +398,7 @@ def _grouping(column: str, groups: Sequence[GroupOfRows]) -> Table:
     return Table(names, rows, title=column, kind="groups")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the pictures, counted while the rows pass by: part ─▶ steps, groups
+# --- the pictures, counted while the rows pass by: part ─▶ steps, groups
 GROUPINGS, MOST_GROUPS = 3, 12
 """Columns that rows are grouped by, and the values of such a column, at most."""
 
@@ -495,8 +490,7 @@ def _label(value: Any) -> str | None:
     return None if is_absent(value) else ""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the rows
+# --- the rows
 SHOWN_BESIDE = (
     *("request_id", "prompt", "request", "inputs", "response", "outputs"),
     *("reference", "expected_response", "expected_facts", "expectations", "error"),

@@ -100,8 +100,7 @@ def _query(runnable: Any) -> Callable[[Any], Any]:
     return _like(run, lambda prompt: run(input=prompt))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# LangChain, LangGraph
+# --- LangChain, LangGraph
 def _is_langchain(value: Any) -> bool:
     return any(cls.__module__.partition(".")[0].startswith(("langchain", "langgraph")) for cls in type(value).__mro__)
 
@@ -176,8 +175,7 @@ def messages_of(prompt: Any) -> Any:
     return user_message(prompt) if isinstance(prompt, str) else prompt
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# mlflow
+# --- mlflow
 _AGENTS = {"ChatAgent": "messages", "ResponsesAgent": "input"}
 """The base classes of mlflow's agents, and where their requests have the messages."""
 
@@ -304,8 +302,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     return "role" in value or value.get("type") in chat.LANGCHAIN_ROLES
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the forms, in the order in which they are tried
+# --- the forms, in the order in which they are tried
 def _read_documented(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("response"))
     given = value.get(PREDICTED)

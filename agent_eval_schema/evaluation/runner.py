@@ -106,8 +106,7 @@ def run_all(
             slot.stop()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# threads
+# --- threads
 class _ThreadSlot:
     overtime = 0.0
 
@@ -163,8 +162,7 @@ def _last_trace() -> str | None:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# coroutines
+# --- coroutines
 def _loop_slots(call: Call, inbox: Inbox, timeout: float | None) -> Callable[[], Slot]:
     """Slots of one event loop; of a new one when a slot of the last one had to be left behind."""
     loops: list[_Loop] = []

@@ -216,8 +216,7 @@ def whole_frame(source: Source, rows: int) -> pd.DataFrame:
     return frame_of(source.batches())
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the scores of a source
+# --- the scores of a source
 def score_trajectories(
     data: EvalSetLike,
     metrics: Sequence[TrajectoryMetric] = tuple(TRAJECTORY_METRICS),
@@ -449,8 +448,7 @@ def _beside(frame: pd.DataFrame, columns: Mapping[str, Numbers], names: Iterable
     return kept.assign(**{name: pd.Series(v, kept.index, dtype=v.dtype) for name, v in found.items()})
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# metrics of any kind
+# --- metrics of any kind
 def measure(
     given: EvalInputs,
     metrics: Sequence[TaskMetric],

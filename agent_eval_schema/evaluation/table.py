@@ -44,8 +44,7 @@ def score_column(metric: str) -> str:
     return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the rows
+# --- the rows
 class RowTable(Struct):
     """The input of the metrics: the rows as they will be in the result, and the columns that metrics read, as plain
     values (None where absent). Rows on which the agent `failed` have no outputs."""
@@ -183,8 +182,7 @@ def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
     return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in told for part in parts)}"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# scores → mean, standard deviation, percentiles, a confidence interval
+# --- scores → mean, standard deviation, percentiles, a confidence interval
 Groups = dict[str, dict[str, "ScoreStats"]]
 """The scores of groups of rows: by group, by metric."""
 

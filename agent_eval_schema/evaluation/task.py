@@ -245,8 +245,7 @@ def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
     return given.frame[[*RUN_COLUMNS]]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the rows, part by part
+# --- the rows, part by part
 JOURNAL_VERSION = 1
 
 
@@ -342,8 +341,7 @@ def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
     return finished
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the rows, part by part
+# --- the rows, part by part
 OPEN = 2
 """Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
 

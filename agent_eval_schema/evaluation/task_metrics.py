@@ -278,8 +278,7 @@ def _read(feedback: Any, error: str | None) -> tuple[float, str]:
         return math.nan, "the judge returned no number"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# metrics of any kind
+# --- metrics of any kind
 MetricName = Literal[
     "trajectory_exact_match", "trajectory_in_order_match", "trajectory_any_order_match", "trajectory_precision",
     "trajectory_recall", "exact_match", "bleu", "rouge_1", "rouge_2", "rouge_l", "rouge_l_sum", "document_recall",

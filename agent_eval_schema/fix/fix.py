@@ -212,8 +212,7 @@ def _is_of_form(source: Source, path: str, *kinds: str) -> bool:
     return source.kind in kinds and same_form(source.path, path) and "columns" not in source.options
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# batches
+# --- batches
 def _renamed(batch: pa.RecordBatch, wrong: str, right: str) -> pa.RecordBatch:
     """A batch with a column renamed; with one of that name, of which no row fills both, it becomes one."""
     at, to = batch.schema.get_field_index(wrong), batch.schema.get_field_index(right)
@@ -254,8 +253,7 @@ def _note(fix: CellFix) -> Finding:
     return Finding(columns.REPAIRED_CELL, f"{fix.what}: {before} became {after}{more}", fix.column, parts[0].path)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# fixes that are not written
+# --- fixes that are not written
 class Unfixed(Struct, frozen=True):
     """A cell that was not fixed: its row (0-based) and id, the place in it, the code of its issue, and the reason."""
 
@@ -285,8 +283,7 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what is fixed of a source
+# --- what is fixed of a source
 def fix_source(
     source: Source, *, format: str = "auto", outputs: str = "auto", codes: frozenset[str] = frozenset(RULES)
 ) -> FixedSource:
@@ -305,8 +302,7 @@ def fix_source(
     return _with_types(fixed)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# columns
+# --- columns
 def _with_types(fixed: FixedSource) -> FixedSource:
     """The fixes with the columns named whose Arrow type cannot hold them: where some have a type, one look ahead."""
     first = fixed.original.head()
@@ -320,8 +316,7 @@ def _with_types(fixed: FixedSource) -> FixedSource:
     return replace(fixed, as_json=frozenset(misfits))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# misspelled columns → those that are renamed, and why the others are not
+# --- misspelled columns → those that are renamed, and why the others are not
 #
 # A column is renamed for the whole dataset or not at all: where one column of the schema is a close match, no row fills
 # both, and the cells (with the fixes of their own) are right in most rows. A row whose cell is wrong under the right

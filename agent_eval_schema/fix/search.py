@@ -236,8 +236,7 @@ def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Pl
     return check_batch(trial, plan)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# ground truth next to `inputs` → into `expectations`, where MLflow reads it
+# --- ground truth next to `inputs` → into `expectations`, where MLflow reads it
 #
 #     {"inputs": …, "expected_response": "12"}   →   {"inputs": …, "expectations": {"expected_response": "12"}}
 #

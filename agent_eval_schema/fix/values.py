@@ -64,8 +64,7 @@ def entries(fix: FixFunction) -> FixFunction:
     return fix_entries
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# any cell that holds a list or an object
+# --- any cell that holds a list or an object
 def opened_json_text(value: Any) -> Any:
     """Text that is, from end to end, the JSON of a list or an object: it has the same content, in quotes."""
     if isinstance(value, str) and jsontext.is_structured(value):
@@ -86,8 +85,7 @@ def blank_to_null(value: Any) -> Any:
     return None if _is_blank(value) else value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# request
+# --- request
 def messages_to_object(value: Any) -> Any:
     """A list of messages where the object around it is missing: every entry has a role, so it can only be the chat."""
     chat = isinstance(value, list) and value and all(isinstance(m, dict) and "role" in m for m in value)
@@ -159,8 +157,7 @@ def message_content(message: Any) -> Any:
     return with_lone_key_renamed(message, "content", ("content",), _is_text)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# expectations
+# --- expectations
 def text_to_list(value: Any) -> Any:
     """One line of text where a list of texts is expected: a list of that one. (Several lines, or parts between
     semicolons, may be several texts.)"""
@@ -194,8 +191,7 @@ def number_to_text(value: Any) -> Any:
     return str(value) if _is_whole(value) else value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# documents
+# --- documents
 def document_to_list(value: Any) -> Any:
     """A single document where a list is expected: a list of that one."""
     return [value] if isinstance(value, dict) and any(meant(k, _DOCUMENT) or k == "metadata" for k in value) else value
@@ -247,8 +243,7 @@ def document_uri_text(document: Any) -> Any:
     return {**document, "doc_uri": str(document["doc_uri"])}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# tool calls
+# --- tool calls
 def call_to_list(value: Any) -> Any:
     """A single call where a list is expected: a list of that one."""
     return [value] if isinstance(value, dict) and any(meant(k, _CALL) for k in value) else value
@@ -310,8 +305,7 @@ def with_key_renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str,
     return {right if k == wrong else k: v for k, v in value.items() if k != right}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# FIXES: which function may fix which columns, and to which effect
+# --- FIXES: which function may fix which columns, and to which effect
 class Fix(Struct, frozen=True):
     """One fix: the columns whose cells it may touch, and its effect.
 

@@ -76,8 +76,7 @@ def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
 PART: Schema = {"$ref": "Part"}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the older forms, of which google-adk reads some keys and ignores the others
+# --- the older forms, of which google-adk reads some keys and ignores the others
 def _object(required: Sequence[str], **properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": required}
 
@@ -180,8 +179,7 @@ def _wrong_type(expected: str, value: Any, place: Place) -> Found:
     return _found(adk.KEY_TYPE, place, f"expected {expected}, got {describe(value)}")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# single values, as pydantic reads them from JSON
+# --- single values, as pydantic reads them from JSON
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         try:

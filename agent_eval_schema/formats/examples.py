@@ -87,8 +87,7 @@ _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "us
 """Signs of other formats that have an input, too."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Langfuse
+# --- Langfuse
 _read_langfuse, _write_langfuse = rest_of("input", "expectedOutput")
 
 
@@ -170,8 +169,7 @@ LANGFUSE = Format(
     writer=Writer(marks={"status": "ACTIVE"}),
 )
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Braintrust
+# --- Braintrust
 _read_braintrust, _write_braintrust = rest_of("input", "expected")
 
 
@@ -202,8 +200,7 @@ BRAINTRUST = Format(
     writer=Writer(marks={"metadata": {}}),
 )
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Phoenix
+# --- Phoenix
 _DOTTED = ("input", "output", "metadata")
 
 
@@ -268,8 +265,7 @@ PHOENIX = Format(
     nested=(Nested(is_dotted, row_of_dotted), Nested(_is_frame, row_of_frame), _DATASET.nested),
 )
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Inspect AI
+# --- Inspect AI
 _TARGETS = "target"
 
 
@@ -353,8 +349,7 @@ INSPECT = Format(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Pydantic Evals
+# --- Pydantic Evals
 _PYDANTIC_CASES = CaseList(
     "cases",
     {"cases": [], "report_evaluators": []},

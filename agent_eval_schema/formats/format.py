@@ -42,8 +42,7 @@ from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
 
-# ---------------------------------------------------------------------------------------------------------------------
-# How a format is written: row by row into columns of its own, or all rows at once as one document.
+# --- How a format is written: row by row into columns of its own, or all rows at once as one document.
 CanonicalRow = Mapping[str, Any]
 
 POSITION = "__position__"
@@ -342,8 +341,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         own = columns if self.has_canonical else ()
         return {column: place for column, place in places.items() if column != place and column not in own}
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # reading
+    # --- reading
     def _read_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with canonical columns in the place of those of the format; all others are passed through.
 
@@ -394,8 +392,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         except (TypeError, KeyError, AttributeError, ValueError, IndexError):  # invalid values, which rules report
             return {}
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # writing
+    # --- writing
     def write_row(self, row: Row) -> dict[str, Any]:
         """A canonical row as one of the format; absent values have no key."""
         result = self._without_originals(row)

@@ -37,8 +37,7 @@ from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
 
-# ---------------------------------------------------------------------------------------------------------------------
-# traces: one per row, and DataFrames of `mlflow.search_traces`
+# --- traces: one per row, and DataFrames of `mlflow.search_traces`
 _ARTIFACT = frozenset({"spans", "request", "response"})
 """The columns of an artifact of traces (traces.json)."""
 
@@ -113,8 +112,7 @@ SEARCH_TRACES = Format(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The tables that mlflow.genai.evaluate rejects as a whole, and the columns that it ignores.
+# --- The tables that mlflow.genai.evaluate rejects as a whole, and the columns that it ignores.
 #
 #     inputs of the first row are not an object   the run ends before any scoring (no other row is examined)
 #     request, response beside inputs, outputs  ignored; up to mlflow 3.6, which renamed the columns, the run ends

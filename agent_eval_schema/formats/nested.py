@@ -219,8 +219,7 @@ def _rows(table: Row) -> Iterator[Unfolded]:
 _COLUMNS = Nested(lambda *_: False, _rows)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a document of no format with one list of rows
+# --- a document of no format with one list of rows
 def _list_of_rows(document: Row) -> str | None:
     """The key of the only list of objects, where no question is beside it; spans under any key are no rows."""
     if any(isinstance(value, str) and is_question(key) for key, value in document.items()):

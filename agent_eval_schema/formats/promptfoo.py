@@ -29,8 +29,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
 
-# ---------------------------------------------------------------------------------------------------------------------
-# variables
+# --- variables
 _QUESTIONS = ("question", "query", "prompt", "input", "message", "user_input", "text")
 _CONTEXT = "context"
 
@@ -57,8 +56,7 @@ def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any]:
     return {_CONTEXT: texts[0] if len(texts) == 1 else texts}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# assertions
+# --- assertions
 _SIMILAR = ("similar:cosine", "similar:dot", "similar:euclidean", "similar")
 _ANSWERS = ("equals", "factuality", "model-graded-factuality", *_SIMILAR, "context-recall")
 _FACTS = ("contains", "icontains", "contains-all", "icontains-all")
@@ -129,8 +127,7 @@ def _write_guidelines(guidelines: dict[str, list[str]]) -> list[dict[str, Any]]:
     ]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows
+# --- rows
 _ID = "request_id"
 
 
@@ -174,8 +171,7 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
         written["options"] = {"disableVarExpansion": True}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# CSV, and whole configurations
+# --- CSV, and whole configurations
 _EXPECTED = re.compile(r"__expected\d*")
 
 

@@ -117,22 +117,7 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     for name in _IDS:
         if isinstance(own := row.get(name), list) and list(map(str, own)) == written.get(name):
             written[name] = own
-    _as_conversation(row, written)
-
-
-def _own_conversation(row: Row) -> Any:
-    """The original conversation of a row, if it still agrees with the row."""
-    own = row.get("user_input")
-    if not isinstance(own, list):
-        return None
-    result: dict[str, Any] = {"request": _asked(own)}
-    after_the_question({"user_input": own}, result)
-    names = ("request", "response", "predicted_trajectory")
-    return own if all(result.get(name) == row.get(name) for name in names) else None
-
-
-def _as_conversation(row: Row, written: dict[str, Any]) -> None:
-    """A row with tool calls is a conversation there, which holds the calls and the answer."""
+    # a row with tool calls is a conversation there, which holds the calls and the answer
     if (own := _own_conversation(row)) is not None:
         written["user_input"] = own
         written.pop("response", None)
@@ -147,6 +132,17 @@ def _as_conversation(row: Row, written: dict[str, Any]) -> None:
     if row.get("response") is not None:
         messages.append({"type": "ai", "content": written.pop("response")})
     written["user_input"] = messages
+
+
+def _own_conversation(row: Row) -> Any:
+    """The original conversation of a row, if it still agrees with the row."""
+    own = row.get("user_input")
+    if not isinstance(own, list):
+        return None
+    result: dict[str, Any] = {"request": _asked(own)}
+    after_the_question({"user_input": own}, result)
+    names = ("request", "response", "predicted_trajectory")
+    return own if all(result.get(name) == row.get(name) for name in names) else None
 
 
 _OWN = frozenset(

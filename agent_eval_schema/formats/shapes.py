@@ -178,8 +178,7 @@ def _other(rule: Rule, path: str, expected: str, value: Any) -> Finding:
     return Finding(rule, f"expected {expected}, got {describe(value)}", path=path, hint=hint)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Documents of formats that have only texts ⇄ ours, which are identified by their `doc_uri`.
+# --- Documents of formats that have only texts ⇄ ours, which are identified by their `doc_uri`.
 #
 # A text without an id gets one made of its content: two equal texts then are the same document, as in a comparison of
 # retrieved and expected texts. Writing omits such an ID again.

@@ -242,8 +242,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         return funnel_document(self)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# its text, page and JSON
+# --- its text, page and JSON
 def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> Document:
     """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows comes after
     it, with their issues."""

@@ -93,8 +93,7 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
     return plan, reason
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# numbers, which are strings on a command line
+# --- numbers, which are strings on a command line
 def sample_of(sample: Any) -> int | float | None:
     """A number of rows, a fraction between 0 and 1, or None for all rows. Raises EvalSetError for anything else."""
     number = _number(sample)
@@ -122,8 +121,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# strata, redaction, time
+# --- strata, redaction, time
 def strata_of(expression: str | None, columns: list[str], option: str = "stratify") -> dict[str, Any]:
     """The fields of a plan for `stratify` or `balance_by`: a column of the table or of the converted rows, the
     feedback, or SQL over the columns of the table."""

@@ -111,8 +111,7 @@ def _ids(trace: str) -> set[str | None]:
     return {info.client_request_id, info.request_id, info.trace_id} if info else set()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a dataset that is extended
+# --- a dataset that is extended
 class ExistingRows(NamedTuple):
     """Rows of a dataset: in the columns of ROWS, then their own ones and a hash of each row; and their `facts` for the
     decisions, in the columns of converted rows."""

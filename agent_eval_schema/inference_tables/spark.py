@@ -86,8 +86,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the decisions (decide/sql.py) over the lines of the converted rows
+# --- the decisions (decide/sql.py) over the lines of the converted rows
 SENT_TO_ALL = 2_000_000
 """The number of logged rows up to which their decisions are sent to every executor (some 100 bytes each), so that
 payloads stay where they are; beyond, Spark chooses the join."""
@@ -208,8 +207,7 @@ _ENTRIES = f"""
 _TRACES = f"LEFT JOIN ({JOINED_TRACES}) j ON d.part = j.part AND d.place = j.place"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# on the executors
+# --- on the executors
 #
 # convert_batches    logged rows ──▶ a line per converted row, the first of each batch with all of it, packed
 # build_batches      lines with decisions ──▶ the result of each batch: packed rows, and counts
@@ -339,8 +337,7 @@ def trace_batches(names: Sequence[str], batches: Stream) -> Stream:
         yield from trace_pairs(batch).to_batches()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# on the driver
+# --- on the driver
 class SparkBuild(EvalSetBuild["DataFrame"]):
     """A build whose converted and finished rows are persisted, in memory or on the disks of the executors."""
 

@@ -54,8 +54,7 @@ def _by_workers(
             worker.stop()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# convert
+# --- convert
 def convert(source: Source, job: BuildJob) -> Iterator[int]:
     """Convert the whole source into committed parts; gives the number of logged rows of each, as they are done."""
     work = WorkFolder(job.folder)
@@ -127,8 +126,7 @@ def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
     return np.cumsum(starts) - 1
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# decide
+# --- decide
 def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
     """Decide about the rows of all parts, unless that has been done. Gives the small results: how many rows have which
     reason, what became of the feedback, the strata."""
@@ -146,8 +144,7 @@ def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
     return decided(work, plan)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# finish
+# --- finish
 def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The finished rows of all parts that have any, in the order of the table."""
     if job.workers == 1 or hook is not None:  # a function that has no name stays in this process

@@ -242,8 +242,7 @@ _PLAIN = pa.ipc.IpcWriteOptions()
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# decisions
+# --- decisions
 def by_part(path: Path, *columns: str) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """A file in the order of its parts → one batch (part, place, these columns) per part."""
     for part, runs in groupby(_runs(path, ["part", "place", *columns]), key=itemgetter(0)):

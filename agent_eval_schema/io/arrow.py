@@ -93,8 +93,7 @@ def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType
     return kinds, columns
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# tables of other libraries: Polars, DuckDB, Hugging Face, and what has the Arrow PyCapsule interface
+# --- tables of other libraries: Polars, DuckDB, Hugging Face, and what has the Arrow PyCapsule interface
 Back = Callable[[pa.Table], Any]
 """Makes a table of the library that the data is from."""
 

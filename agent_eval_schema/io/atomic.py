@@ -306,8 +306,7 @@ def _real(path: str) -> str:
     return os.path.normcase(path if "\0" in path else real_path(path))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# outputs that one run at a time may write: next to each is a lock file, which the system frees when its owner ends
+# --- outputs that one run at a time may write: next to each is a lock file, which the system frees when its owner ends
 #
 # Not `filelock`: it leaves the lock file behind, and where flock is missing it waits for a file that a killed run
 # leaves; a checkpoint file is locked itself, which needs `lock_file` anyway.

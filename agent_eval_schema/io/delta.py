@@ -113,8 +113,7 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
         yield without_marks(cast_all(pa.RecordBatch.from_pylist([], schema=reader.schema), without_view))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# types
+# --- types
 _STORED = {
     "null": pa.string(),
     "uint8": pa.int16(),
@@ -132,8 +131,7 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     return _STORED.get(str(kind), without_view(kind))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the log
+# --- the log
 def _files(table: DeltaTable) -> pa.Table:
     return pa.table(table.get_add_actions())
 
@@ -174,8 +172,7 @@ def _require_plain_name(folder: str) -> None:
         )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# writing
+# --- writing
 def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Stream rows into a new Delta table: a folder that appears, log and all, when they are written. Returns how many.
 

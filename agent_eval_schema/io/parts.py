@@ -92,8 +92,7 @@ def _seen_from(path: str, file: str) -> str:
     return os.path.relpath(file, root_of(path) or ".").replace(os.sep, "/")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# columns in the names of folders
+# --- columns in the names of folders
 def columns_of_folders(path: str, file: str) -> dict[str, str | None]:
     """The columns in the names of folders: `day=2025-11-03`."""
     pairs = [part.partition("=") for part in _seen_from(path, file).split("/")[:-1]]

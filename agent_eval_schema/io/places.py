@@ -84,8 +84,7 @@ def is_catalog_table(name: str) -> bool:
     return _TABLE.fullmatch(name) is not None and not is_file
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# several files
+# --- several files
 def files_of(path: str) -> list[str]:
     """The files of a table: of a folder those with rows, of a glob what it matches, in the order of their names; or the
     file itself.

@@ -44,8 +44,7 @@ def _size(value: Any) -> int:
         return 64
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Python values in cells
+# --- Python values in cells
 READ_COLUMNS = frozenset(COLUMNS)
 """The columns that some format reads: a cell that cannot be read is reported there, and not replaced by words."""
 

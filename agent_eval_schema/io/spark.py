@@ -170,8 +170,7 @@ def unpersist(df: DataFrame) -> None:
         df.unpersist()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# on the executors
+# --- on the executors
 def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Stream:
     """Batches with their real names, of our size (those of Spark have 10,000 rows, however large a row is), moments in
     UTC (Spark writes those of the session's zone)."""
@@ -217,8 +216,7 @@ def _taken(bits: np.ndarray[Any, Any], starts: np.ndarray[Any, Any], batches: St
         yield filtered(batch.select(range(1, batch.num_columns)), mask[rows])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# types
+# --- types
 def ddl_of(kind: pa.DataType) -> str:
     """An Arrow type as Spark's DDL writes it."""
     if pa.types.is_map(kind):
@@ -253,8 +251,7 @@ def backticked(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalog
+# --- tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalog
 def spark_session() -> SparkSession:
     """The running session, or a new one with the settings of the machine. Raises EvalSetError if there is none."""
     try:

@@ -76,8 +76,7 @@ _WRITERS: dict[str, Callable[[str, Iterable[pa.RecordBatch], pa.Schema], int]] =
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a text file with some cells replaced: everything else is unchanged, byte for byte
+# --- a text file with some cells replaced: everything else is unchanged, byte for byte
 #
 #     .jsonl   a line without a fix is copied; in another one only the values (and keys) that are fixed are replaced
 #     .json    the same for the elements of the array, or the one object

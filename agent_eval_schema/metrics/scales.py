@@ -33,8 +33,7 @@ def _number(value: Any) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# scales
+# --- scales
 Scale = tuple[float, float]
 
 _STEPS: dict[str, dict[Scale, str]] = {

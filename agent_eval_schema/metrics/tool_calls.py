@@ -107,8 +107,7 @@ def _tools(calls: Calls) -> Counter[str]:
     return Counter(call.tool_name for call in calls)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the first call of texts, as Vertex AI compares them
+# --- the first call of texts, as Vertex AI compares them
 def tool_call_valid(response: str) -> float:
     """1 if the text is a tool call with a name and arguments, else 0."""
     called = _first_call(response)

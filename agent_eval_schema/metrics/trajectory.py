@@ -46,8 +46,7 @@ def call_key(call: ToolCall) -> bytes:
     return value_key([call.tool_name, call.tool_input or {}])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
+# --- the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
 def _exact_match(predicted: Ids, reference: Ids, _: bool) -> float:
     return float(list(predicted) == list(reference))
 

@@ -155,8 +155,7 @@ def _near(facts: Facts, questions: Shingled, threshold: float) -> Array:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# coverage
+# --- coverage
 LISTED = 20
 """Values that are listed, the most frequent ones first."""
 
@@ -221,8 +220,7 @@ def _breakdowns(facts: Facts, min_rows: int) -> Iterator[Breakdown]:
             yield Breakdown(name, len(ordered), tuple(ordered[:LISTED]), tuple(thin[:LISTED]))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# balance and age
+# --- balance and age
 def commonest_truth(facts: Facts) -> tuple[int, int, int, int | None]:
     """The rows with a ground truth, the distinct ones, the rows that have the commonest, and the first of these."""
     truths = facts.array("truth")
@@ -256,8 +254,7 @@ def _date(day: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(days=day)).date().isoformat()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# clusters of questions
+# --- clusters of questions
 MOST_CLUSTERED = 20_000
 """Distinct questions of which clusters are made; of more, so many are drawn."""
 

@@ -162,8 +162,7 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
     yield pa.array(_found(questions, truths, texts), pa.list_(pa.int32()))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# questions
+# --- questions
 def script_of(text: str) -> str | None:
     """The script of most letters of a text: Latin, Cyrillic, Arabic, Cjk, Hiragana …; None if it has no letter."""
     if text.isascii():
@@ -201,8 +200,7 @@ def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
     return ["; ".join(facts) if facts else answer for answer, facts in pairs]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what else is counted
+# --- what else is counted
 def _offered(inputs: str | None) -> list[str]:
     if inputs is None or '"tools"' not in inputs:
         return []
@@ -318,8 +316,7 @@ def tool_names(tools: Any) -> list[str]:
     return [f["name"] for f in functions if isinstance(f, dict) and isinstance(f.get("name"), str)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# definitions that are beside the inputs of a model
+# --- definitions that are beside the inputs of a model
 class _Attributes(Struct, rename={"tools": "mlflow.chat.tools"}, gc=False):
     tools: Raw = NOTHING
 
@@ -351,8 +348,7 @@ def _named_in_spans(text: str) -> list[str]:
     return [name for value in found for name in tool_names(value)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# all rows
+# --- all rows
 PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_length" for name in TEXTS))
 DAY = 86_400 * 1_000_000
 

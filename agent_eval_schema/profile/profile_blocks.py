@@ -255,8 +255,7 @@ class ProfileSummary(Struct, frozen=True):
     logged_calls: bool = False
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the blocks
+# --- the blocks
 POWER_COLUMNS = ("#Rows", "#Worth", "#±", "#Paired", "#for 5", "#for 3", "#for 1")
 
 POWER_NOTE = (
@@ -341,8 +340,7 @@ def _key_numbers(summary: ProfileSummary, curve: Curve | None) -> Iterator[tuple
         yield "Cost of one evaluation", line
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# size and power
+# --- size and power
 def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
     supported = [power for power in summary.power if power.rows]
     lines: list[Sequence[Words | Cell]] = []
@@ -427,8 +425,7 @@ def _curve(powers: Sequence[MetricPower]) -> Curve | None:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# repeated questions and leakage
+# --- repeated questions and leakage
 def _duplicates(found: Duplicates) -> Iterator[Block]:
     repeated: list[Block] = []
     if found.exact or found.near:
@@ -480,8 +477,7 @@ def _leaks(summary: ProfileSummary) -> Iterator[Block]:
     yield from _section("leaks", "Leakage", iter(groups))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# coverage, balance and cost
+# --- coverage, balance and cost
 def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
     if found.median_words is not None and found.longest_words is not None:
         words = "word" if found.median_words == 1 else "words"

@@ -229,8 +229,7 @@ def _note(options: Options, outputs: str) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what to do next
+# --- what to do next
 MOST_STEPS = 7
 """Steps that are reported, at most."""
 

@@ -92,8 +92,7 @@ def _all_blocks(blocks: Iterable[Block], form: Form) -> Iterator[Block]:
             yield from _all_blocks(getattr(block, "blocks", ()), form)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what the template calls
+# --- what the template calls
 def words_html(words: Words) -> Markup:
     """Words as markup; each part is escaped by itself."""
     if not isinstance(words, tuple) or isinstance(words, Part):

@@ -147,8 +147,7 @@ def _style(kind: str) -> str:
     return " ".join(STYLES[word] for word in kind.split() if word in STYLES)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# tables
+# --- tables
 def _print_table(console: Console, table: Table, indent: int) -> None:
     """Names and numbers in columns, or, without headings, texts that are wrapped."""
     columns = {i: column.name for i, column in enumerate(columns_of(table)) if not column.is_for_pages}
@@ -220,8 +219,7 @@ def _heading(name: str, most: int) -> str:
     return "\n".join(lines)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows of the data
+# --- rows of the data
 def _label(row: str, request_id: str | None) -> Text:
     text = Text().append(f"row {visible(row)}", style="bold") if row else Text()
     return text.append(f" ({visible(request_id)})" if request_id else "")

@@ -105,8 +105,7 @@ def drawn_lines(lines: Iterable[Line], color: bool) -> str:
     return drawn(draw, color, None)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# formats
+# --- formats
 SHOWN = 3
 """Groups of columns that a list shows of each format."""
 

@@ -269,8 +269,7 @@ RESPONSES_REQUEST = Page(OPENAI_RESPONSES, good=_CHAT).info(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# `inputs` and `outputs`, as mlflow.genai.evaluate reads them
+# --- `inputs` and `outputs`, as mlflow.genai.evaluate reads them
 _mlflow_page = Page(
     MLFLOW_EVALUATE, good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},)
 )

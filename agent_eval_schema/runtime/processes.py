@@ -173,8 +173,7 @@ def _read(stream: IO[bytes]) -> WorkerMessage:
     return WorkerMessage(unit, stream.read(size))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# in the worker
+# --- in the worker
 def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     """The whole life of a worker: read the job from stdin, write the messages to stdout."""
     out = sys.stdout.buffer

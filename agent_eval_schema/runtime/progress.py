@@ -95,8 +95,7 @@ def _rate(rows: int, seconds: float) -> str:
     return f"{int(float(f'{rows / max(seconds, 1e-9):.3g}')):,}"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# screens
+# --- screens
 def terminal(stream: TextIO | None = None, name: str = "") -> ProgressDisplay | None:
     """The terminal that a stream (stderr) goes to, if it is one that can redraw a line. `name` is what is read."""
     stream = stream or sys.stderr

@@ -34,8 +34,7 @@ from agent_eval_schema.cells.hashing import Array, hash_texts
 from agent_eval_schema.decoding.chat import is_parameter
 from agent_eval_schema.text import jsontext
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The words of a question: what of its characters counts.
+# --- The words of a question: what of its characters counts.
 #
 #     Hi,  how do I reset MY e-mail password?   →  hi how do i reset my e mail password
 #     C++ or C#? 我的密码                       →  c + + or c # 我 的 密 码
@@ -135,8 +134,7 @@ class _Replacements(dict[int, int | str | None]):
 _REPLACEMENTS = _Replacements()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# words → hashes
+# --- words → hashes
 MOST_SHINGLES = 256
 """Of a longer text the smallest hashes are kept, which are a sample that is drawn alike of every text."""
 

@@ -116,8 +116,7 @@ def _json(value: Any) -> str:
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# words
+# --- words
 def _parts(old: Any, new: Any) -> tuple[TextPart, ...]:
     if isinstance(old, str) and isinstance(new, str) and old.strip() and new.strip():
         a, b = _TOKENS.findall(old), _TOKENS.findall(new)

@@ -221,8 +221,7 @@ def _refuse(literal: str) -> None:
     raise _NaN(literal)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# equality of JSON: the order of keys is irrelevant, and 1.0 is 1
+# --- equality of JSON: the order of keys is irrelevant, and 1.0 is 1
 #
 # Of a text, numbers stay exact: beyond 2**53 a number with a point is another one than its digits. Of a value, as an
 # agent or a Python caller has it, every whole number is the same number, and NaN is equal to itself.
@@ -275,8 +274,7 @@ def _with_plain_numbers(value: Any) -> Any:
     return value
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Text that Python's `str` wrote of a list or an object, as `DataFrame.to_csv` and `csv.DictWriter` do.
+# --- Text that Python's `str` wrote of a list or an object, as `DataFrame.to_csv` and `csv.DictWriter` do.
 #
 # "['You have 12 days.', 'Leave is paid.']"      not JSON, and not a retrieved text
 def python_value(text: Any) -> list[Any] | dict[str, Any] | None:
@@ -303,8 +301,7 @@ def _is_json_like(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# cells that must hold JSON and do not
+# --- cells that must hold JSON and do not
 def explain_malformed(problem: Malformed, text: str) -> Finding:
     """The finding for a text that is not JSON."""
     return written_by_python(text) or Finding(problem.rule, problem.message)
@@ -320,8 +317,7 @@ def written_by_python(text: str) -> Finding | None:
     return Finding(MALFORMED_JSON, message, hint="write the cell with json.dumps; `--fix` reads it")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Paths into values: `modelResponses[0].response`, as issues name them and as formats declare where a value is.
+# --- Paths into values: `modelResponses[0].response`, as issues name them and as formats declare where a value is.
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 

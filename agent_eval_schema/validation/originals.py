@@ -121,8 +121,7 @@ def _keys_of(text: bytes) -> Collection[str]:
 _members = jsontext.decoder(dict[str, msgspec.Raw])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the values of the source
+# --- the values of the source
 def _texts(rows: Rows, name: str) -> list[bytes | None]:
     at = rows.batch.schema.get_field_index(name)
     if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
@@ -212,8 +211,7 @@ def outputs_of(rows: Rows) -> list[bytes | None]:
     return _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the values of the other columns
+# --- the values of the other columns
 def _of_view(name: str, write: Callable[[Any], bytes]) -> Callable[[Rows], list[bytes | None]]:
     return lambda rows: [None if v is None or v is FAILED else write(v) for v in rows.values[name]]
 

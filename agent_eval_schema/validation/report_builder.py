@@ -35,8 +35,7 @@ from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import misspelled_columns
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the answers that several rows have: counted by their hashes, 8 bytes per row; their texts are read again
+# --- the answers that several rows have: counted by their hashes, 8 bytes per row; their texts are read again
 ANSWERS_SHOWN = 5
 """Answers that are shown, at most."""
 
@@ -86,8 +85,7 @@ def frequent_answers(counts: AnswerCounts, rows: Iterable[dict[str, Any]]) -> li
     return [FrequentAnswer(texts[row], count, counts.total) for row, count in found.items() if row in texts]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the report
+# --- the report
 EXAMPLES = 20
 """Examples of a code that a report shows; counts are always exact."""
 

@@ -122,8 +122,7 @@ def _texts(name: str, data: bytes | None) -> Iterator[EvaluationText]:
                 yield found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the texts of evaluations in a text: one, a list, or a page of what the API lists
+# --- the texts of evaluations in a text: one, a list, or a page of what the API lists
 class EvaluationText(str):
     """The JSON text of an evaluation: the `file` of an app that it is from and, if that cannot be read, the `problem`;
     whether it is the last one of a page that is not the last (`has_next`)."""

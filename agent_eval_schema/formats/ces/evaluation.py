@@ -24,8 +24,7 @@ from agent_eval_schema.text.choices import path_of, require_kind
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 
-# ---------------------------------------------------------------------------------------------------------------------
-# The two naming conventions: `projects/p/locations/us/apps/a/tools/7f3e` of the API is `get_order` in an app package.
+# --- the two naming conventions: `projects/p/locations/us/apps/a/tools/7f3e` of the API, `get_order` in an app package
 #
 # The user provides the map from display names to resource names. A name without an entry is not changed. Where a tool
 # and an agent have the same display name, the kind distinguishes them: `{"tools/refund": …, "agents/refund": …}`.

@@ -37,8 +37,7 @@ from agent_eval_schema.text.jsontext import encode_text, without_null_keys
 Object = Mapping[str, Any]
 Row = dict[str, Any]
 
-# ---------------------------------------------------------------------------------------------------------------------
-# parts of evaluations and their results, as rows contain them: texts, calls, expectations, ID and tags
+# --- parts of evaluations and their results, as rows contain them: texts, calls, expectations, ID and tags
 EXPECTATIONS_KEY = "expectations"
 """The key of custom_expected for the expectations that no column represents, as the API writes them."""
 
@@ -106,8 +105,7 @@ def has_column(expectation: Object) -> bool:
     return expectation == {"noToolCalls": True}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the fields of an evaluation as a whole ⇄ request_id and tags of its rows
+# --- the fields of an evaluation as a whole ⇄ request_id and tags of its rows
 def identity(evaluation: Object) -> str:
     """The id of an evaluation: the last part of its resource name, else its display name."""
     name = evaluation.get("name")
@@ -293,9 +291,8 @@ def _tool_response(message: Object) -> dict[str, Any]:
     return {"tool": message.get("name") or "?", "response": value if isinstance(value, dict) else {"output": value}}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# scenarios ⇄ the columns of a row: a simulated user works from the task, which is the request; what the agent should do
-# and say is the ground truth
+# --- scenarios ⇄ the columns of a row
+# A simulated user works from the task, which is the request; what the agent should do and say is the ground truth.
 def scenario_columns(scenario: Object) -> Row:
     """The columns of the row that a scenario makes."""
     expected = objects(scenario.get("scenarioExpectations"))
@@ -407,8 +404,7 @@ def _with_part(row: Row, part: dict[str, Any]) -> Row:
     return {**row, "custom_expected": {**custom, EVALUATION_KEY: whole}}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# result → rows: the expected and the observed behavior, latency and scores
+# --- result → rows: the expected and the observed behavior, latency and scores
 def _replayed_rows(result: Object) -> Iterator[Row]:
     """A row per turn of a replayed golden evaluation: the expectations of its outcomes, and the observed behavior."""
     turns = objects(result["goldenResult"].get("turnReplayResults"))
@@ -506,8 +502,7 @@ def seconds(duration: Any) -> float | None:
         return None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Canonical rows → evaluations: the way back of rows.py.
+# --- Canonical rows → evaluations: the way back of rows.py.
 #
 #     rows ──by id──▶ of one evaluation ──by chat──▶ chains ──turn after turn──▶ evaluations
 #

@@ -155,8 +155,7 @@ def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
     return tuple(found)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what the descriptors do not have, from the pages and comments of the API
+# --- what the descriptors do not have, from the pages and comments of the API
 MAX_TURNS = 100
 
 _RESULT, _AGGREGATED = "EvaluationResult.", "AggregatedMetrics."

@@ -166,8 +166,7 @@ def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: No
     return with_notes(batch, notes)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows → the forms of CES (which rows are one evaluation: rows.py)
+# --- rows → the forms of CES (which rows are one evaluation: rows.py)
 def _golden_csv(rows: Sequence[CanonicalRow]) -> Written:
     assembled = evaluations_by(rows)
     # A name refers to its first evaluation.

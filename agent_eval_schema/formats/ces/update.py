@@ -32,8 +32,7 @@ from agent_eval_schema.text.visible import visible
 
 Object = Mapping[str, Any]
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Which fields an update writes: paths below the Evaluation, found by comparison or checked as the caller gives them.
+# --- the fields that an update writes: paths below the Evaluation, found by comparison, or as the caller has them
 #
 #     stored   displayName: A   golden: {turns: [1, 2]}
 #     new      displayName: B   golden: {turns: [1, 2, 3]}   tags: [x]
@@ -462,8 +461,7 @@ def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | 
     return {"csvContent": base64.b64encode(content).decode(), **options}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what an update would change, ready to be shown
+# --- what an update would change, ready to be shown
 class WrittenField(Struct, frozen=True):
     """A field that an update writes: the first edits, and how many there are beyond these."""
 

@@ -59,8 +59,7 @@ def _connected(**more: Any) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"memory_limit": limit, **more})
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# decisions
+# --- decisions
 def decide(
     tables: Mapping[str, Sequence[str]], plan: BuildPlan, existing: int, decided: Path, spill: Path, joined: Path | None
 ) -> dict[str, list[tuple[Any, ...]]]:
@@ -124,8 +123,7 @@ _IN_ORDER = f"""
 """
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the user's SQL
+# --- the user's SQL
 class Expressions:
     """SQL expressions of the user over the columns of a table, computed batch by batch."""
 

@@ -101,8 +101,7 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> dict[str, str]:
     return steps | _FEEDBACK | {"candidates": candidates} | _drawn(plan, existing) | {"decisions": decisions} | _RESULTS
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# one row of several
+# --- one row of several
 _ROW = "part, place, request_id, label_id, content_hash, sample_hash, stratum"
 _EXISTING_FIRST = "CASE WHEN part < 0 THEN 0 ELSE 1 END"
 
@@ -124,8 +123,7 @@ NEAR_STEP = "near_groups"
 """The step of which an engine fetches the rows, and makes a table (part, place, alike) of them: `near_groups`."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# feedback
+# --- feedback
 _FIELDS = ", ".join(f"e.{name}" for name in ENTRY)
 _VALUES = ", ".join(ENTRY)
 
@@ -169,8 +167,7 @@ _BY_THUMBS = """
 """
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the sample
+# --- the sample
 _HASHES = "sample_hash ASC, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
 
 
@@ -256,8 +253,7 @@ def _quotas(kind: str, sizes: str) -> dict[str, str]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the results
+# --- the results
 def _decisions(dedupes: list[tuple[str, str]], one_pass: bool, drawn: bool) -> str:
     row = "part, place, content_hash"
     selects = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]

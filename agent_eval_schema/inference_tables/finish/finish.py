@@ -125,8 +125,7 @@ def _joined(batch: pa.RecordBatch, fields: Iterable[pa.Field], arrays: Iterable[
     return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# notes
+# --- notes
 def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array], redactor: Redactor | None) -> pa.RecordBatch:
     """The checked batch with further notes of its rows: warnings and infos from before they were redacted."""
     added = [m.cast(pa.list_(NOTE)) for m in more if len(m.flatten())]
@@ -235,8 +234,7 @@ def new_run(plan: BuildPlan) -> CheckedRun:
     return CheckedRun(nowhere, finish_plan(plan), satisfied=unique, keep=ISSUES_KEPT)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# excluded rows: rows of a table that are not in the evaluation dataset, each with the reason and its payload
+# --- excluded rows: rows of a table that are not in the evaluation dataset, each with the reason and its payload
 EXCLUDED = pa.schema(
     [
         ("request_id", pa.string()),

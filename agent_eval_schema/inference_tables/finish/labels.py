@@ -166,8 +166,7 @@ def chunks_of(trace: str | bytes | Trace | None) -> dict[tuple[str, int], tuple[
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the labels of converted rows
+# --- the labels of converted rows
 TAG, EDITED, COPIED = "expected_response_source", "feedback: edited", "feedback: copied from the response"
 """The tag with the source of an expected_response."""
 
@@ -241,8 +240,7 @@ def _microseconds(time: datetime | None) -> int | None:
     return None if time is None else micros_since_epoch(time)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# later feedback on rows of a dataset
+# --- later feedback on rows of a dataset
 #
 # no expected_response               takes the label of the feedback
 # one from feedback (by its tag)     a newer edit replaces it; a thumb down withdraws a copy of the response

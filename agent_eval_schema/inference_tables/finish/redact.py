@@ -48,8 +48,7 @@ LIBRARIES = ("phonenumbers", "stdnum")
 """The modules of the extra `redact`."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a string as it reads
+# --- a string as it reads
 class _Look(dict[int, str]):
     """For each character the one of ASCII that it looks like; filled as the characters occur."""
 
@@ -91,8 +90,7 @@ def _as_it_reads(text: str) -> tuple[str, Sequence[int]]:
     return view if view.isascii() else view.translate(_LOOK), [*starts, *range(at, len(text) + 1)]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what is found
+# --- what is found
 class Search(NamedTuple):
     """The regions whose national forms are searched for, and the modules that do it (LIBRARIES)."""
 

@@ -169,8 +169,7 @@ def _has_response(record: CallRecord, plan: BuildPlan) -> bool:
     return found or plan.joins_traces or "invalid" in plan.kept
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# facts that are known without reading the payloads
+# --- facts that are known without reading the payloads
 def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[str, str] | None:
     if (plan.since is not None or plan.until is not None) and "outside_window" not in plan.kept:
         time = logged.times[row]
@@ -193,8 +192,7 @@ def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[
     return None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# feedback
+# --- feedback
 def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord | None:
     """The record of a feedback call or of a row of an assessment log; None if the row is neither, or it is kept."""
     time = logged.times[row]
@@ -222,8 +220,7 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
     return record
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the payloads
+# --- the payloads
 def _request_content(logged: LoggedColumns, row: int, plan: BuildPlan) -> Request | Unreadable:
     """The request where it is not a plain chat: of the payload, else of the text column, else none (a trace has it)."""
     text = logged.requests[row]
@@ -292,8 +289,7 @@ def _one_of_batch(
     return record
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the trace
+# --- the trace
 class _Info(Struct, gc=False):
     client_request_id: str | None = None
     request_id: str | None = None

@@ -298,8 +298,7 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
     return value.encode() if isinstance(value, str) else jsontext.encode(value)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# status, latency, who
+# --- status, latency, who
 def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
     array = columns.native(target)
     if array is not None and array.type in _FITTING:
@@ -362,8 +361,7 @@ def _served_entity(columns: _Columns) -> pa.Array:
     return pc.coalesce(served, pa.array(names, pa.string()))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# time
+# --- time
 def _times(columns: _Columns, found: Notes) -> pa.Array:
     """The times in microseconds UTC; a time without a zone is UTC, the unit of a number is determined by its size."""
     array = columns.native("time")

@@ -79,8 +79,7 @@ def parse_payload(text: bytes, column: str) -> tuple[Any, list[Finding], str]:
     return None, [], value.message
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# several records in one body
+# --- several records in one body
 WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 """Keys under which a model server takes records."""
 
@@ -135,8 +134,7 @@ def predictions_of(answer: Response, count: int) -> list[Any] | Unreadable:
     return Unreadable("batch_mismatch", f"expected {count:,} predictions for {count:,} records, got {got}")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the request
+# --- the request
 class _Where(Struct, gc=False):
     conversation_id: str | int | None = None
     session_id: str | int | None = None
@@ -307,8 +305,7 @@ def _own_session(custom: dict[str, Any]) -> str | None:
 _NONE = Raw()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the response
+# --- the response
 class _Part(Struct, gc=False):
     text: str
 

@@ -110,8 +110,7 @@ def _is_piece(value: Any) -> bool:
     return isinstance(choices, list) and any([isinstance(c, dict) and "delta" in c for c in choices])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# joining
+# --- joining
 class _Joined:
     """The result of the pieces that were read so far."""
 

@@ -92,8 +92,7 @@ ADVICE = {
 """What to do, by the first of these names that a failure contains; the outcome where there is no advice."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# where to, and as whom
+# --- where to, and as whom
 def check_endpoint(endpoint: str) -> str:
     """The address without a slash at its end. Raises EvalSetError if a token must not go there."""
     try:
@@ -126,8 +125,7 @@ def find_token(token: str | None) -> str:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# sending
+# --- sending
 class Courier:
     """Delivers requests to one endpoint, at most one of them twice, and records whether a write may have been made.
 
@@ -296,8 +294,7 @@ def words_of(body: str) -> str:
         return body.strip()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the public verb
+# --- the public verb
 MCP_ENDPOINT = "https://ces.googleapis.com/mcp"
 REST_ENDPOINT = "https://ces.googleapis.com"
 
@@ -609,8 +606,7 @@ def _sent(
     return result
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# answers
+# --- answers
 def _object(text: str, courier: Courier, what: str) -> dict[str, Any]:
     value = jsontext.parse(text)
     if not isinstance(value, dict):
@@ -629,8 +625,7 @@ def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
     return stored
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# MCP
+# --- MCP
 async def _over_mcp(arguments: dict[str, Any], endpoint: str, courier: Courier, scope: Any) -> dict[str, Any]:
     with anyio.CancelScope() as inner:
         transport = _CourierTransport(courier, inner.cancel)

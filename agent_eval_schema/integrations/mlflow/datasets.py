@@ -133,8 +133,7 @@ class WrittenDataset(Struct, frozen=True):  # numpydoc ignore=PR01
         return as_inline(Document(title=verdict, verdict=verdict, blocks=[Terms(facts), *sections]))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the public verbs
+# --- the public verbs
 def to_mlflow_dataset(
     data: EvalSetLike,
     name: str,
@@ -287,8 +286,7 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
     return canonical_frame(rows) if rows else canonical_frame([dict.fromkeys([*COLUMNS, SOURCE])]).head(0)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows
+# --- rows
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:
     """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
     cell = row.get(SOURCE)

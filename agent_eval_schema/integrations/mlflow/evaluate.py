@@ -40,8 +40,7 @@ from agent_eval_schema.text.visible import visible
 from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.validation.plan import Outputs
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the inputs and settings of MLflow's evaluate with which no row of an evaluation is lost
+# --- the inputs and settings of MLflow's evaluate with which no row of an evaluation is lost
 #
 # mlflow loses rows where a store has few connections, where a trace is not in the store that it names, and where a
 # trial call of the agent fails. Each function here prevents one of these losses.
@@ -124,8 +123,7 @@ def as_the_store_knows(mlflow: Any, texts: list[str], tags: list[dict[str, str]]
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# an async agent → a plain function, for every release of MLflow
+# --- an async agent → a plain function, for every release of MLflow
 #
 #     worker threads of mlflow ──call──▶ app(**inputs) ──a coroutine──▶ one event loop, in a thread of its own
 #                              ◀──────────────────────────the answer──┘
@@ -416,8 +414,7 @@ def _require_accepted(app: Callable[..., Any], inputs: Iterable[dict[str, Any]])
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the request_id of each row, on the trace that MLflow makes of it
+# --- the request_id of each row, on the trace that MLflow makes of it
 class TraceIds:
     """The IDs of the rows of an evaluation, by the identification of their traces in MLflow.
 

@@ -101,8 +101,7 @@ def _traces(columns: Columns) -> Iterator[str]:
         yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the others
+# --- the others
 _AGENT_COLUMNS = (
     *("request_id", "request", "response", "expected_response", "expected_facts", "guidelines"),
     *("expected_retrieved_context", "retrieved_context", "trace", "custom_expected"),

@@ -68,8 +68,7 @@ def position_in(text: Any) -> int:
     return int(str(text)) if str(text).isdecimal() else 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows → records
+# --- rows → records
 def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
     """The records of canonical rows, one each, in order. `row` in a row is its position, `source` where it is from."""
     rows = list(rows)
@@ -93,8 +92,7 @@ def _natural(row: RowWithSource) -> DatasetRecord:
     return record | {name: part for name, part in others.items() if part is not None}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# records → rows
+# --- records → rows
 def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issue | None]]:
     """The row of each record, and why a part of it could not be read, if so. Any record of MLflow is accepted."""
     report = check_source(open_source([_cells(r) for r in records]), format="mlflow", outputs="generated")
@@ -149,8 +147,7 @@ def _own_tags(tags: dict[str, Any] | None) -> dict[str, Any]:
     return {k: v for k, v in (tags or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# rows with equal requests → the one that a dataset gets of them, and what becomes of the others
+# --- rows with equal requests → the one that a dataset gets of them, and what becomes of the others
 #
 #     rows ──by inputs──▶ groups of equal requests ──first, last or merge──▶ the rows to write, each a record
 #                         │                          │
@@ -212,7 +209,19 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
             merged = {n: {**stored_row[n], **kept[n]} if n in _KEYED else kept[n] for n in both}
             chosen.updated.append(Updated(kept["row"], record["id"], _lost(stored_row, merged, both)))
     if on_duplicate == "raise":
-        _raise_for(chosen)
+        found = [(c.row, c.request_id, f"row {c.into}", c.lost) for c in chosen.collapsed]
+        found += [(u.row, None, f"the stored record {u.record_id}", u.lost) for u in chosen.updated if u.lost]
+        lost = []
+        for at, request_id, into, names in found:
+            shown_id = "" if request_id is None else f" ({visible(request_id)[:60]})"
+            lost.append(f"row {at}{shown_id} as {into}" + (f" (another {', '.join(names)})" if names else ""))
+        if lost:
+            shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+            raise EvalSetError(
+                f"{len(lost):,} rows would be merged, because an MLflow dataset stores one record per distinct "
+                f"request: {shown}. "
+                'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
+            )
     return chosen
 
 
@@ -251,19 +260,3 @@ def _lost(row: RowWithSource, kept: RowWithSource, names: Iterable[str]) -> tupl
         return name in _KEYED and cell is not None and {**cell, **value} == cell
 
     return tuple(n for n in names if not is_kept(kept[n], row[n], n))
-
-
-def _raise_for(chosen: Chosen) -> None:
-    found = [(c.row, c.request_id, f"row {c.into}", c.lost) for c in chosen.collapsed]
-    found += [(u.row, None, f"the stored record {u.record_id}", u.lost) for u in chosen.updated if u.lost]
-    lost = []
-    for row, request_id, into, names in found:
-        shown_id = "" if request_id is None else f" ({visible(request_id)[:60]})"
-        lost.append(f"row {row}{shown_id} as {into}" + (f" (another {', '.join(names)})" if names else ""))
-    if lost:
-        shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
-        raise EvalSetError(
-            f"{len(lost):,} rows would be merged, because an MLflow dataset stores one record per distinct request: "
-            f"{shown}. "
-            'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
-        )

@@ -156,8 +156,7 @@ _ARGUMENTS = ("inputs", "outputs", "expectations", "trace")
 """The arguments with which MLflow calls a scorer."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the metrics of metrics/definitions.py
+# --- the metrics of metrics/definitions.py
 class _Defined(RowScorer):
     """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric."""
 
@@ -443,8 +442,7 @@ SCORERS: tuple[type[RowScorer], ...] = tuple(_Defined.__subclasses__())
 `supported_scorers`."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# MLflow's own scorers, guarded: they raise an error on rows that they cannot score
+# --- MLflow's own scorers, guarded: they raise an error on rows that they cannot score
 class Guarded(Scorer):
     """A scorer of MLflow that is only called for rows with all of its inputs; for the others it reports the missing
     fields.

@@ -127,8 +127,7 @@ def _one_line(error: BaseException) -> str:
     return visible(text if len(text) <= 300 else text[:300] + " …")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# datasets: found by name or id, their records read and merged into
+# --- datasets: found by name or id, their records read and merged into
 OLDEST_WITH_DATASETS = "3.5"
 """The oldest MLflow whose datasets keep outputs; up to 3.3 there are none outside of Databricks."""
 

@@ -57,8 +57,7 @@ class Pair(Struct):
     names: list[str]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# cells → numbers
+# --- cells → numbers
 def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False, by_name: bool = False) -> Pair:
     """The trajectories of a batch with the canonical columns (either may be missing). Unreadable and empty cells are
     logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted. If calls
@@ -141,8 +140,7 @@ def _sample(size: int) -> pa.Array:
     return pa.array(np.sort(np.random.default_rng(0).permutation(size)[:SAMPLE]))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# numbers → scores
+# --- numbers → scores
 def score_pair(pair: Pair, *, one_to_one: bool, define_empty: bool) -> dict[str, Numbers]:
     """The five metrics that compare with a reference, one score per row; NaN where there is none."""
     predicted, reference = pair.predicted, pair.reference

@@ -88,8 +88,7 @@ def _times(found: Numbers) -> Numbers:
     return times
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# by text
+# --- by text
 def listed(texts: pa.Array) -> bytes:
     """An array of JSON texts (that is not empty), each with a comma at its end, as one JSON list."""
     at = offsets(texts)
@@ -101,8 +100,7 @@ def offsets(texts: pa.Array) -> Numbers:
     return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# by value
+# --- by value
 def renumbered(
     predicted: Trajectories, reference: Trajectories, rows: Numbers, texts: pa.Array, tools: Numbers
 ) -> Numbers:

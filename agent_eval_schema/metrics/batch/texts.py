@@ -133,8 +133,7 @@ def _is_unreadable(texts: pa.Array) -> bool:
     return False
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# texts
+# --- texts
 def decoded_again(rows: Numbers, name: str, cells: CallTexts, tools: Tools, log: IssueLog) -> CallBatch:
     """The trajectories of cells that failed: the rules report the problem; a cell with only warnings has its calls."""
     apart = IssueLog(len(rows))
@@ -165,8 +164,7 @@ def _call_batch(texts: pa.Array, tools: Numbers, lengths: Numbers, states: Numbe
     return CallBatch(ids, encoded.dictionary, called, np.cumsum(lengths) - lengths, lengths, states)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# calls in Arrow
+# --- calls in Arrow
 def _is_of_calls(kind: pa.DataType) -> bool:
     """list<struct<tool_name, tool_input>> with text in both, as normalized files have it: inputs are JSON text. Other
     keys of a call do not count."""
@@ -227,8 +225,7 @@ def _is_read(text: str) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# JSON text
+# --- JSON text
 class _Object(Struct, gc=False):
     """An object of any content: the decoder skips it."""
 
@@ -314,8 +311,7 @@ def _slices(array: pa.Array, size: int) -> Iterator[pa.Array]:
         yield array.slice(start, size)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# cells whose calls are wanted
+# --- cells whose calls are wanted
 _Texts = tuple[pa.Array, Numbers]
 """The texts of the calls of some cells as `listed` wants them; and how many calls each cell has, -1 where it cannot be
 read."""
@@ -424,8 +420,7 @@ def _read_as_list(texts: pa.Array, names: _Names) -> list[_Call] | None:
     return calls if calls and len(calls) == len(texts) else None
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# cells whose calls are only counted
+# --- cells whose calls are only counted
 def _counted(cells: pa.Array, names: _Names) -> Numbers:
     """How many calls each cell has, -1 where it cannot be read."""
     lengths: list[int] = []
@@ -438,8 +433,7 @@ def _counted(cells: pa.Array, names: _Names) -> Numbers:
     return read
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# numbers out of range
+# --- numbers out of range
 def _out_of_range(texts: pa.Array, decode: Callable[[bytes], Any]) -> Numbers:
     """The texts with a number that is out of range, which the decoder does not see in what it skips. Others cannot be
     read either."""

@@ -96,8 +96,7 @@ def _print_source(console: Console, report: ReportSummary) -> None:
         console.print(f"Derived from traces (rows per field): {fields}", style="dim")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the verdict and the next command
+# --- the verdict and the next command
 def report_headline(report: ReportSummary) -> str:
     """One sentence: can this data set be evaluated? If rules were selected, only what they say."""
     errors, warnings, rows = report.count(Severity.ERROR), report.count(Severity.WARNING), report.row_count
@@ -147,8 +146,7 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
     return [NextCommand(f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue")]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# issues
+# --- issues
 def needs_no_action(report: ReportSummary, code: str) -> bool:
     """Whether nothing is to be done about the issues of a code."""
     return all(asks_for_nothing(code, kind.hint) for kind in report.occurrences[code].kinds)
@@ -278,8 +276,7 @@ def files_line(failed: int, files: int) -> str:
     return f"✗ {failed:,} of {plural(files, 'file')} failed." if failed else f"✓ All {files:,} files passed."
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# metrics
+# --- metrics
 def _print_metrics(console: Console, report: ReportSummary, system: str) -> None:
     support = report.support(system)
     title = f"Metric coverage ({system})" + (", after outputs are generated" if report.outputs == "generated" else "")
