@@ -141,8 +141,6 @@ def _write_assertion(guidelines: dict[str, list[str]]) -> str | None:
     return texts[0] if len(texts) == 1 else "\n".join(texts) or None
 
 
-_read_objects, _ = rest_of("input", "expected_output")
-
 _CASES = CaseList("cases", {"cases": [], "evaluators": []}, text="input", mark="expected_trajectory")
 
 STRANDS: Format = Format(
@@ -171,7 +169,7 @@ STRANDS: Format = Format(
             *_CASES.of_document.values(),
         ]
     ),
-    read_rest=_read_objects,
+    read_rest=rest_of("input", "expected_output")["read_rest"],
     nested=(_CASES.nested,),
     writer=Writer(document=lambda rows: _CASES.document(rows, STRANDS), save=save_json),
 )

@@ -43,23 +43,16 @@ def _message(message: Any) -> Any:
     results = [p["tool_result"] for p in parts if "tool_result" in p]
     if results:
         return {**result, "content": results[0] if isinstance(results[0], str) else encode_text(results[0])}
-    calls = [c for p in parts if (c := _call(p)) is not None]
+    calls = [(p.get("tool_call_id") or p.get("call_id"), call) for p in parts if (call := _call(p)) is not None]
     content = chat.join_text(message.get("content"))
     if calls:
-        result["tool_calls"] = [_openai_call(p) for p in parts if _call(p) is not None]
+        result["tool_calls"] = [chat.function_call(c["tool_name"], c.get("tool_input") or {}, i) for i, c in calls]
         return {**result, "content": content if isinstance(content, str) else None}
     return {**result, "content": content} if "content" in result else result
 
 
 _OF_A_RUN = ("createdAt", "run_id", "context")
 """Keys of a message that are not part of a chat."""
-
-
-def _openai_call(part: dict[str, Any]) -> dict[str, Any]:
-    call = _call(part) or {}
-    function = {"name": call.get("tool_name"), "arguments": encode_text(call.get("tool_input") or {})}
-    identity = part.get("tool_call_id") or part.get("call_id")
-    return {**({"id": identity} if isinstance(identity, str) else {}), "type": "function", "function": function}
 
 
 def _call(part: Any) -> dict[str, Any] | None:

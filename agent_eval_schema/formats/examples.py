@@ -45,8 +45,8 @@ def asked_in(value: Any) -> Any:
     return {"messages": parsed} if isinstance(parsed, list) else asked_of(value)
 
 
-def rest_of(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:
-    """What is read of, and written to, the columns of inputs and outputs besides the request."""
+def rest_of(inputs: str, outputs: str) -> dict[str, Any]:
+    """`read_rest` and `write_rest` of a format: what columns of inputs and outputs hold besides the request."""
 
     def read(source: Row, result: dict[str, Any]) -> None:
         question = structured(source.get(inputs))
@@ -66,7 +66,7 @@ def rest_of(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], 
         if expected:
             written[outputs] = expected["answer"] if alone else expected
 
-    return read, write
+    return {"read_rest": read, "write_rest": write}
 
 
 def _fields(inputs: str, outputs: str) -> tuple[Field, ...]:
@@ -88,9 +88,6 @@ _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "us
 
 
 # --- Langfuse
-_read_langfuse, _write_langfuse = rest_of("input", "expectedOutput")
-
-
 def _inspect_status(source: Row) -> Iterator[Finding]:
     if source.get("status") == "ARCHIVED":
         yield Finding(
@@ -161,18 +158,15 @@ LANGFUSE = Format(
             *("mediaReferences", "projectId", "validFrom", "validTo"),
         ]
     ),
-    read_rest=_read_langfuse,
-    write_rest=_write_langfuse,
+    **rest_of("input", "expectedOutput"),
     inspect_row=_inspect_status,
     inspected=("status",),
     nested=(Nested(is_page, rows_of_page, parts=("data",), columns=("input", "datasetId"), ends=_more_pages),),
     writer=Writer(marks={"status": "ACTIVE"}),
 )
 
+
 # --- Braintrust
-_read_braintrust, _write_braintrust = rest_of("input", "expected")
-
-
 def _read_tags(metadata: Any, labels: Any) -> Any:
     tags = read_labels(metadata, labels)
     return None if tags == {} else tags
@@ -195,8 +189,7 @@ BRAINTRUST = Format(
             *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
         ]
     ),
-    read_rest=_read_braintrust,
-    write_rest=_write_braintrust,
+    **rest_of("input", "expected"),
     writer=Writer(marks={"metadata": {}}),
 )
 
@@ -240,7 +233,6 @@ _DATASET = CaseList(
     of_document={name: f"dataset_{name}" for name in ("id", "name", "description", "metadata", "updated_at")},
 )
 
-_read_phoenix, _write_phoenix = rest_of("input", "output")
 
 PHOENIX = Format(
     name="phoenix",
@@ -260,8 +252,7 @@ PHOENIX = Format(
     ),
     fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),
     own=frozenset({"node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()}),
-    read_rest=_read_phoenix,
-    write_rest=_write_phoenix,
+    **rest_of("input", "output"),
     nested=(Nested(is_dotted, row_of_dotted), Nested(_is_frame, row_of_frame), _DATASET.nested),
 )
 
@@ -365,8 +356,6 @@ def _has_inputs(document: Row) -> bool:
     return any(isinstance(case, dict) and "inputs" in case for case in cases)
 
 
-_read_case, _write_case = rest_of("inputs", "expected_output")
-
 PYDANTIC_EVALS: Format = Format(
     name="pydantic-evals",
     title="Pydantic Evals",
@@ -380,8 +369,7 @@ PYDANTIC_EVALS: Format = Format(
     ),
     fields=(Field("name", "request_id", as_text), *_fields("inputs", "expected_output")[1:]),
     own=frozenset({"evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()}),
-    read_rest=_read_case,
-    write_rest=_write_case,
+    **rest_of("inputs", "expected_output"),
     nested=(_PYDANTIC_CASES.nested,),
     writer=Writer(document=lambda rows: _PYDANTIC_CASES.document(rows, PYDANTIC_EVALS), save=save_json),
 )

@@ -19,7 +19,7 @@ from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Row, Writer, same
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
-from agent_eval_schema.formats.shapes import as_tags, as_text, calls_to
+from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, calls_to
 from agent_eval_schema.text.jsontext import structured
 
 _OUTPUTS = ("outputs", "reference_outputs")
@@ -28,8 +28,10 @@ _OUTPUTS = ("outputs", "reference_outputs")
 def _read_rest(source: Row, row: dict[str, Any]) -> None:
     row["inputs"] = structured(source.get("inputs"))
     reference, outputs = structured(source.get("reference_outputs")), structured(source.get("outputs"))
-    if row["inputs"] is None and (question := _question_in(outputs) or _question_in(reference)):
-        row["request"] = {"messages": question}
+    for messages in (outputs, reference) if row["inputs"] is None else ():  # a trajectory, with its question
+        if isinstance(messages, list) and (end := after_question(messages)):
+            row["request"] = {"messages": messages[:end]}
+            break
     if reference is not None and outputs is not None:
         row["outputs"], row["response"] = outputs, chat.read_answer(outputs)[0]
         row["predicted_trajectory"] = _calls_in(outputs)
@@ -38,27 +40,14 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
     if outputs is not None and outputs_of(row) != outputs:
         row["reference_outputs"] = outputs  # to be written under its own keys again
     tags = row.get("tags")
-    if row.get("request_id") is None and isinstance(tags, dict) and _ID in tags:
-        row["request_id"] = tags.pop(_ID)
+    if row.get("request_id") is None and isinstance(tags, dict) and "request_id" in tags:
+        row["request_id"] = tags.pop("request_id")
     if tags == {}:
         del row["tags"]
 
 
-def _question_in(outputs: Any) -> list[Any]:
-    """The messages of a trajectory up to the last one of the user."""
-    messages = outputs if isinstance(outputs, list) else []
-    questions = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") in ("user", "human")]
-    return messages[: questions[-1] + 1] if questions else []
-
-
 def _calls_in(outputs: Any) -> list[dict[str, Any]] | None:
-    is_chat = isinstance(outputs, list) or chat.is_chat_object(outputs)
-    calls = chat.read_tool_calls(outputs) if is_chat else ()
-    return [{"tool_name": name, "tool_input": arguments} for name, arguments in calls] or None
-
-
-_ID = "request_id"
-"""The key of the metadata for an ID that is not a UUID, which LangSmith rejects as the ID of an example."""
+    return calls_in(outputs) if isinstance(outputs, list) or chat.is_chat_object(outputs) else None
 
 
 def expected_of(outputs: Any) -> dict[str, Any]:
@@ -103,8 +92,8 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     if outputs:
         written["outputs"] = outputs
     identity = written.get("id")
-    if identity is not None and not _is_uuid(identity):
-        written["metadata"] = {**(written.get("metadata") or {}), _ID: written.pop("id")}
+    if identity is not None and not _is_uuid(identity):  # which LangSmith rejects as the ID of an example
+        written["metadata"] = {**(written.get("metadata") or {}), "request_id": written.pop("id")}
 
 
 def _parsed(expected: Row) -> dict[str, Any]:

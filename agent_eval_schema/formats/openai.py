@@ -16,7 +16,7 @@ from agent_eval_schema.decoding.columns import SHAPES, typed_value
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Format, Nested, Row, Unfolded
-from agent_eval_schema.formats.shapes import as_text, question_or_messages
+from agent_eval_schema.formats.shapes import as_text, calls_in, question_or_messages
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import OPENAI_EVALS
 from agent_eval_schema.rules.requests import GUESSED_KEY
@@ -159,12 +159,9 @@ def row_of_chat(row: Row) -> Iterator[Unfolded]:
     last = messages[-1] if isinstance(messages, list) and messages else None
     if "ideal" not in result and isinstance(last, dict) and last.get("role") == "assistant":
         text, known = chat.read_answer([last])
-        calls = chat.read_tool_calls([last])
         messages, result["ideal"] = messages[:-1], text if known else last
-        if calls:
-            result["ideal"] = text or None
-            trajectory = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
-            result["item"] = {"reference_trajectory": trajectory}
+        if calls := calls_in([last]):
+            result |= {"ideal": text or None, "item": {"reference_trajectory": calls}}
     yield {**result, "input": messages, "ideal": result.get("ideal")}, ()
 
 

@@ -128,9 +128,6 @@ def _write_guidelines(guidelines: dict[str, list[str]]) -> list[dict[str, Any]]:
 
 
 # --- rows
-_ID = "request_id"
-
-
 def _read_rest(source: Row, row: dict[str, Any]) -> None:
     if source.get("request") is not None:  # which the user has named
         row.pop("request", None)
@@ -142,8 +139,8 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
         if row.get("request") is not None and len(variables) > 1:
             row["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
     tags = row.get("tags")
-    if isinstance(tags, dict) and _ID in tags:
-        row["request_id"] = tags.pop(_ID)
+    if isinstance(tags, dict) and "request_id" in tags:
+        row["request_id"] = tags.pop("request_id")
     if tags == {}:
         del row["tags"]
 
@@ -166,7 +163,7 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     if isinstance(inputs, dict) and _CONTEXT not in inputs and _asked(inputs) == variables.get("question"):
         written["vars"] = {**inputs, **{k: v for k, v in variables.items() if k == _CONTEXT}}
     if row.get("request_id") is not None:
-        written["metadata"] = {**(written.get("metadata") or {}), _ID: row["request_id"]}
+        written["metadata"] = {**(written.get("metadata") or {}), "request_id": row["request_id"]}
     if isinstance(written.get("vars", {}).get(_CONTEXT), list):  # which would become a test for each of its texts
         written["options"] = {"disableVarExpansion": True}
 

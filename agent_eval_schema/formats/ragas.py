@@ -14,7 +14,9 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Row, Writer
 from agent_eval_schema.formats.shapes import (
+    after_question,
     calls_from,
+    calls_in,
     calls_to,
     lone_arguments,
     python_lists,
@@ -23,7 +25,7 @@ from agent_eval_schema.formats.shapes import (
     write_texts_and_ids,
 )
 from agent_eval_schema.rules.pages import RAGAS_DATASET
-from agent_eval_schema.text.jsontext import encode_text, structured
+from agent_eval_schema.text.jsontext import structured
 
 _LANGCHAIN = {ours: theirs for theirs, ours in chat.LANGCHAIN_ROLES.items() if theirs != "function"}
 
@@ -45,26 +47,11 @@ def _asked(user_input: Any) -> Any:
         if role == "tool":
             result[-1]["tool_call_id"] = f"call_{next(answered)}"
         elif own := message.get("tool_calls"):
-            result[-1]["tool_calls"] = [_openai_call(c, next(calls)) for c in own]
+            result[-1]["tool_calls"] = [
+                chat.function_call(c.get("name"), c.get("args") or {}, f"call_{i}") if isinstance(c, dict) else c
+                for c, i in zip(own, calls, strict=False)
+            ]
     return {"messages": result}
-
-
-def after_question(messages: list[Any]) -> int:
-    """Where in a conversation the last question has been asked."""
-    questions = [
-        i for i, m in enumerate(messages) if isinstance(m, dict) and (m.get("type") or m.get("role")) in _HUMAN
-    ]
-    return questions[-1] + 1 if questions else len(messages)
-
-
-_HUMAN = ("human", "user")
-
-
-def _openai_call(call: Any, place: int) -> Any:
-    if not isinstance(call, dict):
-        return call
-    function = {"name": call.get("name"), "arguments": encode_text(call.get("args") or {})}
-    return {"id": f"call_{place}", "type": "function", "function": function}
 
 
 _ROLES = ("user", "assistant", "tool")
@@ -84,12 +71,12 @@ _IDS = ("retrieved_context_ids", "reference_context_ids")
 def after_the_question(source: Row, row: dict[str, Any]) -> None:
     """The messages and calls of the agent after the last human message of a conversation."""
     messages = structured(source.get("user_input"))
-    done = messages[after_question(messages) :] if isinstance(messages, list) else []
+    done: list[Any] = []
     if isinstance(messages, list):
+        done = messages[after_question(messages) or len(messages) :]
         row["user_input"] = messages  # results of tools, and what else is in a conversation
-    calls = chat.read_tool_calls(done)
-    if calls:
-        row["predicted_trajectory"] = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
+    if calls := calls_in(done):
+        row["predicted_trajectory"] = calls
     if row.get("response") is None and done:
         row["response"] = chat.read_answer(done)[0]
     for name in _IDS:

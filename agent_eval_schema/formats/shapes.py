@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_eval_schema.decoding.chat import lone_question
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.requests import is_request
 from agent_eval_schema.formats.format import Row
 from agent_eval_schema.issues import Finding, Rule
@@ -36,7 +36,7 @@ def request_or_text(value: Any) -> Any:
 def question_or_messages(request: Row) -> Any:
     """A request for a column that holds a question or a chat: the text of a lone user message, else all of it."""
     messages = request["messages"]
-    question = lone_question(messages)
+    question = chat.lone_question(messages)
     return messages if question is None else question
 
 
@@ -66,6 +66,18 @@ def calls_to(name: str, arguments: str) -> Callable[[Any], Any]:
     """The writer for `calls_from`."""
     source = {"tool_name": name, "tool_input": arguments}
     return lambda calls: [{source.get(key, key): value for key, value in call.items()} for call in calls]
+
+
+def calls_in(messages: Any) -> list[dict[str, Any]] | None:
+    """The tool calls of messages as a trajectory; None if there are none."""
+    return [{"tool_name": name, "tool_input": given} for name, given in chat.read_tool_calls(messages)] or None
+
+
+def after_question(messages: Sequence[Any]) -> int | None:
+    """The place after the last question of a user in a conversation; None if there is none."""
+    of_user = ("user", "human")
+    asks = (isinstance(m, dict) and (m.get("role") in of_user or m.get("type") in of_user) for m in messages)
+    return max((place for place, is_question in enumerate(asks, 1) if is_question), default=None)
 
 
 def read_statements(name: str) -> Callable[[Any], Any]:
