@@ -159,22 +159,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         """
         return not self._issues
 
-    def to_json(self) -> str:
-        """Return the losses as JSON.
-
-        Returns
-        -------
-        str
-            An object with a version, the formats, the counts and all losses.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import convert_eval_set
-        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
-        >>> import json
-        >>> json.loads(conversion.to_json())["losses"]
-        []
-        """
+    def _json(self) -> str:
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted", "lossless")}
         return json_text(versioned({**numbers, "losses": self._issues}))
 

@@ -508,22 +508,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         metrics_of(system)  # which raises for an unknown system
         return as_text(diff_document(self.review, run_of(self.new).call, system), color=color, width=width)
 
-    def to_json(self) -> str:
-        """Return the diff as JSON.
-
-        Returns
-        -------
-        str
-            An object with a version, the counts, the changed fields, issues and metrics, and examples.
-
-        Examples
-        --------
-        >>> import json
-        >>> from agent_eval_schema import diff_eval_sets
-        >>> old = [{"request": "Hi", "response": "Hello!"}]
-        >>> json.loads(diff_eval_sets(old, old).to_json())["same"]
-        True
-        """
+    def _json(self) -> str:
         return summary_json(self.review)
 
     def _document(self) -> Document:

@@ -270,22 +270,7 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def to_json(self) -> str:
-        """Return the row counts per step as JSON.
-
-        Returns
-        -------
-        str
-            An object with a version and the numbers of `summary`.
-
-        Examples
-        --------
-        >>> import json
-        >>> from agent_eval_schema import eval_set_from_inference_table
-        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
-        >>> json.loads(build.to_json())["logged"]
-        27
-        """
+    def _json(self) -> str:
         return self.summary.to_json()
 
     def _page(self) -> str:

@@ -370,21 +370,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         """
         return [f"{step.text} → {step.command}" for step in self.summary.next_steps]
 
-    def to_json(self) -> str:
-        """Return the profile as JSON.
-
-        Returns
-        -------
-        str
-            An object with a version and all numbers and examples; a number that would mean nothing is null.
-
-        Examples
-        --------
-        >>> import json
-        >>> from agent_eval_schema import profile_eval_set
-        >>> json.loads(profile_eval_set([{"request": "Hi"}] * 2).to_json())["duplicates"]["exact"]
-        1
-        """
+    def _json(self) -> str:
         return summary_json(self.summary)
 
     def _document(self) -> Document:

@@ -5,7 +5,7 @@
     to_json ─┼▶ save(path), by the file extension
     to_text ─┘
 
-A result class has its blocks and its own `to_json`; `to_text` and `to_html` if they have options.
+A result class has its blocks and its JSON (`_document`, `_json`), and methods of its own where a form has options.
 """
 
 from __future__ import annotations
@@ -102,7 +102,24 @@ class Savable(Printable):
     __slots__ = ()
 
     def to_json(self) -> str:
-        """The result as versioned JSON."""
+        """Return the result as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version and all numbers: of a report also its issues and the metric coverage, of a
+            conversion its losses, of a diff and a profile examples. A number that would mean nothing is null.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import validate_eval_set
+        >>> json.loads(validate_eval_set([{"request": "Hi", "response": "Hello!"}]).to_json())["rows"]
+        {'total': 1, 'valid': 1, 'invalid': 0}
+        """
+        return self._json()
+
+    def _json(self) -> str:
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -426,22 +426,7 @@ class Report(Savable):  # numpydoc ignore=PR01
         """What the safe fixes would change; None if unknown, or if nothing would change."""
         return self._preview(self)
 
-    def to_json(self) -> str:
-        """Return the report as JSON.
-
-        Returns
-        -------
-        str
-            An object with a version, the counts, the issues and the metric coverage.
-
-        Examples
-        --------
-        >>> import json
-        >>> from agent_eval_schema import validate_eval_set
-        >>> report = json.loads(validate_eval_set([{"request": "Hi", "response": "Hello!"}]).to_json())
-        >>> report["rows"]
-        {'total': 1, 'valid': 1, 'invalid': 0}
-        """
+    def _json(self) -> str:
         from agent_eval_schema.render.report.summary import report_json
 
         return report_json(self._summary, self._run.builder.take_issues())
