@@ -12,8 +12,6 @@ A row is known by one of several keys, the surest first; each key is tried on th
 Where several rows have the same key, the n-th is taken for the n-th. Every row is in one pair or in none.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property

@@ -8,8 +8,6 @@
 As JSON it is what `Diff.to_json` writes; as blocks it is in the order of a summary.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -13,8 +13,6 @@ Canonical columns have one Arrow form, so their parts are hashed as columns. A p
 and JSON in another: there a JSON string is its text, text that holds a JSON object or list is that value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any

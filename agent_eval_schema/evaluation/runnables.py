@@ -22,8 +22,6 @@ What an agent returned → its answer and the calls that it made:
 Objects of pydantic are read as their dump, a DataFrame or list of one row as that row.
 """
 
-from __future__ import annotations
-
 import inspect
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence

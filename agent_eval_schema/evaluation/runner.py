@@ -10,8 +10,6 @@ that does not let itself be canceled is left behind, and one that blocks the eve
 it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import inspect

@@ -8,8 +8,6 @@ Left alone on purpose: `messages` next to `query`, JSON that was cut off, NaN, n
 documents behind would move), a list of bare texts as documents (URI or content?), and all outputs of the agent.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable

@@ -14,8 +14,6 @@ The turns are made of the files (nested.py shows them) with what google-adk reje
 and its case are repeated on each turn.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, pairwise

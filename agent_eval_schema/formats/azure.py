@@ -14,8 +14,6 @@
 Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 

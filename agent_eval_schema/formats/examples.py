@@ -11,8 +11,6 @@ Sources: langfuse 5.0.4 and its server of 2026-08, braintrust 0.48.1, the client
 pydantic-evals 2.20.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -18,8 +18,6 @@ A column that contains more than its fields read is passed through as `<format>_
 still agrees with the canonical columns. So a row comes back as it was, and in another format nothing of it is lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property

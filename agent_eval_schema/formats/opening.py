@@ -1,7 +1,5 @@
 """`open_source`: any input of a user → the one Source that everything else reads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Shapes of values that several formats share: questions, texts, tags, tool calls, lists of objects."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

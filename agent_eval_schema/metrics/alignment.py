@@ -10,8 +10,6 @@ Calls meet in order first (the longest run that both share), then one to one whe
 other inputs are on one line, so that the difference is visible.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher

@@ -8,8 +8,6 @@ The differing rows of two rates follow from their correlation r on the same rows
 difference is in the direction in which the rate has room: from 0.98 it is a loss.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,8 +1,6 @@
 """The numbers and examples of a profile, as plain values (its JSON) and as blocks: size and power, duplicates, leakage,
 coverage, balance, cost, and what to do next."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Sequence

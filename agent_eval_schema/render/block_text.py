@@ -3,8 +3,6 @@
 Computes nothing. All text goes through `visible`, and no markup is read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby

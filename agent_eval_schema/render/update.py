@@ -10,8 +10,6 @@
 Computes nothing; all text goes through `visible`.
 """
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text

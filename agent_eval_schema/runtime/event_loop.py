@@ -7,8 +7,6 @@ Clients that the coroutines share (connections, locks) belong to one loop, so th
 keeps the context of the thread that submits it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine

@@ -4,8 +4,6 @@ A module with such names lists each of them twice: in a table, with the module t
 TYPE_CHECKING (`as` itself, which exports it), for type checkers and editors.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module

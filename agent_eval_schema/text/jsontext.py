@@ -4,8 +4,6 @@ The fast path is one call of msgspec, on text that is not nested too deep (depth
 NaN literals and lone surrogates have causes of their own, everything else is malformed at a byte that we name.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math

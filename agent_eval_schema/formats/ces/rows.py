@@ -18,8 +18,6 @@ in tags (`display_name`, `tags`, `evaluation_groups`, …), so that it is there 
 the way back is tried: everything else is kept with the rows, as the API writes it (`EVALUATION_KEY`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

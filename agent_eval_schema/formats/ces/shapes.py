@@ -8,8 +8,6 @@ A decoder does not see a duplicate key. Colons do: the decoded value is written 
 as the text if no key was lost.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

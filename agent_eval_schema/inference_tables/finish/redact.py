@@ -11,8 +11,6 @@ phone numbers of any country, and of the regions of the user national ones, and 
 regions. Any function from string to string can take its place.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

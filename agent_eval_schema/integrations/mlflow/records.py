@@ -14,8 +14,6 @@ in (named guidelines, an empty object) is kept in a tag as well. Such a tag is u
 changed: what is edited in mlflow takes precedence. Needs no mlflow.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

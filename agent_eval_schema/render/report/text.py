@@ -10,8 +10,6 @@
 Computes nothing: every number is the summary's. All text from cells goes through `visible`, and no markup is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, zip_longest
 
