@@ -9,6 +9,8 @@ difference is a loss (AE811, AE812). Values of a source row that no canonical co
 Engagement Suite nothing goes by way of rows: their writer reports what a golden CSV cannot represent (AE80).
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property

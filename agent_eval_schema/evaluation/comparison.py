@@ -1,5 +1,7 @@
 """Two results of the same rows: what became better, what worse, and whether that can be chance (differences.py)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

@@ -14,6 +14,8 @@ predicted_trajectory, reference_trajectory, retrieved_context, expected_retrieve
 one part, with the frame in which it came; a file is never held as a whole.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain

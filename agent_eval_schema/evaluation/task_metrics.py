@@ -9,6 +9,8 @@ Each gives `Measured`: columns for the table, and why rows have no score. A metr
 only.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter

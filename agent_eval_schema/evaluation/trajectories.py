@@ -5,6 +5,8 @@ batch ──format──▶ both columns, no trace ─────────�
                   (derived from traces, other names)               └▶ why a row has no score
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

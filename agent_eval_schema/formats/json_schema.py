@@ -1,6 +1,8 @@
 """JSON Schemas, made from the types in schema.py: for editors, and for other programs that write evaluation
 datasets."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any

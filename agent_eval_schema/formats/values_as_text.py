@@ -5,6 +5,8 @@ variable. So in Parquet, CSV and Delta, a number, an object or a list is read ba
 such a file emits a warning.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -5,6 +5,8 @@
 `records == rows + sum(excluded.values())`, always.
 """
 
+from __future__ import annotations
+
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

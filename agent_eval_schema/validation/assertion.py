@@ -1,5 +1,7 @@
 """A dataset in a test: `assert_valid` raises an AssertionError that names what is wrong."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Literal, get_args

@@ -5,6 +5,8 @@
 An unmodified evaluation is written back byte for byte: order of keys, unknown fields, spelling of numbers and blanks. A
 modified one is rewritten; its keys keep their order, and unknown fields are preserved."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

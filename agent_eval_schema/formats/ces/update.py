@@ -5,6 +5,8 @@ rest_path(name, updateMask=…)     where its twin of REST is: PATCH …/v1beta/
 import_request(csv)               the body of POST …/v1beta/{app}:importEvaluations
 """
 
+from __future__ import annotations
+
 import base64
 import csv as csv_module
 import os

@@ -7,6 +7,8 @@
 All rows are written in one transaction, or none.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import Counter
 from typing import Any, get_args

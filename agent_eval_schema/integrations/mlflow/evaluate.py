@@ -6,6 +6,8 @@ No row is lost: a row that is invalid, that lacks an input of a scorer, or on wh
 exception is in the result, with the reason.
 """
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import inspect

@@ -1,6 +1,8 @@
 """An evaluation dataset in any format → exactly the DataFrame that an evaluator reads (frames.py), of the rows that are
 valid."""
 
+from __future__ import annotations
+
 import itertools
 import warnings
 from collections.abc import Callable, Collection

@@ -15,6 +15,8 @@ MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS=true; so does registering, which MLflow 3.3 
 Options are serialized, `pass_if` is not.
 """
 
+from __future__ import annotations
+
 import inspect
 import json
 import math

@@ -6,6 +6,8 @@ Validation reads its data more than once, while a store is slow and may grow: so
 later reading sees the same traces. The file is deleted with the source.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from inspect import signature
 from typing import Any
