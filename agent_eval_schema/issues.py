@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -260,3 +261,11 @@ def file_of(line: int | None, name: str) -> str:
 def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:
     """The exception for an import that failed; `needs` names the required package (`"mlflow 3.3"`)."""
     return MissingExtraError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")
+
+
+def import_extra(module: str, extra: str, needs: str) -> Any:
+    """Import a module of an extra. Raises MissingExtraError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing(extra, needs, error) from None

@@ -25,15 +25,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.json_schema import SCHEMAS
     from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
     from agent_eval_schema.inference_tables.make_plan import KEEPABLE
-    from agent_eval_schema.issues import missing
+    from agent_eval_schema.issues import import_extra
     from agent_eval_schema.metrics.catalog import SYSTEMS
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.rules import RULES
 
-    try:
-        import shtab
-    except ImportError as error:
-        raise missing("completion", "shtab 1.13", error) from None
+    shtab = import_extra("shtab", "completion", "shtab 1.13")
     parser = arguments.whole()
     codes = [word for rule in RULES.values() for word in (rule.code, rule.name)]
     _add_choices(

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.result_blocks import open_row
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.issues import missing
+from agent_eval_schema.issues import import_extra
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.intervals import MeanInterval
 from agent_eval_schema.metrics.scales import WORDS, numbers_of
@@ -272,10 +272,7 @@ def log_result(
     write_table: Callable[[str], object],
 ) -> str:
     """Log to the active run, or to a new one; returns its ID. `texts` has the content of each file by its name."""
-    try:
-        import mlflow
-    except ImportError as error:
-        raise missing("mlflow", "mlflow 2.13", error) from None
+    mlflow = import_extra("mlflow", "mlflow", "mlflow 2.13")
     active = mlflow.active_run()
     run = active or mlflow.start_run()
     try:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agent_eval_schema.io.places import is_glob, is_part
 from agent_eval_schema.io.streams import CHUNK
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, missing
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, import_extra
 from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import without_secrets
 
@@ -77,10 +77,7 @@ def require_store(url: str) -> None:
 
 def _store(url: str, done: str = "read") -> tuple[Any, str]:
     """The file system of a URL, and the path in it."""
-    try:
-        import fsspec
-    except ImportError as error:
-        raise missing("remote", "fsspec (and the driver of the store: gcsfs, s3fs, adlfs)", error) from None
+    fsspec = import_extra("fsspec", "remote", "fsspec (and the driver of the store: gcsfs, s3fs, adlfs)")
     try:
         store, place = fsspec.core.url_to_fs(url)
     except Exception as error:  # an unknown scheme, a driver that is not installed

@@ -26,7 +26,7 @@ from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpa
 from agent_eval_schema.cells.batch import repeated, without_marks
 from agent_eval_schema.io.atomic import require_local_place
 from agent_eval_schema.io.source import Source, rows_per_batch
-from agent_eval_schema.issues import EvalSetError, missing
+from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
@@ -254,12 +254,10 @@ def backticked(name: str) -> str:
 # --- tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalog
 def spark_session() -> SparkSession:
     """The running session, or a new one with the settings of the machine. Raises EvalSetError if there is none."""
+    sql = import_extra("pyspark.sql", "spark", "pyspark 3.5")
     try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise missing("spark", "pyspark 3.5", error) from error
-    try:
-        return SparkSession.builder.appName("agent-eval-schema").getOrCreate()
+        session: SparkSession = sql.SparkSession.builder.appName("agent-eval-schema").getOrCreate()
+        return session
     except Exception as error:  # no Java, no cluster: pyspark has no type for it
         raise EvalSetError(f"Spark cannot be started: {first_line(error)}") from error
 

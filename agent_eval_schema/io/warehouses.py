@@ -14,14 +14,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from agent_eval_schema.io.parquet import write_tables
-from agent_eval_schema.issues import EvalSetError, missing
+from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ def active_table(name: str) -> DataFrame | None:
 def fetch_catalog(name: str, path: str) -> None:
     """Write the rows of a table into a Parquet file. Raises EvalSetError if the connector is not installed or the
     connection is not configured."""
-    try:
-        sql = import_module("databricks.sql")
-    except ImportError as error:
-        raise missing("unity-catalog", "databricks-sql-connector 3", error) from None
+    sql = import_extra("databricks.sql", "unity-catalog", "databricks-sql-connector 3")
     with sql.connect(**_connection(name)) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {quoted(name)}")
         first = cursor.fetchmany_arrow(ROWS_AT_ONCE)
@@ -99,10 +95,7 @@ def fetch_bigquery(table: str, path: str) -> None:
     """Write the rows of a table, named `project.dataset.table`, into a Parquet file."""
     if not _TABLE.fullmatch(table):
         raise EvalSetError(f"bq://{table}: expected bq://project.dataset.table")
-    try:
-        from google.cloud import bigquery
-    except ImportError as error:
-        raise missing("bigquery", "google-cloud-bigquery 3", error) from None
+    bigquery = import_extra("google.cloud.bigquery", "bigquery", "google-cloud-bigquery 3")
     with bigquery.Client(project=table.partition(".")[0]) as client:
         batches = iter(client.list_rows(table).to_arrow_iterable())
         first = next(batches, None)

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from agent_eval_schema.issues import missing
+from agent_eval_schema.issues import import_extra
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text.depth import STAND_IN, TooDeep
 from agent_eval_schema.text.visible import visible
@@ -45,10 +45,7 @@ class _Unreadable(ValueError):
 
 def _documents(data: bytes) -> list[Any]:
     """The documents of a YAML stream as nodes."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise missing("ces", "PyYAML 6", error) from error
+    yaml = import_extra("yaml", "ces", "PyYAML 6")
     try:
         text, loader = data.decode("utf-8-sig"), getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         if len(text) > MAX_DEPTH:

@@ -25,7 +25,7 @@ from collections.abc import Collection
 from functools import lru_cache, partial
 from typing import Any
 
-from agent_eval_schema.issues import missing
+from agent_eval_schema.issues import import_extra
 
 
 def exact_match(response: str, reference: str) -> float:
@@ -41,11 +41,8 @@ def bleu(response: str, reference: str) -> float:
 
 @lru_cache(maxsize=1)
 def _bleu() -> Any:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise missing("text-metrics", "sacrebleu 2.4", error) from None
-    return BLEU(effective_order=True)  # as sacrebleu defines scores of sentences
+    bleu = import_extra("sacrebleu.metrics.bleu", "text-metrics", "sacrebleu 2.4")
+    return bleu.BLEU(effective_order=True)  # as sacrebleu defines scores of sentences
 
 
 _WORD = re.compile("[a-zA-Z0-9]")
@@ -61,11 +58,7 @@ def _rouge(kind: str, response: str, reference: str) -> float:
 
 @lru_cache(maxsize=8)
 def _rouge_scorer(kind: str) -> Any:
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ImportError as error:
-        raise missing("text-metrics", "rouge-score 0.1.2", error) from None
-    return RougeScorer([kind])
+    return import_extra("rouge_score.rouge_scorer", "text-metrics", "rouge-score 0.1.2").RougeScorer([kind])
 
 
 rouge_1 = partial(_rouge, "rouge1")

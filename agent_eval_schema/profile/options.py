@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import WORTH_IT, Source, size_of
-from agent_eval_schema.issues import EvalSetError, missing
+from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown
@@ -129,10 +129,7 @@ def _is_cached() -> bool:
 def encoding(name: str) -> Any:
     """The encoding of that name; tiktoken fetches it once if it is not on this machine. Raises EvalSetError if it
     cannot be had."""
-    try:
-        import tiktoken
-    except ImportError as error:
-        raise missing("profile", "tiktoken 0.8", error) from error
+    tiktoken = import_extra("tiktoken", "profile", "tiktoken 0.8")
     if name not in (known := tiktoken.list_encoding_names()):
         raise EvalSetError(f"tokenizer: expected one of {', '.join(sorted(known))}; got {shown(name)}")
     try:

@@ -32,7 +32,7 @@ from agent_eval_schema.inference_tables.decide.sql import (
 )
 from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.io.arrow import as_text
-from agent_eval_schema.issues import EvalSetError, missing
+from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.privacy import error_text
 
@@ -45,10 +45,7 @@ MEMORY = "256MB"
 
 
 def require_duckdb() -> None:
-    try:
-        import duckdb  # noqa: F401
-    except ImportError as error:
-        raise missing("production", "duckdb 1.0", error) from error
+    import_extra("duckdb", "production", "duckdb 1.0")
 
 
 def _connected(**more: Any) -> duckdb.DuckDBPyConnection:

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.inference_tables.options import BuildPlan, Hook
-from agent_eval_schema.issues import EvalSetError, missing
+from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.runtime.put_off_pandas import find_pandas
 from agent_eval_schema.text.jsontext import Malformed, parse
 from agent_eval_schema.text.privacy import error_text
@@ -316,10 +316,7 @@ class Redactor:
         self.hook = None if redaction == DEFAULT else find_hook(redaction) if isinstance(redaction, str) else redaction
         self._search = Search((), libraries_at_hand()) if search is None else search
         for name in self._search.libraries:  # on an executor of Spark it may be absent
-            try:
-                import_module(name)
-            except ImportError as error:
-                raise missing("redact", name, error) from error
+            import_extra(name, "redact", name)
         self._suspect = rf"{_SUSPECT}|\d(?:\D{{0,6}}\d){{4}}" if self._search.regions else _SUSPECT
         self._text = self._by_default if self.hook is None else self._by_hook
 
@@ -455,11 +452,8 @@ def regions_of(regions: str | Iterable[str], redact: str | None) -> tuple[str, .
         return ()
     if redact != DEFAULT:
         raise EvalSetError("redact_region: needs redact='default', which searches for the numbers of a region")
-    try:
-        import phonenumbers
-        import stdnum  # noqa: F401
-    except ImportError as error:
-        raise missing("redact", "phonenumbers 8.13 and python-stdnum 2.2", error) from error
+    needs = "phonenumbers 8.13 and python-stdnum 2.2"
+    phonenumbers, _ = (import_extra(name, "redact", needs) for name in ("phonenumbers", "stdnum"))
     for code in codes:
         if code not in phonenumbers.SUPPORTED_REGIONS:
             expected = "expected the code of a country such as DE or US"

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from agent_eval_schema.integrations.mlflow.records import ROW_TAG, DatasetRecord, position_in
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError, missing
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError, import_extra
 from agent_eval_schema.text.visible import visible, without_secrets
 
 OLDEST_MLFLOW = "3.3"
@@ -25,10 +25,7 @@ OLDEST_MLFLOW = "3.3"
 
 def require_mlflow(minimum: str = OLDEST_MLFLOW) -> ModuleType:
     """The module mlflow. Raises EvalSetError, in one line, if it is not there or older than `minimum`."""
-    try:
-        mlflow = import_module("mlflow")
-    except ImportError as error:
-        raise missing("mlflow", f"mlflow {minimum}", error) from error
+    mlflow: ModuleType = import_extra("mlflow", "mlflow", f"mlflow {minimum}")
     found = str(getattr(mlflow, "__version__", "none"))  # a folder of that name can be imported too
     if _numbers(found) < _numbers(minimum):
         message = f"this needs mlflow {minimum} or newer, got {found}: pip install -U 'mlflow>={minimum}'"
