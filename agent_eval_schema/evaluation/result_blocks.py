@@ -434,22 +434,19 @@ class Overview:
                 scores = scores_in(part, name)
                 np.add.at(self._lost[name], at, np.nan_to_num(1 - scores))
                 np.add.at(self._unscored[name], at, np.isnan(scores))
-            self._add_groups(part)
+            if self._groups is None:
+                of_scores = {score_column(name) for name in self._names}
+                names = (str(c) for c in part.columns if c not in of_scores and "/" not in str(c))
+                self._groups = {name: {} for name in names if name not in _IDENTIFYING}
+            for column in list(self._groups):
+                keys = part[column].map(_label)
+                found = self._groups[column]
+                if len(found.keys() | set(keys.dropna())) > MOST_GROUPS or keys.eq("").any():
+                    del self._groups[column]
+                    continue
+                add_by_group(found, part, keys, self._names, self._places.setdefault(column, {}), self._rows)
             self._rows += len(part)
             yield part
-
-    def _add_groups(self, part: pd.DataFrame) -> None:
-        if self._groups is None:
-            scores = {score_column(name) for name in self._names}
-            names = (str(c) for c in part.columns if c not in scores and "/" not in str(c))
-            self._groups = {name: {} for name in names if name not in _IDENTIFYING}
-        for column in list(self._groups):
-            keys = part[column].map(_label)
-            found = self._groups[column]
-            if len(found.keys() | set(keys.dropna())) > MOST_GROUPS or keys.eq("").any():
-                del self._groups[column]
-                continue
-            add_by_group(found, part, keys, self._names, self._places.setdefault(column, {}), self._rows)
 
     @property
     def steps(self) -> list[ScoreSteps]:

@@ -93,17 +93,6 @@ _OUTCOMES = ("expected_outcome", "expectedOutcome")
 CONVERSATION = ("scenario", "turns", *_OUTCOMES)
 
 
-def _answered(turns: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answers, calls and documents of the agent in these turns."""
-    calls = [call for t in turns for call in _read_calls(_either(t, "tools_called", "toolsCalled")) or ()]
-    documents = [_either(t, "retrieval_context", "retrievalContext") for t in turns]
-    return {
-        "response": next((t["content"] for t in reversed(turns) if t.get("content") is not None), None),
-        "predicted_trajectory": calls or None,
-        "retrieved_context": next((_read_documents(d) for d in reversed(documents) if d), None),
-    }
-
-
 def _either(turn: Row, *names: str) -> Any:
     return next((turn[name] for name in names if turn.get(name) is not None), None)
 
@@ -126,7 +115,14 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
     parsed = structured(source.get("turns"))
     turns = [t for t in parsed if isinstance(t, dict)] if isinstance(parsed, list) else []
     end = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
-    found = _answered(turns[end:])
+    done = turns[end:]  # by the agent, after the question
+    calls = [call for t in done for call in _read_calls(_either(t, "tools_called", "toolsCalled")) or ()]
+    documents = [_either(t, "retrieval_context", "retrievalContext") for t in done]
+    found = {
+        "response": next((t["content"] for t in reversed(done) if t.get("content") is not None), None),
+        "predicted_trajectory": calls or None,
+        "retrieved_context": next((_read_documents(d) for d in reversed(documents) if d), None),
+    }
     if turns[:end]:
         found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:end]]}
     elif source.get("scenario") is not None:

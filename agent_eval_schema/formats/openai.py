@@ -117,7 +117,17 @@ def _inspect_guesses(source: Row) -> Iterator[Finding]:
 def _write_item(row: Row, written: dict[str, Any]) -> None:
     if row.get("response") is not None:
         written["sample"] = {"output_text": row["response"]}
-    item = _new_item(row)
+    custom = dict(row.get("custom_expected") or {})
+    item = {} if row.get("request") is None else {"input": question_or_messages(row["request"])}
+    if row.get("expected_response") is not None:
+        ideals = custom.get("ideal")
+        several = isinstance(ideals, list) and len(ideals) > 1 and ideals[0] == row["expected_response"]
+        item["ideal"] = custom.pop("ideal") if several else row["expected_response"]
+    taken = ("request", "response", "expected_response")
+    item.update({n: row[n] for n in _OWN if n not in taken and row.get(n) is not None})
+    clash = {k: v for k, v in custom.items() if k in (*item, *_BY_MEANING) or (k in _OWN and _holds(custom, k))}
+    free = {k: v for k, v in custom.items() if k not in clash}
+    item = {**item, **free, **({"custom_expected": clash} if clash else {})}
     own, back = row.get("item"), {"item": item}
     written["item"] = own if isinstance(own, dict) and _reads_alike({"item": own}, back) else item
 
@@ -131,20 +141,6 @@ def _reads_alike(one: Row, other: Row) -> bool:
         if isinstance(result.get("request"), str):
             result["request"] = {"messages": chat.user_message(result["request"])}
     return read[0] == read[1]
-
-
-def _new_item(row: Row) -> dict[str, Any]:
-    custom = dict(row.get("custom_expected") or {})
-    item = {} if row.get("request") is None else {"input": question_or_messages(row["request"])}
-    if row.get("expected_response") is not None:
-        ideals = custom.get("ideal")
-        several = isinstance(ideals, list) and len(ideals) > 1 and ideals[0] == row["expected_response"]
-        item["ideal"] = custom.pop("ideal") if several else row["expected_response"]
-    taken = ("request", "response", "expected_response")
-    item.update({n: row[n] for n in _OWN if n not in taken and row.get(n) is not None})
-    clash = {k: v for k, v in custom.items() if k in (*item, *_BY_MEANING) or (k in _OWN and _holds(custom, k))}
-    free = {k: v for k, v in custom.items() if k not in clash}
-    return {**item, **free, **({"custom_expected": clash} if clash else {})}
 
 
 _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_tool_calls", "metadata", "id"})

@@ -107,22 +107,18 @@ def _coded(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
     """The places of the cells of each column among the texts to read (-1: absent), and these texts. Equal texts of a
     row are read once; equal texts of several rows, too, if there are many: finding them takes time."""
     if not any(map(_repeats, columns)):
-        return _coded_by_row(columns)
+        found: list[Numbers] = []
+        to_read: list[pa.Array] = []
+        for column in columns:
+            same = np.asarray(pc.equal(columns[0], column).fill_null(False)) & (len(found) > 0)
+            read = np.asarray(column.is_valid()) & ~same
+            places = np.where(read, np.cumsum(read) - 1 + sum(map(len, to_read)), -1)
+            found.append(np.where(same, found[0], places) if found else places)
+            to_read.append(column if read.all() else column.filter(pa.array(read)))
+        return found, to_read
     encoded = pa.concat_arrays(columns).dictionary_encode()
     places = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
     return np.split(places, len(columns)), [encoded.dictionary]
-
-
-def _coded_by_row(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
-    found: list[Numbers] = []
-    to_read: list[pa.Array] = []
-    for column in columns:
-        same = np.asarray(pc.equal(columns[0], column).fill_null(False)) & (len(found) > 0)
-        read = np.asarray(column.is_valid()) & ~same
-        places = np.where(read, np.cumsum(read) - 1 + sum(map(len, to_read)), -1)
-        found.append(np.where(same, found[0], places) if found else places)
-        to_read.append(column if read.all() else column.filter(pa.array(read)))
-    return found, to_read
 
 
 SAMPLE = 512
