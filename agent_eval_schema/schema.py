@@ -204,8 +204,8 @@ _OURS = frozenset(
 def are_canonical(names: Collection[str], metadata: Mapping[bytes, bytes] | None = None) -> bool:
     """Whether rows with these columns were normalized before, whatever their other columns are: if the schema is marked
     so and there still is a request or a trace, or if they have columns that no other rows have all of."""
-    said = CANONICAL.items() <= (metadata or {}).items()
-    return _OURS.issubset(names) or (said and not {"request", "trace"}.isdisjoint(names))
+    is_marked = CANONICAL.items() <= (metadata or {}).items()
+    return _OURS.issubset(names) or (is_marked and not {"request", "trace"}.isdisjoint(names))
 
 
 def columns_of(*kinds: Any) -> tuple[str, ...]:

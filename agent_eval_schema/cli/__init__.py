@@ -67,14 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed, as `>&-` does: it has no reader
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    ours = argv is None  # this process: it is not a user's who calls this function
+    is_own_process = argv is None  # this process: it is not a user's who calls this function
     argv = sys.argv[1:] if argv is None else argv
     arguments, unknown = argument_parser(next(iter(argv), None)).parse_known_args(argv)
     arguments.parser.require_known(unknown)
-    if ours and arguments.run in _WITHOUT_FRAMES:
+    if is_own_process and arguments.run in _WITHOUT_FRAMES:
         put_off_pandas()
     try:
-        with ending_on_signals() if ours else nullcontext(), leaving_stdout(require_streams_once(arguments)):
+        with ending_on_signals() if is_own_process else nullcontext(), leaving_stdout(require_streams_once(arguments)):
             code: int = _run(arguments)
         with writing_stdout():
             sys.stdout.flush()

@@ -267,7 +267,7 @@ NAMING = ("request_id", "request", ORIGINAL_LINE)
 CellValues = dict[str, dict[int, Any]]
 
 
-def asked(values: CellValues, row: int) -> str | None:
+def question_of(values: CellValues, row: int) -> str | None:
     """The request of a row, or the value in its place; from the columns NAMING."""
     request = values["request"][row]
     if isinstance(request, dict) and isinstance(request.get("messages"), list):
@@ -346,7 +346,7 @@ class Summarizer:
         sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
         there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
         name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
-        asks = next((a for _, values, row in there if (a := cut(asked(values, row) or "", ASKS))), "")
+        asks = next((a for _, values, row in there if (a := cut(question_of(values, row) or "", ASKS))), "")
         snapshot, _, row = there[0]
         return DiffPlace(old, new, name, asks, snapshot.errors(row))
 

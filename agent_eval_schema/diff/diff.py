@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, asked, issues_among
+from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, issues_among, question_of
 from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_document
 from agent_eval_schema.diff.snapshot import Snapshot
 from agent_eval_schema.formats.column_names import AUTO, ColumnNames, has_path, require_in_one
@@ -95,11 +95,11 @@ def diff_eval_sets(
 
 def _sides(old: Any, new: Any, format: str, columns: ColumnNames) -> list[tuple[Source, str]]:
     """Both sides with the formats in which they are compared: rows with rows."""
-    given = [open_source(old, "old", format=format), open_source(new, "new", format=format)]
+    opened = [open_source(old, "old", format=format), open_source(new, "new", format=format)]
     names = {AUTO: columns} if isinstance(columns, str) else columns or {}
-    require_in_one(names, *given)
-    own = [{path: name for path, name in names.items() if has_path(path, source)} for source in given]
-    sources = [open_source(source, "columns", names or None) for source, names in zip(given, own, strict=True)]
+    require_in_one(names, *opened)
+    own = [{path: name for path, name in names.items() if has_path(path, source)} for source in opened]
+    sources = [open_source(source, "columns", names or None) for source, names in zip(opened, own, strict=True)]
     formats = [make_plan(source, format, "generated").format for source in sources]
     if formats[0] == formats[1]:
         return [(source, format) for source in sources]
@@ -529,7 +529,7 @@ def _rows_frame(snapshot: Snapshot, rows: Array) -> pd.DataFrame:
         {
             "row": rows,
             "request_id": _objects([found["request_id"][row] for row in rows.tolist()]),
-            "request": _objects([asked(found, row) for row in rows.tolist()]),
+            "request": _objects([question_of(found, row) for row in rows.tolist()]),
             "valid": snapshot.valid[rows],
         }
     )

@@ -65,7 +65,7 @@ def fingerprints(rows: pa.RecordBatch, source_cells: pa.RecordBatch, unread: dic
     for name, at in unread.items():
         cells = read_cells(filtered(source_cells.select([name]), np.isin(np.arange(source_cells.num_rows), at)), name)
         if cells is not None:
-            hashes = _texts(_said(cells.texts, cells.json))
+            hashes = _texts(_plain_texts(cells.texts, cells.json))
             # Different from cells that can be read: text that is not a list yet differs from the list.
             found[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
     lines = line_texts(source_cells)
@@ -95,7 +95,7 @@ def _column(rows: pa.RecordBatch, field: pa.Field) -> Array:
             return _texts([None if v is None else encode_sorted(v) for v in canonical_values(array, field)])
         return _parts(simplified(array), field.name)
     cells = read_cells(rows, field.name)
-    return _texts(_said(cells.texts, cells.json) if cells else to_values(array))
+    return _texts(_plain_texts(cells.texts, cells.json) if cells else to_values(array))
 
 
 def _texts(texts: Sequence[str | bytes | None]) -> Array:
@@ -105,10 +105,10 @@ def _texts(texts: Sequence[str | bytes | None]) -> Array:
     return found
 
 
-def _said(texts: Sequence[str | None], json: bool) -> list[str | None]:
+def _plain_texts(texts: Sequence[str | None], json: bool) -> list[str | None]:
     """The cells of a column of unknown type as text: a JSON string is its text, everything else its value as JSON."""
 
-    def said(text: str) -> str:
+    def plain(text: str) -> str:
         if json and text[:1] != '"':
             return canonical_json(text)
         if json:
@@ -117,7 +117,7 @@ def _said(texts: Sequence[str | None], json: bool) -> list[str | None]:
         # text as it is ("1.10" is not a number), unless it is an object or a list
         return canonical_json(text) if text.startswith(OPENING) else text
 
-    return [None if text is None else said(text) for text in texts]
+    return [None if text is None else plain(text) for text in texts]
 
 
 # --- canonical columns

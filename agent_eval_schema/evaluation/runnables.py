@@ -87,8 +87,8 @@ def _like(run: Callable[..., Any], call: Callable[[Any], Any]) -> Callable[[Any]
     if not inspect.iscoroutinefunction(run):
         return call
 
-    async def call_async(given: Any) -> Any:
-        return await call(given)
+    async def call_async(prompt: Any) -> Any:
+        return await call(prompt)
 
     return call_async
 
@@ -125,7 +125,7 @@ def _with_memory(runnable: Any, run: Callable[..., Any]) -> Callable[[Any], Any]
     configured = (getattr(runnable, "config", None) or {}).get("configurable") or {}
     if getattr(runnable, "checkpointer", None) in (None, False) or "thread_id" in configured:
         return run
-    return _like(run, lambda given: run(given, config={"configurable": {"thread_id": uuid.uuid4().hex}}))
+    return _like(run, lambda prompt: run(prompt, config={"configurable": {"thread_id": uuid.uuid4().hex}}))
 
 
 def _langchain_input(runnable: Any) -> Callable[[Any], Any]:
@@ -303,11 +303,11 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 # --- the forms, in the order in which they are tried
 def _read_documented(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("response"))
-    given = value.get(PREDICTED)
-    calls, problem = read_calls(given) if given is not None else (None, None)
+    cell = value.get(PREDICTED)
+    calls, problem = read_calls(cell) if cell is not None else (None, None)
     if response is None and PREDICTED not in value:
         return _no_answer(f"an object whose response is {describe(value.get('response'))}")
-    return Answer(response, given if calls is None and not is_too_deep(_json_text(given)) else calls, problem or failed)
+    return Answer(response, cell if calls is None and not is_too_deep(_json_text(cell)) else calls, problem or failed)
 
 
 def _read_steps(value: dict[str, Any]) -> Answer:
@@ -338,9 +338,9 @@ def _read_chat(value: Any) -> Answer:
     """Every format of chat.py; a value without a text is not an answer, unless tools were called. Only a whole
     conversation shows that no tool was called: a last message does not show the messages before it."""
     messages = _messages(value)
-    given = value if messages is None else {"messages": messages}
-    calls = [{"tool_name": n, "tool_input": a or {}} for n, a in chat.read_tool_calls(given)]
-    response, known = chat.read_answer(given)
+    chat_ = value if messages is None else {"messages": messages}
+    calls = [{"tool_name": n, "tool_input": a or {}} for n, a in chat.read_tool_calls(chat_)]
+    response, known = chat.read_answer(chat_)
     if not known or (response is None and not calls):
         return _no_answer(describe(value) + (" without an assistant's answer" if known else ""))
     return Answer(response, calls if calls or (messages is not None and len(messages) > 1) else None)

@@ -113,8 +113,8 @@ class _ThreadSlot:
         self._jobs: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True, name="agent-eval-schema").start()
 
-    def start(self, row: int, given: Any) -> None:
-        self._jobs.put((row, given))
+    def start(self, row: int, inputs: Any) -> None:
+        self._jobs.put((row, inputs))
 
     def stop(self) -> None:
         self._jobs.put(None)
@@ -125,10 +125,10 @@ class _ThreadSlot:
             self._inbox.put((self, contextvars.Context().run(_called, self._call, *job)))
 
 
-def _called(call: Call, row: int, given: Any) -> CallOutcome:
+def _called(call: Call, row: int, inputs: Any) -> CallOutcome:
     start = time.perf_counter()
     try:
-        value = call(given)
+        value = call(inputs)
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
     except BaseException as error:  # an agent may call sys.exit
@@ -196,25 +196,25 @@ class _LoopSlot:
         self._busy = False
         home.slots += 1
 
-    def start(self, row: int, given: Any) -> None:
+    def start(self, row: int, inputs: Any) -> None:
         self._busy = True
-        self._home.submit(self._one(row, given))
+        self._home.submit(self._one(row, inputs))
 
     def stop(self) -> None:
         self._home.blocked |= self._busy
         self._home.leave()
 
-    async def _one(self, row: int, given: Any) -> None:
-        outcome = await self._outcome(row, given)
+    async def _one(self, row: int, inputs: Any) -> None:
+        outcome = await self._outcome(row, inputs)
         self._busy = False
         self._inbox.put((self, outcome))
 
-    async def _outcome(self, row: int, given: Any) -> CallOutcome:
+    async def _outcome(self, row: int, inputs: Any) -> CallOutcome:
         start = time.perf_counter()
 
         async def traced() -> tuple[Any, str | None]:
-            made: Coroutine[Any, Any, Any] = self._call(given)
-            return await made, _last_trace()
+            answer: Coroutine[Any, Any, Any] = self._call(inputs)
+            return await answer, _last_trace()
 
         try:
             value, trace_id = await asyncio.wait_for(traced(), self._timeout)

@@ -120,9 +120,9 @@ def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
 
     if plan.format not in CES_FORMATS:
         return source, plan.format, []
-    given = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
-    turns = open_source([row for rows in rows_of_each(given) for row in rows])
-    invalid = [f"the evaluation on row {e.row} was excluded: it is not valid" for e in given if not e.valid]
+    evaluations = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
+    turns = open_source([row for rows in rows_of_each(evaluations) for row in rows])
+    invalid = [f"the evaluation on row {e.row} was excluded: it is not valid" for e in evaluations if not e.valid]
     turns = replace(turns, name=source.name, options=source.options)
     return turns, "databricks", [Finding(LEFT_OUT, why).issue() for why in invalid]
 
@@ -148,7 +148,7 @@ def input_parts(
     read -= {PREDICTED} if ran else set()
     judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
     if source.name is not None:
-        yield from (_given(_read(frame_of([b]), b, plan, reads, judged)) for b in source.batches())
+        yield from (_with_originals(_read(frame_of([b]), b, plan, reads, judged)) for b in source.batches())
         return
     later = pd.DataFrame()
     yield _joined([_read(later, batch, plan, reads, judged) for batch in source.batches()], source, reads)
@@ -182,7 +182,7 @@ def _prompt(request: Any) -> Any:
     return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
 
 
-def _given(part: EvalInputs) -> EvalInputs:
+def _with_originals(part: EvalInputs) -> EvalInputs:
     """A column that the data itself calls prompt, or reference, comes before the canonical one."""
     for name in _CANONICAL:
         if name in part.values and name in part.frame.columns:
@@ -203,16 +203,16 @@ def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> 
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
     calls = one_batch(part.trajectories for part in parts) if parts else none
     keys = joined_keys([part.keys for part in parts])
-    return _given(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys))
+    return _with_originals(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys))
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:
     """All rows of a source as a frame, with the cells in which they came, and the index of a frame."""
-    given = source.take(np.ones(rows, bool))
-    if isinstance(given, pd.DataFrame):
-        return given if source.index is not None else given.reset_index(drop=True)
-    if isinstance(given, pa.Table | pa.RecordBatch):
-        return frame_of(given.to_batches() if isinstance(given, pa.Table) else [given])
+    taken = source.take(np.ones(rows, bool))
+    if isinstance(taken, pd.DataFrame):
+        return taken if source.index is not None else taken.reset_index(drop=True)
+    if isinstance(taken, pa.Table | pa.RecordBatch):
+        return frame_of(taken.to_batches() if isinstance(taken, pa.Table) else [taken])
     return frame_of(source.batches())
 
 
@@ -331,7 +331,7 @@ def score_rows(
         if alone:
             return score_source(source, format, options)
         inputs = input_parts(source, format, columns_read(metrics), trajectories=bool(options.metrics))
-        return (measure(given, metrics, options, max_workers) for given in inputs)
+        return (measure(part, metrics, options, max_workers) for part in inputs)
 
     names = tuple(map(metric_name, metrics))
     scoring = Scoring(source, names, options, left_out, again=parts if alone and source.name is not None else None)
@@ -450,7 +450,7 @@ def _beside(frame: pd.DataFrame, columns: Mapping[str, Numbers], names: Iterable
 
 # --- metrics of any kind
 def measure(
-    given: EvalInputs,
+    inputs: EvalInputs,
     metrics: Sequence[TaskMetric],
     options: TrajectoryOptions,
     max_workers: int,
@@ -459,15 +459,15 @@ def measure(
     """The columns that metrics give for some rows, `<metric>/score` as numbers. `ran` has the columns that an agent
     has left in their frame, which come first: of a file they cannot be read again."""
     columns = {} if ran is None else {name: ran[name].to_numpy() for name in RUN_COLUMNS}
-    failed = np.zeros(len(given.frame), bool) if ran is None else columns[FAILURE] > 0
-    table = RowTable(given.frame, given.values, frozenset(np.flatnonzero(failed).tolist()))
+    failed = np.zeros(len(inputs.frame), bool) if ran is None else columns[FAILURE] > 0
+    table = RowTable(inputs.frame, inputs.values, frozenset(np.flatnonzero(failed).tolist()))
     unread = IssueLog(table.size)  # the validation has reported them, but has not seen what an agent returns
     scores, why, reasons = dict[str, Numbers](), Counter[tuple[str, str]](), dict[str, Numbers]()
     if options.metrics:
-        scores, why, reasons = score_calls(given.trajectories, options, given.log, unread, failed)
+        scores, why, reasons = score_calls(inputs.trajectories, options, inputs.log, unread, failed)
         for row, (code, column, path, message, hint) in zip(unread.rows, unread.notes, strict=True):
             if ran is not None and column == PREDICTED and RULES[code].severity is Severity.ERROR:
-                given.log.add(RULES[code], row, column, message, path=path, hint=hint)
+                inputs.log.add(RULES[code], row, column, message, path=path, hint=hint)
     unscored = Counter[tuple[str, str]]()
     for metric in metrics:
         name = metric_name(metric)
@@ -486,4 +486,4 @@ def measure(
         reasons[name] = np.array([*measured.reasons, None], object)[:-1]
         missing = np.isnan(columns[score_column(name)])
         unscored.update((name, reason) for reason in reasons[name][missing].tolist())
-    return ScoredPart(columns, given.log, unscored, reasons, given.ids, frame=given.frame, keys=given.keys)
+    return ScoredPart(columns, inputs.log, unscored, reasons, inputs.ids, frame=inputs.frame, keys=inputs.keys)

@@ -175,11 +175,11 @@ def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
         ((count, found),) = names.items()
         if len(found) > NAMED_METRICS:
             return f"{count:,} of {plural(rows, 'row')} scored by {len(found)} of {metrics} metrics"
-    told = (
+    sentence = (
         [f"{len(found)} metrics {count:,}"] if len(found) > NAMED_METRICS else [f"{name} {count:,}" for name in found]
         for count, found in names.items()
     )
-    return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in told for part in parts)}"
+    return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in sentence for part in parts)}"
 
 
 # --- scores → mean, standard deviation, percentiles, a confidence interval

@@ -206,13 +206,13 @@ class EvalTask:
         def parts(reads: Collection[str]) -> Iterator[EvalInputs]:
             return input_parts(source, format, reads, ran=True, trajectories=bool(self._options.metrics))
 
-        def done(given: EvalInputs, answers: list[Finished]) -> None:
-            ran = _take_answers(given, answers)
-            scoring.add(measure(given, self.metrics, self._options, max_workers, ran))
+        def done(part: EvalInputs, answers: list[Finished]) -> None:
+            ran = _take_answers(part, answers)
+            scoring.add(measure(part, self.metrics, self._options, max_workers, ran))
 
         names = tuple(map(metric_name, self.metrics))
         scoring = Scoring(source, names, self._options, left_out, ran=True)
-        prompts = (prompt for given in parts({"prompt"}) for prompt in given.values["prompt"])
+        prompts = (prompt for part in parts({"prompt"}) for prompt in part.values["prompt"])
         with journal_at(journal, prompts) as kept, progress(source.read_share, notebook()) as so_far:
             window = _Window(parts({"prompt", *columns_read(self.metrics)}), kept, done, so_far)
             for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
@@ -224,7 +224,7 @@ class EvalTask:
         return scoring.result()
 
 
-def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
+def _take_answers(part: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
     """Put the outputs of the agent into the rows, in the place of those of the data; these columns by themselves."""
     columns: dict[str, list[Any]] = {
         "response": [a.response for a in answers],
@@ -233,16 +233,16 @@ def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
         PREDICTED: [a.trajectory for a in answers],
         "error": [a.error for a in answers],
     }
-    given.frame = given.frame.drop(columns=[c for c in RUN_COLUMNS if c in given.frame.columns])
+    part.frame = part.frame.drop(columns=[c for c in RUN_COLUMNS if c in part.frame.columns])
     for name, values in columns.items():
         kind = {LATENCY: "float64", FAILURE: "int64"}.get(name, "object")
-        given.frame[name] = pd.Series(values, dtype=kind, index=given.frame.index)
-    given.values.update({name: columns[name] for name in OUTPUTS if name in given.values})
+        part.frame[name] = pd.Series(values, dtype=kind, index=part.frame.index)
+    part.values.update({name: columns[name] for name in OUTPUTS if name in part.values})
     calls = pa.array(
         [v if v is None or isinstance(v, str) else encode_plain(v) for v in columns[PREDICTED]], pa.string()
     )
-    given.trajectories = given.trajectories.set_column(0, PREDICTED, calls)
-    return given.frame[[*RUN_COLUMNS]]
+    part.trajectories = part.trajectories.set_column(0, PREDICTED, calls)
+    return part.frame[[*RUN_COLUMNS]]
 
 
 # --- the rows, part by part
@@ -349,7 +349,7 @@ OPEN = 2
 class _Part(Struct):
     """Some rows, the number of the first of them, what became of each, and how many are left."""
 
-    given: EvalInputs
+    inputs: EvalInputs
     start: int
     answers: list[Finished | None]
     left: int
@@ -373,11 +373,11 @@ class _Window:
     def inputs(self) -> Iterator[tuple[int, Any] | None]:
         """The rows that are to be asked; None while there are enough of them."""
         start = 0
-        for given in self._parts:
+        for inputs in self._parts:
             while len(self._open) >= OPEN:
                 yield None
-            prompts = given.values["prompt"]
-            self._open.append(_Part(given, start, [None] * len(prompts), len(prompts)))
+            prompts = inputs.values["prompt"]
+            self._open.append(_Part(inputs, start, [None] * len(prompts), len(prompts)))
             for row, prompt in enumerate(prompts, start):
                 self.prompts += prompt is not None
                 if (known := self._journal.finished.pop(row, None)) is not None:
@@ -411,7 +411,7 @@ class _Window:
                 found = trajectories_of([str(answer.trace_id) for answer in lacking])
                 for answer, calls in zip(lacking, found, strict=True):
                     answer.trajectory = calls
-            self._done(part.given, answers)
+            self._done(part.inputs, answers)
 
 
 def _finished(outcome: CallOutcome) -> Finished:

@@ -244,7 +244,7 @@ def measure_pointwise(metric: PointwiseMetric, table: RowTable, max_workers: int
             reasons[row] = table.why_lacking(row, lacking[0])
         else:
             questions.append((row, {name: _plain(cells[name]) for name in metric.variables}))
-    for outcome in run_all(lambda given: judge(inputs=given), questions, max_workers=max_workers):
+    for outcome in run_all(lambda question: judge(inputs=question), questions, max_workers=max_workers):
         scores[outcome.row], reasons[outcome.row] = _read(outcome.value, outcome.error)
     explanations = [None if math.isnan(score) else reason for score, reason in zip(scores, reasons, strict=True)]
     return Measured({"score": scores, "explanation": explanations}, reasons)

@@ -198,8 +198,8 @@ def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
     is_tool = np.array([*(name == tool for name in pair.names), False])[pair.tools[predicted.ids]]
     before = np.cumsum(np.append(0, is_tool))
     used = before[predicted.starts + predicted.lengths] > before[predicted.starts]
-    given = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
-    return np.where(given, used, np.nan)
+    has_calls = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
+    return np.where(has_calls, used, np.nan)
 
 
 def _reasons(

@@ -191,10 +191,10 @@ OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration"
 
 
 def _read_turn(source: Row, row: dict[str, Any]) -> None:
-    question, row["expected_response"] = _said(source)
+    question, row["expected_response"] = _texts_of_turn(source)
     if question is not None:
         messages: chat.Messages = []
-        for before, answer in map(_said, _listed(source.get("history"))):
+        for before, answer in map(_texts_of_turn, _listed(source.get("history"))):
             messages += [{"role": "user", "content": before}] if before is not None else []
             messages += [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
         row["request"] = {"messages": [*messages, {"role": "user", "content": question}]}
@@ -230,7 +230,7 @@ def _guidelines(rubrics: Sequence[Any]) -> dict[str, list[Any]] | None:
     return named or None
 
 
-def _said(turn: Any) -> tuple[Any, Any]:
+def _texts_of_turn(turn: Any) -> tuple[Any, Any]:
     """The question and the answer of an invocation of an evalset, or of an entry of a test list."""
     turn = _without_nulls(turn) if isinstance(turn, Mapping) else {}
     content = turn.get("final_response")

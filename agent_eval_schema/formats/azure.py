@@ -27,7 +27,7 @@ from agent_eval_schema.text.jsontext import encode_text, structured
 Calls = list[dict[str, Any]]
 
 
-def _asked(query: Any) -> Any:
+def _read_query(query: Any) -> Any:
     messages = structured(query)
     return {"messages": [_message(m) for m in messages]} if isinstance(messages, list) else query
 
@@ -172,9 +172,10 @@ def turns_of_conversations() -> Unfold:
         after = answers[-1] + 1 if answers else 0
         is_asked = not answers or any(map(_is_user, messages[after:]))
         for i in answers:
-            said = messages[i:] if i == answers[-1] and not is_asked else [messages[i]]  # with the results of its calls
+            # the last one with the results of its calls
+            answer = messages[i:] if i == answers[-1] and not is_asked else [messages[i]]
             context = messages[i].get("context") or _context_of(messages[:i], row)
-            yield {**beside, "query": messages[:i], "response": _said(said), "context": context}, ()
+            yield {**beside, "query": messages[:i], "response": _text_or_messages(answer), "context": context}, ()
         if is_asked:
             yield {**beside, "query": messages or None, "response": None, "context": _context_of(messages, row)}, ()
 
@@ -206,7 +207,7 @@ def _is_user(message: Any) -> bool:
     return isinstance(message, dict) and message.get("role") == "user"
 
 
-def _said(messages: Sequence[dict[str, Any]]) -> Any:
+def _text_or_messages(messages: Sequence[dict[str, Any]]) -> Any:
     """An answer: its text, or the messages if there is more in them."""
     content = messages[0].get("content")
     return content if isinstance(content, str) and len(messages) == 1 else list(messages)
@@ -276,7 +277,7 @@ AZURE = Format(
         never=frozenset({"request", "inputs", "question", "user_input", "turn", "trace"}),
     ),
     fields=(
-        Field("query", "request", _asked, question_or_messages),
+        Field("query", "request", _read_query, question_or_messages),
         Field("response", "response", _answer),
         Field("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
         Field("ground_truth", "reference_trajectory", _expected_calls, _write_expected),

@@ -75,7 +75,7 @@ def _write_result(document: dict[str, Any]) -> dict[str, Any]:
     return {"content": {"text": uri if text is None else text}, **name}
 
 
-def _said(turn: Row) -> tuple[Any, Any]:
+def _texts_of_turn(turn: Row) -> tuple[Any, Any]:
     answer = value_at(turn, _REFERENCE)
     return value_at(turn, _PROMPT), answer if isinstance(answer, str) else value_at(turn, "output.text")
 
@@ -91,7 +91,7 @@ def _with_sources(_: Row, written: dict[str, Any]) -> None:
 _PASSAGES = "output.retrievedPassages.retrievalResults"
 _RETRIEVED_ONLY = "output.retrievedResults.retrievalResults"
 
-_TURNS = Conversations("conversationTurns", _said)
+_TURNS = Conversations("conversationTurns", _texts_of_turn)
 
 BEDROCK_RAG: Format = Format(
     name="bedrock-rag",

@@ -79,7 +79,7 @@ class Conversations(Struct, frozen=True):
 
     turns: str
     """The key of their turns."""
-    said: Callable[[Row], tuple[Any, Any]]
+    texts_of: Callable[[Row], tuple[Any, Any]]
     """The question and the answer of a turn."""
     of_session: tuple[str, ...] = ()
     """Columns that a session has and not a turn: they are on its last row."""
@@ -106,7 +106,7 @@ class Conversations(Struct, frozen=True):
 
     def _messages(self, turns: Sequence[Any]) -> chat.Messages:
         messages: chat.Messages = []
-        for question, answer in (self.said(turn) for turn in turns if isinstance(turn, dict)):
+        for question, answer in (self.texts_of(turn) for turn in turns if isinstance(turn, dict)):
             messages += chat.user_message(question) if isinstance(question, str) else []
             messages += [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
         return messages

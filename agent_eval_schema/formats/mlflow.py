@@ -216,10 +216,10 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     if "session" in batch.schema.names and "session_id" not in batch.schema.names:
         batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
     # under our names, so that a cell that could not be read is not taken for absent
-    ours = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
+    columns = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
     outputs = read_cells(batch, "outputs")
     taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
-    return with_notes(with_columns(rename_notes(batch, ours), result, taken), notes)
+    return with_notes(with_columns(rename_notes(batch, columns), result, taken), notes)
 
 
 def _without_marks_of_store(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -470,10 +470,10 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     own = original if isinstance(original, dict) else {}
     others = row.get("custom_expected")
     merged = {n: v for n, v in {**own, **(others or {}), **own}.items() if v is not None} if own or others else {}
-    said = {EXPECTATIONS.get(name) for name in own} if own else ()
+    stated = {EXPECTATIONS.get(name) for name in own} if own else ()
     for column in EXPECTED_COLUMNS:
         value = row[column] if column in row else None  # noqa: SIM401 (no call a column)
-        if value is not None and column not in said:
+        if value is not None and column not in stated:
             merged[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
     if "guidelines" in merged and isinstance(merged["guidelines"], dict) and row.get("guidelines"):
         # a judge would read the names only

@@ -34,7 +34,7 @@ _QUESTIONS = ("question", "query", "prompt", "input", "message", "user_input", "
 _CONTEXT = "context"
 
 
-def _asked(cell: Any) -> Any:
+def _question_in(cell: Any) -> Any:
     """The variable that is the request: by its name, or the only one beside the context."""
     variables = structured(cell)
     if not isinstance(variables, dict):
@@ -160,7 +160,7 @@ def _rendered(value: Any, variables: Row) -> Any:
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     inputs, variables = row.get("inputs"), written.get("vars", {})
-    if isinstance(inputs, dict) and _CONTEXT not in inputs and _asked(inputs) == variables.get("question"):
+    if isinstance(inputs, dict) and _CONTEXT not in inputs and _question_in(inputs) == variables.get("question"):
         written["vars"] = {**inputs, **{k: v for k, v in variables.items() if k == _CONTEXT}}
     if row.get("request_id") is not None:
         written["metadata"] = {**(written.get("metadata") or {}), "request_id": row["request_id"]}
@@ -296,7 +296,7 @@ PROMPTFOO = Format(
     page="https://www.promptfoo.dev/docs/configuration/test-cases/",
     signs=Signs(sure=each_with("vars", "assert", "metadata", "options", "threshold"), likely=(("vars",),)),
     fields=(
-        Field("vars", "request", _asked, lambda request: {"question": question(request)}),
+        Field("vars", "request", _question_in, lambda request: {"question": question(request)}),
         Field("vars", "retrieved_context", _context, _write_context),
         Field("assert", "expected_response", _answer, lambda text: [{"type": "factuality", "value": text}]),
         Field("assert", "expected_facts", _facts, lambda facts: [{"type": "contains-all", "value": facts}]),

@@ -27,10 +27,10 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import structured
 
-_LANGCHAIN = {ours: theirs for theirs, ours in chat.LANGCHAIN_ROLES.items() if theirs != "function"}
+_LANGCHAIN = {role: type_ for type_, role in chat.LANGCHAIN_ROLES.items() if type_ != "function"}
 
 
-def _asked(user_input: Any) -> Any:
+def _read_input(user_input: Any) -> Any:
     """The chat up to the last human message; the messages after it are the agent's."""
     messages = structured(user_input)
     if not isinstance(messages, list):
@@ -126,7 +126,7 @@ def _own_conversation(row: Row) -> Any:
     own = row.get("user_input")
     if not isinstance(own, list):
         return None
-    result: dict[str, Any] = {"request": _asked(own)}
+    result: dict[str, Any] = {"request": _read_input(own)}
     after_the_question({"user_input": own}, result)
     names = ("request", "response", "predicted_trajectory")
     return own if all(result.get(name) == row.get(name) for name in names) else None
@@ -157,7 +157,7 @@ RAGAS = Format(
         never=frozenset({"request", "inputs", "item"}),
     ),
     fields=(
-        Field("user_input", "request", _asked, question_or_messages, others=("question",)),
+        Field("user_input", "request", _read_input, question_or_messages, others=("question",)),
         Field("response", "response", others=("answer",)),
         Field("reference", "expected_response", others=("ground_truth",)),
         Field(

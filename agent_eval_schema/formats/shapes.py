@@ -68,7 +68,7 @@ def calls_to(name: str, arguments: str) -> Callable[[Any], Any]:
 
 def calls_in(messages: Any) -> list[dict[str, Any]] | None:
     """The tool calls of messages as a trajectory; None if there are none."""
-    return [{"tool_name": name, "tool_input": given} for name, given in chat.read_tool_calls(messages)] or None
+    return [{"tool_name": name, "tool_input": arguments} for name, arguments in chat.read_tool_calls(messages)] or None
 
 
 def after_question(messages: Sequence[Any]) -> int | None:

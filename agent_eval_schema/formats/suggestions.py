@@ -44,7 +44,7 @@ _NAMES = {
 }
 """By our column, the names that others give to it, in lower case and without other characters than letters."""
 
-_OURS = {name: ours for ours, names in _NAMES.items() for name in names.split()}
+_COLUMN_OF = {name: column for column, names in _NAMES.items() for name in names.split()}
 
 _OF_DOCUMENT = {
     "doc_uri": ("doc_uri", "uri", "url", "source", "doc_id", "document_id", "docid", "id"),
@@ -75,17 +75,17 @@ class _Place(Struct, frozen=True):
 
 def has_names_of_others(names: Sequence[str]) -> bool:
     """Whether a table has a column that others call so, and lacks ours."""
-    return any(name not in COLUMNS and _OURS.get(_plain(name), names[0]) not in names for name in names)
+    return any(name not in COLUMNS and _COLUMN_OF.get(_plain(name), names[0]) not in names for name in names)
 
 
 def is_question(name: str) -> bool:
     """Whether others call a column so that has the question of a row."""
-    return _OURS.get(_plain(name)) == "request"
+    return _COLUMN_OF.get(_plain(name)) == "request"
 
 
-def names_of(ours: str) -> frozenset[str]:
+def names_of(column: str) -> frozenset[str]:
     """The names of a column, ours among them, in lower case and without other characters than letters."""
-    return frozenset((_plain(ours), *_NAMES.get(ours, "").split()))
+    return frozenset((_plain(column), *_NAMES.get(column, "").split()))
 
 
 def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool) -> dict[str, str]:
@@ -97,26 +97,26 @@ def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool)
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
     for place in [*places, *inner]:
-        ours = _of_truth(place.path, _ours(place.name, free, places), free)
-        if ours is not None and ours not in found and (paths := _fit(place, ours)):
-            found[ours] = paths
-    for ours, looks in _BY_CONTENT.items() if whole else ():
-        if ours in free and ours not in found:
+        column = _of_truth(place.path, _column_for(place.name, free, places), free)
+        if column is not None and column not in found and (paths := _fit(place, column)):
+            found[column] = paths
+    for column, looks in _BY_CONTENT.items() if whole else ():
+        if column in free and column not in found:
             taken = {path for paths in found.values() for path in paths}
             free_places = (p for p in places if not any(_is_at(path, p.path) for path in taken) and looks(p))
             first = next(free_places, None)
-            meant = None if first is None else _of_truth(first.path, ours, free)
+            meant = None if first is None else _of_truth(first.path, column, free)
             if first is not None and meant is not None and meant not in found and (paths := _fit(first, meant)):
                 found[meant] = paths
-    return {path: target for ours in COLUMNS for path, target in found.get(ours, {}).items()}
+    return {path: target for column in COLUMNS for path, target in found.get(column, {}).items()}
 
 
 def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
     """The hint for an unknown column that looks like one of ours; "" for another one."""
-    moves = {path: ours for path, ours in suggested.items() if _is_at(path, name)}
+    moves = {path: column for path, column in suggested.items() if _is_at(path, name)}
     if not moves:
         return ""
-    like = " and ".join(f"`{ours}`" for ours in moves.values())
+    like = " and ".join(f"`{column}`" for column in moves.values())
     return f"looks like {like}: name the column ({naming_columns(moves)})"
 
 
@@ -141,19 +141,19 @@ def _is_at(path: str, place: str) -> bool:
     return path == place or path.startswith((f"{place}.", f"{place}["))
 
 
-def _ours(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | None:
+def _column_for(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | None:
     """Our column that others call so. An `answer` beside another ground truth is that of the agent."""
-    ours = _OURS.get(_plain(name))
+    column = _COLUMN_OF.get(_plain(name))
     if _plain(name) == "answer":
-        others = {_OURS.get(_plain(place.name)) for place in places if place.name != name}
-        ours = "response" if "expected_response" in others or "expected_response" not in free else "expected_response"
-    return ours if ours in free else None
+        others = {_COLUMN_OF.get(_plain(place.name)) for place in places if place.name != name}
+        column = "response" if "expected_response" in others or "expected_response" not in free else "expected_response"
+    return column if column in free else None
 
 
-def _of_truth(path: str, ours: str | None, free: Sequence[str]) -> str | None:
+def _of_truth(path: str, column: str | None, free: Sequence[str]) -> str | None:
     """The column for a place: at a path whose name shows it, what an agent produces is what is expected of it."""
-    truth = _TRUTHS.get(ours or "") if is_of_truth(path) else None
-    return ours if truth is None else truth if truth in free else None
+    truth = _TRUTHS.get(column or "") if is_of_truth(path) else None
+    return column if truth is None else truth if truth in free else None
 
 
 _TRUTHS = {
@@ -172,17 +172,17 @@ def is_of_truth(name: str) -> bool:
 def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
     """Raise EvalSetError where a mapping is a guess: no question, two columns for one of ours, or an `answer` of which
     nothing shows whose it is."""
-    ours = {name: _OURS.get(_plain(name)) for name in names if name not in COLUMNS}
-    answers = [name for name in ours if _plain(name) == "answer"]
+    by_name = {name: _COLUMN_OF.get(_plain(name)) for name in names if name not in COLUMNS}
+    answers = [name for name in by_name if _plain(name) == "answer"]
     if "request" not in names and not any(target.partition(".")[0] == "request" for target in found.values()):
         message = f"columns: expected a column with the question, got {listed(names)}: name it (--columns PATH=request)"
         raise EvalSetError(message)
     for target in ("request", "response", "expected_response"):
-        alike = [name for name, column in ours.items() if column == target and name not in answers]
+        alike = [name for name, column in by_name.items() if column == target and name not in answers]
         if len(alike) > 1 and target not in names:
             choices = [{name: target} for name in alike]
             raise _ambiguous(found, choices, f"one column for `{target}`, got {listed(alike)}")
-    others = {*names, *(column for name, column in ours.items() if name not in answers)}
+    others = {*names, *(column for name, column in by_name.items() if name not in answers)}
     if answers and others.isdisjoint({"response", "expected_response", "expected_facts"}):
         choices = [{answers[0]: target} for target in ("expected_response", "response")]
         raise _ambiguous(found, choices, f"a column that shows whose answer `{answers[0]}` is, got none")
@@ -197,62 +197,62 @@ def _ambiguous(found: Mapping[str, str], choices: Sequence[Mapping[str, str]], e
 
 
 def _options(moves: Mapping[str, str]) -> str:
-    return " ".join(shlex.join(["--columns", f"{path}={ours}"]) for path, ours in moves.items())
+    return " ".join(shlex.join(["--columns", f"{path}={column}"]) for path, column in moves.items())
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())
 
 
-def _fit(place: _Place, ours: str) -> dict[str, str]:
+def _fit(place: _Place, column: str) -> dict[str, str]:
     """The mapping of a place, if its values are of a kind that the column can be made of."""
-    if ours in _FITS:
-        return _FITS[ours](place, ours)
-    return {place.path: ours} if place.are(str) else {}
+    if column in _FITS:
+        return _FITS[column](place, column)
+    return {place.path: column} if place.are(str) else {}
 
 
-def _as_request(place: _Place, ours: str) -> dict[str, str]:
+def _as_request(place: _Place, column: str) -> dict[str, str]:
     if place.are(list) and _are_messages(place.elements()):
-        return {place.path: f"{ours}.messages"}
-    return {place.path: ours} if place.are(str) else {}
+        return {place.path: f"{column}.messages"}
+    return {place.path: column} if place.are(str) else {}
 
 
-def _as_documents(place: _Place, ours: str) -> dict[str, str]:
+def _as_documents(place: _Place, column: str) -> dict[str, str]:
     if place.are(str):
-        return {place.path: f"{ours}[].content"}
+        return {place.path: f"{column}[].content"}
     if _are_texts(place.elements()):
-        return {f"{place.path}[]": f"{ours}[].content"}
-    return _by_keys(place, ours, _keys_of(place.elements(), _OF_DOCUMENT))
+        return {f"{place.path}[]": f"{column}[].content"}
+    return _by_keys(place, column, _keys_of(place.elements(), _OF_DOCUMENT))
 
 
-def _as_trajectory(place: _Place, ours: str) -> dict[str, str]:
+def _as_trajectory(place: _Place, column: str) -> dict[str, str]:
     if place.are(str) or _are_texts(place.elements()):
-        return {place.path if place.are(str) else f"{place.path}[]": f"{ours}[].tool_name"}
+        return {place.path if place.are(str) else f"{place.path}[]": f"{column}[].tool_name"}
     found = _keys_of(place.elements(), _OF_CALL)
-    return _by_keys(place, ours, found) if "tool_name" in found else {}
+    return _by_keys(place, column, found) if "tool_name" in found else {}
 
 
-def _by_keys(place: _Place, ours: str, found: Mapping[str, str]) -> dict[str, str]:
-    return {f"{place.path}[].{key}": f"{ours}[].{field}" for field, key in found.items()}
+def _by_keys(place: _Place, column: str, found: Mapping[str, str]) -> dict[str, str]:
+    return {f"{place.path}[].{key}": f"{column}[].{field}" for field, key in found.items()}
 
 
-def _as_number(place: _Place, ours: str) -> dict[str, str]:
+def _as_number(place: _Place, column: str) -> dict[str, str]:
     try:  # a number of a CSV file is text
-        return {place.path: ours} if place.are((int, float, str)) and [float(v) for v in place.values] else {}
+        return {place.path: column} if place.are((int, float, str)) and [float(v) for v in place.values] else {}
     except ValueError:
         return {}
 
 
 _FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
     "request": _as_request,
-    "expected_facts": lambda place, ours: {place.path: ours} if _are_texts(place.elements()) else {},
+    "expected_facts": lambda place, column: {place.path: column} if _are_texts(place.elements()) else {},
     "retrieved_context": _as_documents,
     "expected_retrieved_context": _as_documents,
     "predicted_trajectory": _as_trajectory,
     "reference_trajectory": _as_trajectory,
     "latency_seconds": _as_number,
-    "request_id": lambda place, ours: (
-        {place.path: ours} if place.are(str) and len(set(place.values)) == len(place.values) else {}
+    "request_id": lambda place, column: (
+        {place.path: column} if place.are(str) and len(set(place.values)) == len(place.values) else {}
     ),
 }
 """The columns that are not made of a text."""

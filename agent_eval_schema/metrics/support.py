@@ -64,8 +64,8 @@ def find_metric(name: str) -> Metric:
 
 def missing_needs(metric: Metric, mask: int, outputs: str) -> tuple[Need, ...]:
     """The needs that a row with this mask does not meet."""
-    made = MADE_BY_THE_APP if outputs == "generated" else ()
-    return tuple(n for n in metric.needs if not any(f in made or mask & BIT[f] for f in _fields(n)))
+    generated = MADE_BY_THE_APP if outputs == "generated" else ()
+    return tuple(n for n in metric.needs if not any(f in generated or mask & BIT[f] for f in _fields(n)))
 
 
 def why_supported(metric: Metric, mask: int, outputs: str) -> str:
@@ -80,9 +80,9 @@ def why_supported(metric: Metric, mask: int, outputs: str) -> str:
 def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
     """For each row whether it supports the metric."""
     answer = valid.copy()
-    made = MADE_BY_THE_APP if outputs == "generated" else ()
+    generated = MADE_BY_THE_APP if outputs == "generated" else ()
     for need in metric.needs:
-        if not any(f in made for f in _fields(need)):
+        if not any(f in generated for f in _fields(need)):
             answer &= (masks & sum(BIT[f] for f in _fields(need))) != 0
     return answer
 

@@ -61,8 +61,8 @@ def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
     pairs = []
     for (i, wanted), (j, actual) in product(enumerate(reference), enumerate(predicted)):
         if actual.tool_name == wanted.tool_name:
-            given, inputs = actual.tool_input or {}, wanted.tool_input or {}
-            pairs.append((sum(k in given and value_key(given[k]) == value_key(v) for k, v in inputs.items()), i, j))
+            found, inputs = actual.tool_input or {}, wanted.tool_input or {}
+            pairs.append((sum(k in found and value_key(found[k]) == value_key(v) for k, v in inputs.items()), i, j))
     # The best pairs first, those with more parameters before those with fewer: so equal calls meet. Then as they came.
     pairs.sort(key=lambda p: (-_score(p[0], reference[p[1]]), -p[0], p[1], p[2]))
     scores: dict[int, float] = {}
@@ -122,13 +122,13 @@ def tool_name_match(response: str, reference: str) -> float:
 
 def tool_parameter_key_match(response: str, reference: str) -> float:
     """The share of the parameters of the expected call that the first call has."""
-    return _parameters_matched(response, reference, lambda given, key, _: key in given)
+    return _parameters_matched(response, reference, lambda inputs, key, _: key in inputs)
 
 
 def tool_parameter_kv_match(response: str, reference: str) -> float:
     """The share of the parameters of the expected call that the first call has with equal values."""
     return _parameters_matched(
-        response, reference, lambda given, key, value: key in given and value_key(given[key]) == value_key(value)
+        response, reference, lambda inputs, key, value: key in inputs and value_key(inputs[key]) == value_key(value)
     )
 
 
@@ -138,8 +138,8 @@ def _parameters_matched(response: str, reference: str, same: Callable[[dict[str,
         return math.nan
     if called is None or called[0] != wanted[0]:
         return 0.0
-    given, expected = called[1] or {}, wanted[1] or {}
-    return sum(same(given, key, value) for key, value in expected.items()) / len(expected) if expected else 1.0
+    inputs, expected = called[1] or {}, wanted[1] or {}
+    return sum(same(inputs, key, value) for key, value in expected.items()) / len(expected) if expected else 1.0
 
 
 def _first_call(text: str) -> tuple[str, dict[str, Any] | None] | None:

@@ -102,10 +102,10 @@ def score_trajectory(
     require_options(duplicates, empty, match)
     if metric not in TRAJECTORY_METRICS:
         raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
-    made, wanted = call_ids([predicted, reference], match)
+    called, wanted = call_ids([predicted, reference], match)
     if empty == "nan" and not (predicted and reference):
         return math.nan
-    return TRAJECTORY_METRICS[metric](made, wanted, duplicates == "one_to_one")
+    return TRAJECTORY_METRICS[metric](called, wanted, duplicates == "one_to_one")
 
 
 def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Empty = "define") -> float:

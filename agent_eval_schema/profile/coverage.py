@@ -43,13 +43,13 @@ class Repeats(Struct, frozen=True):
     """For each row the first row of its group, of the same questions (`exact`) and also of similar ones (`near`);
     `asked` are the valid rows with a question. A row that is not asked is alone."""
 
-    asked: Array
+    has_question: Array
     exact: Array
     near: Array
 
     @property
     def distinct(self) -> int:
-        return int(np.count_nonzero(self.asked & (self.near == np.arange(len(self.near)))))
+        return int(np.count_nonzero(self.has_question & (self.near == np.arange(len(self.near)))))
 
     @property
     def exact_rows(self) -> Array:
@@ -76,8 +76,8 @@ class Repeats(Struct, frozen=True):
 
 def find_repeats(facts: Facts, threshold: float) -> Repeats:
     exact = facts.array("exact")
-    asked = facts.valid & (exact != 0)
-    return Repeats(asked, *repeats(exact, asked, *facts.shingles, threshold))
+    has_question = facts.valid & (exact != 0)
+    return Repeats(has_question, *repeats(exact, has_question, *facts.shingles, threshold))
 
 
 SAME, NEAR, TRUTH = "the same question", "a near duplicate of the question", "the ground truth"
@@ -104,10 +104,10 @@ class FoundLeak(Struct, frozen=True):
 
 def open_others(against: Any) -> list[Other]:
     """What a user compares with: datasets, and the paths of datasets and of texts."""
-    given = [against] if isinstance(against, str | os.PathLike) or not isinstance(against, Sequence) else against
-    if given and all(isinstance(row, dict) for row in given):  # the rows of one dataset
-        given = [given]
-    return [_open(one, i) for i, one in enumerate(given)]
+    datasets = [against] if isinstance(against, str | os.PathLike) or not isinstance(against, Sequence) else against
+    if datasets and all(isinstance(row, dict) for row in datasets):  # the rows of one dataset
+        datasets = [datasets]
+    return [_open(one, i) for i, one in enumerate(datasets)]
 
 
 def _open(one: Any, place: int) -> Other:
@@ -127,12 +127,12 @@ def find_leaks(facts: Facts, repeats: Repeats, others: Sequence[Other], threshol
     """The rows that are elsewhere, place by place; a row is of one kind per place, the surest."""
     texts = [i for i, other in enumerate(others) if other.text is not None]
     for i, other in enumerate(others):
-        exact = repeats.asked & np.isin(facts.array("exact"), other.questions.exact[other.questions.exact != 0])
+        exact = repeats.has_question & np.isin(facts.array("exact"), other.questions.exact[other.questions.exact != 0])
         answered = np.zeros(facts.row_count, bool)
         if i in texts:
             exact[facts.found.get(2 * texts.index(i), [])] = True
             answered[facts.found.get(2 * texts.index(i) + 1, [])] = True
-        near = _near(facts, other.questions, threshold) & repeats.asked & ~exact
+        near = _near(facts, other.questions, threshold) & repeats.has_question & ~exact
         kinds = {SAME: exact, NEAR: near, TRUTH: answered}
         for kind, rows in kinds.items():
             if rows.any():
@@ -149,9 +149,9 @@ def _near(facts: Facts, questions: Shingled, threshold: float) -> Array:
     sizes = np.concatenate([np.diff(questions.ends), np.diff(ends)])
     labels = near_groups(shingles, bounds(sizes), threshold)
     count = len(questions.exact)
-    theirs = np.zeros(len(labels), bool)
-    theirs[labels[:count]] = True
-    found: Array = theirs[labels[count:]] & (np.diff(ends) > 0)
+    in_other = np.zeros(len(labels), bool)
+    in_other[labels[:count]] = True
+    found: Array = in_other[labels[count:]] & (np.diff(ends) > 0)
     return found
 
 
@@ -266,7 +266,7 @@ TERMS = 4
 
 def cluster_rows(repeats: Repeats) -> list[int]:
     """The distinct questions of which clusters are made."""
-    rows = np.flatnonzero(repeats.asked & (repeats.near == np.arange(len(repeats.near))))
+    rows = np.flatnonzero(repeats.has_question & (repeats.near == np.arange(len(repeats.near))))
     if len(rows) > MOST_CLUSTERED:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_CLUSTERED, replace=False))
     found: list[int] = rows.tolist()
@@ -275,10 +275,10 @@ def cluster_rows(repeats: Repeats) -> list[int]:
 
 def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
     """Questions with words in common, the largest cluster first; and why there is none."""
-    asked = [e for e in examples if e.question]
-    count = round(len(asked) ** 0.5 / 2)
-    if len(asked) < LEAST_CLUSTERED:
-        return (), f"{plural(len(asked), 'distinct question')} {'is' if len(asked) == 1 else 'are'} too few"
+    questions = [e for e in examples if e.question]
+    count = round(len(questions) ** 0.5 / 2)
+    if len(questions) < LEAST_CLUSTERED:
+        return (), f"{plural(len(questions), 'distinct question')} {'is' if len(questions) == 1 else 'are'} too few"
     try:
         from sklearn.cluster import KMeans
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -286,15 +286,15 @@ def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
         return (), "scikit-learn is not installed (pip install 'agent-eval-schema[profile]')"
     vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, max_features=5_000)
     try:
-        vectors = vectorizer.fit_transform([e.question for e in asked])
+        vectors = vectorizer.fit_transform([e.question for e in questions])
     except ValueError:  # nothing but stop words
         return (), "the questions have no words to compare"
     found: Any = KMeans(min(count, 30), n_init=1, random_state=0).fit(vectors)
     names = vectorizer.get_feature_names_out()
-    made = []
+    clusters = []
     for i, center in enumerate(found.cluster_centers_):
         members = np.flatnonzero(found.labels_ == i)
         if len(members):
             terms = [str(names[t]) for t in np.argsort(-center, kind="stable")[:TERMS].tolist() if center[t] > 0]
-            made.append(Cluster(len(members), tuple(terms), asked[int(members[0])]))
-    return tuple(sorted(made, key=lambda c: (-c.rows, c.terms))), ""
+            clusters.append(Cluster(len(members), tuple(terms), questions[int(members[0])]))
+    return tuple(sorted(clusters, key=lambda c: (-c.rows, c.terms))), ""

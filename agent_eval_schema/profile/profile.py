@@ -192,7 +192,7 @@ def build_profile(
     others = open_others(against)
     source = open_source(data, documents=documents if isinstance(documents, str) else None, **options.changed())
     plan = make_plan(source, format, outputs, values=values)
-    given = plan.format
+    form = plan.format
     if plan.format in CES_FORMATS:
         source = turns_of(source, plan.format)
         plan = make_plan(source, "databricks", outputs, values=values)
@@ -200,14 +200,14 @@ def build_profile(
         options = replace(options, tokenizer=tokenizer_at_hand(source))
     texts = tuple(other.text for other in others if other.text is not None)
     facts = gather(source, plan, texts, _documents(documents), screen, options.tokenizer)
-    facts.format = given
+    facts.format = form
     return Profile(facts, options, others, past)
 
 
-def _documents(given: Any) -> frozenset[str] | None:
-    if not isinstance(given, str | os.PathLike):
-        return None if given is None else frozenset(map(str, given))
-    name = path_of(given)
+def _documents(documents: Any) -> frozenset[str] | None:
+    if not isinstance(documents, str | os.PathLike):
+        return None if documents is None else frozenset(map(str, documents))
+    name = path_of(documents)
     try:
         text = read_bytes(name).decode()
     except (EvalSetError, UnicodeDecodeError) as error:

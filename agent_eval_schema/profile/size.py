@@ -224,9 +224,9 @@ class PastScores(Struct, frozen=True):
 
 def read_past(past: Any, facts: Facts) -> list[PastScores]:
     """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
-    given = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
+    results = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
     found, named = [], {m.name for m in METRICS}
-    for table in map(_table, given):
+    for table in map(_table, results):
         scores = {}
         for column in map(str, table.columns):
             name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)

@@ -118,7 +118,7 @@ def _duplicates(
     examples: Mapping[int, RowExample],
     threshold: float,
 ) -> Duplicates:
-    made = [
+    power = [
         DuplicateGroup(
             "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near",
             len(group),
@@ -128,13 +128,13 @@ def _duplicates(
     ]
     pairs = tuple((examples[one], examples[other]) for one, other in conflicts[:EXAMPLES])
     return Duplicates(
-        int(np.count_nonzero(repeats.asked)),
+        int(np.count_nonzero(repeats.has_question)),
         repeats.distinct,
         len(repeats.exact_rows),
         len(repeats.near_rows),
         threshold,
         repeats.group_count,
-        tuple(made),
+        tuple(power),
         len(conflicts),
         pairs,
     )
@@ -211,9 +211,9 @@ def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterato
             size = {name: n if name == "context" else n * calls for name, n in size.items()}
         tokens = tokens_of(sum(int(n.sum()) for n in size.values()), options.tokenizer)
         total = int(calls.sum())
-        given, answered = tokens + total * options.instruction_tokens, total * options.answer_tokens
-        money = None if price is None else (given * price["input"] + answered * price["output"]) / 1e6
-        yield MetricCost(metric.system, metric.name, total, given, answered, money)
+        tokens_in, tokens_out = tokens + total * options.instruction_tokens, total * options.answer_tokens
+        money = None if price is None else (tokens_in * price["input"] + tokens_out * price["output"]) / 1e6
+        yield MetricCost(metric.system, metric.name, total, tokens_in, tokens_out, money)
 
 
 def _note(options: Options, outputs: str) -> str:

@@ -132,8 +132,8 @@ def format_text(entry: FormatOverview, *, color: bool = False) -> str:
     lines += [("",), (f"Metrics: --system {entry.system}",)]
     if entry.example is not None:
         lines += [("",), (("Example:", "bold"),)]
-        given = entry.example
-        text = given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
+        example = entry.example
+        text = example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
         lines += [(f"  {line}",) for line in text.splitlines()]
     return drawn_lines(lines, color)
 

@@ -89,9 +89,9 @@ def note_placeholders(rows: Rows) -> None:
         words_of_header = pa.array(names_of(name), cores.type)
         letters = pc.replace_substring_regex(cores, "[^a-z]", "")
         for row in _rows_where(pc.is_in(letters, words_of_header, skip_nulls=True)):
-            asked = last_user_text(rows.values["request"][row])
-            if asked is not None and re.sub("[^a-z]", "", asked.lower()) in names_of("request"):
-                message = f"expected a row, got {describe(asked)} and {describe(texts[row].as_py())}"
+            question = last_user_text(rows.values["request"][row])
+            if question is not None and re.sub("[^a-z]", "", question.lower()) in names_of("request"):
+                message = f"expected a row, got {describe(question)} and {describe(texts[row].as_py())}"
                 rows.log.add(columns.HEADER_ROW, row, "request", message)
 
 

@@ -163,7 +163,7 @@ def _unless_null(text: str | None) -> bytes | None:
 def _inputs(rows: Rows) -> list[bytes | None]:
     """inputs; else a request that has more keys than are read, or another form; else those of the trace's root."""
     rules = (requests.REQUEST_EXTRA_KEY, requests.REQUEST_PARAMETERS, requests.RESPONSES_REQUEST)
-    return _with_those_of_traces(_given(rows, "inputs", *rules), rows, "inputs")
+    return _with_those_of_traces(_cells_but_for(rows, "inputs", *rules), rows, "inputs")
 
 
 def _with_those_of_traces(found: list[bytes | None], rows: Rows, name: str) -> list[bytes | None]:
@@ -194,7 +194,7 @@ def _expected(rows: Rows) -> list[bytes | None]:
     return found
 
 
-def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
+def _cells_but_for(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
     """The cells of a column; where there is none, those of its view that a rule reports to contain more."""
     found, codes = _texts(rows, name), [rule.code for rule in rules]
     noted = {row for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if note[0] in codes}
@@ -208,7 +208,7 @@ def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
 
 def outputs_of(rows: Rows) -> list[bytes | None]:
     """outputs; else a response that is not text, else the outputs of the trace's root."""
-    return _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
+    return _with_those_of_traces(_cells_but_for(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
 
 
 # --- the values of the other columns

@@ -296,10 +296,10 @@ def _trace_cells(
     A text column of `plain` traces of the current MLflow is not converted into Python texts: data from Parquet stays in
     Arrow.
     """
-    given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
-    if plain and given is not None and isinstance(given.dtype, pd.StringDtype):
-        return given[valid].reset_index(drop=True)
-    texts = given.tolist() if given is not None else []
+    original = source.original("trace") if source.original is not None and source.kind == "pandas" else None
+    if plain and original is not None and isinstance(original.dtype, pd.StringDtype):
+        return original[valid].reset_index(drop=True)
+    texts = original.tolist() if original is not None else []
     if set(map(type, texts)) != {str}:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
     return texts if valid.all() else list(itertools.compress(texts, valid))

@@ -77,12 +77,12 @@ class Store:
             raise
         except Exception as error:
             cause: BaseException | None = error
-            said = f"rejected the operation: {_one_line(error)}"
+            failure = f"rejected the operation: {_one_line(error)}"
             while cause is not None:  # the last of a connection, all of whose errors are of this kind
                 if isinstance(cause, OSError):
-                    said = f"cannot be reached: {_one_line(cause)}"
+                    failure = f"cannot be reached: {_one_line(cause)}"
                 cause = cause.__cause__ or cause.__context__
-            raise EvalSetError(without_secrets(f"the tracking store {self.uri} {said}")) from error
+            raise EvalSetError(without_secrets(f"the tracking store {self.uri} {failure}")) from error
 
     # experiments
 

@@ -140,11 +140,11 @@ def _sample(size: int) -> pa.Array:
 def score_pair(pair: Pair, *, one_to_one: bool, define_empty: bool) -> dict[str, Numbers]:
     """The five metrics that compare with a reference, one score per row; NaN where there is none."""
     predicted, reference = pair.predicted, pair.reference
-    given = (predicted.states == GIVEN) & (reference.states == GIVEN)
+    has_both = (predicted.states == GIVEN) & (reference.states == GIVEN)
     if not define_empty:
-        given &= (predicted.lengths > 0) & (reference.lengths > 0)
-    scores = {name: np.where(given, 1.0, np.nan) for name in TRAJECTORY_METRICS}
-    rows = np.flatnonzero(given & ~pair.same)
+        has_both &= (predicted.lengths > 0) & (reference.lengths > 0)
+    scores = {name: np.where(has_both, 1.0, np.nan) for name in TRAJECTORY_METRICS}
+    rows = np.flatnonzero(has_both & ~pair.same)
     for some in alike(rows, predicted, reference):
         found = _compared(predicted, reference, some, one_to_one)
         for name, values in zip(TRAJECTORY_METRICS, found, strict=True):
