@@ -52,7 +52,7 @@ _TYPES: dict[str, dict[str, Any]] = {"columns": {"type": column_pairs, "action":
 def run(arguments: argparse.Namespace) -> int:
     """Build the rows, and print the summary of what became of the logged calls."""
     from agent_eval_schema.inference_tables.build_file import build_file, build_on_spark
-    from agent_eval_schema.inference_tables.build_summary import funnel_document
+    from agent_eval_schema.inference_tables.build_summary import funnel_view
     from agent_eval_schema.render.printable import as_text
 
     found = {name: getattr(arguments, name) for options in COMMAND_LINE.values() for name in options}
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         how = {"resume": arguments.resume, "jobs": arguments.jobs, "screen": progress_screen(arguments)}
         summary = build_file(arguments.table, out, options, **beside, **how)
-    document = funnel_document(summary, output=out)
+    document = funnel_view(summary, output=out)
     text = summary.to_json() if arguments.summary == "json" else as_text(document, color=in_color())
     print_text(text, arguments.summary)
     print_note(f"{summary.rows + summary.existing.get('rows', 0):,} rows written to {out}", arguments)

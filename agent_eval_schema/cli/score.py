@@ -124,7 +124,7 @@ def _level(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low, --fail-on-regression a lower one."""
-    from agent_eval_schema.evaluation.result_blocks import result_document, result_json
+    from agent_eval_schema.evaluation.result_blocks import result_json, result_view
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
     summary = result.summary()
     in_json = arguments.output == "json"
     compared = comparison.lines if comparison is not None else ()
-    text = result_json(summary, compared=compared) if in_json else as_text(result_document(summary), color=in_color())
+    text = result_json(summary, compared=compared) if in_json else as_text(result_view(summary), color=in_color())
     print_text(text, arguments.output)
     regressions: dict[str, float] = {}
     if comparison is not None:

@@ -22,7 +22,6 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.render.blocks import (
     Block,
     Detail,
-    Document,
     Example,
     Examples,
     Group,
@@ -31,6 +30,7 @@ from agent_eval_schema.render.blocks import (
     Part,
     Section,
     Several,
+    View,
 )
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.phrases import Call, NextCommand, plural
@@ -163,8 +163,8 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted", "lossless")}
         return json_text(versioned({**numbers, "losses": self._issues}))
 
-    def _document(self) -> Document:
-        return losses_document(self._headline, self._issues, run_of(self.report).call)
+    def _view(self) -> View:
+        return losses_view(self._headline, self._issues, run_of(self.report).call)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `data` to a file.
@@ -230,7 +230,7 @@ KINDS_AT_ONCE = 5
 """Kinds of loss that a notebook does not fold."""
 
 
-def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Document:
+def losses_view(headline: str, issues: Sequence[Issue], call: Call) -> View:
     """The losses by code and column, with exact counts; then the next command, by the `call` of the conversion."""
     is_error = any(issue.severity is Severity.ERROR for issue in issues)
     following = []
@@ -246,7 +246,7 @@ def losses_document(headline: str, issues: Sequence[Issue], call: Call) -> Docum
     section = Section(
         "losses", "Losses", [Several(list(map(_group, kinds)), "more kinds of loss", at_once=KINDS_AT_ONCE)]
     )
-    return Document(
+    return View(
         title=headline,
         verdict=f"{headline}, {losses}",
         mood="good" if not issues else "error" if is_error else "",

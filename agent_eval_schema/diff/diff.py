@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, issues_among, question_of
-from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_document
+from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_view
 from agent_eval_schema.diff.snapshot import Snapshot
 from agent_eval_schema.formats.column_names import AUTO, ColumnNames, has_path, require_in_one
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -25,7 +25,7 @@ from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.printable import Savable, as_text
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
@@ -506,13 +506,13 @@ class Diff(Savable):  # numpydoc ignore=PR01
         True
         """
         metrics_of(system)  # which raises for an unknown system
-        return as_text(diff_document(self.review, run_of(self.new).call, system), color=color, width=width)
+        return as_text(diff_view(self.review, run_of(self.new).call, system), color=color, width=width)
 
     def _json(self) -> str:
         return summary_json(self.review)
 
-    def _document(self) -> Document:
-        return diff_document(self.review, run_of(self.new).call)
+    def _view(self) -> View:
+        return diff_view(self.review, run_of(self.new).call)
 
     def __repr__(self) -> str:
         counts = self.counts

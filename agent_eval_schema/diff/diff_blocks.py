@@ -23,7 +23,6 @@ from agent_eval_schema.render.blocks import (
     Change,
     Changes,
     Detail,
-    Document,
     Example,
     Examples,
     Fold,
@@ -35,6 +34,7 @@ from agent_eval_schema.render.blocks import (
     Section,
     Several,
     Table,
+    View,
     Words,
     edit_words,
 )
@@ -209,7 +209,7 @@ MOST_SELECTED = 5
 """Codes that a command selects, at most: with more it would be no line to type."""
 
 
-def diff_document(summary: DiffSummary, call: Call, system: str = "databricks") -> Document:
+def diff_view(summary: DiffSummary, call: Call, system: str = "databricks") -> View:
     """The comparison; a text has the metrics of one system, or of "all", and a page those of all common ones."""
     stories = _stories(summary)
     details = [*_rows(summary), *_fields(summary), *_issues(summary)]
@@ -218,7 +218,7 @@ def diff_document(summary: DiffSummary, call: Call, system: str = "databricks") 
         Line(STORIES, "muted"),
         Several(stories, "more rows", at_once=STORIES_AT_ONCE),
     ]
-    return Document(
+    return View(
         title=f"{names[0]} → {names[1]}",
         about=[
             Line((Part("---", "code"), f" {_described(summary.old)}"), "muted old"),

@@ -17,7 +17,7 @@ from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, holm, paired_test
 from agent_eval_schema.metrics.independence import Units
 from agent_eval_schema.metrics.intervals import is_binary, standard_error
-from agent_eval_schema.render.blocks import Block, Cell, Document, Line, Only, Part, Section, Table, Terms, Words
+from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
 from agent_eval_schema.render.phrases import MISSING, number, plural, signed
 from agent_eval_schema.render.printable import Printable
 
@@ -118,12 +118,12 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
             and (is_significant(line) or not significant)
         }
 
-    def _document(self) -> Document:
+    def _view(self) -> View:
         rows = self.rows
         names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
-        return comparison_document(self.lines, changed, len(self.only_old), len(self.only_new), self._units)
+        return comparison_view(self.lines, changed, len(self.only_old), len(self.only_new), self._units)
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"
@@ -238,9 +238,9 @@ Changed = tuple[str, str, str, float, float, float]
 """The key, the ID and the metric of a score that differs, the old score, the new one and the difference."""
 
 
-def comparison_document(
+def comparison_view(
     lines: Sequence[MetricComparison], changed: Iterable[Changed], only_old: int, only_new: int, units: str
-) -> Document:
+) -> View:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
     the two results; then the scores that differ. `units` names the independent units."""
     rows = sorted(changed, key=lambda row: (_gain(row[2], row[5]), row[2], row[0]))
@@ -266,7 +266,7 @@ def comparison_document(
         *([Section("means", "Metrics", [means, *about])] if lines else []),
         *([Section("scores", title, [scores])] if rows else []),
     ]
-    return Document(
+    return View(
         title=verdict,
         verdict=verdict,
         mood="error" if regressions else "warning" if worse > better else "good",

@@ -28,7 +28,6 @@ from agent_eval_schema.render.blocks import (
     Block,
     Cell,
     Column,
-    Document,
     Grid,
     Line,
     Meter,
@@ -38,6 +37,7 @@ from agent_eval_schema.render.blocks import (
     Part,
     Section,
     Table,
+    View,
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
@@ -101,7 +101,7 @@ class MlflowEvaluation(Struct, frozen=True):
 
     def document(
         self, headline: str, scored: Mapping[str, int], intervals: Mapping[str, MeanInterval], most: int = 0
-    ) -> Document:
+    ) -> View:
         """What a report shows, with at most `most` rows; `scored` is the number of scored rows by scorer."""
         following = []
         if headline and not self.report.ok:  # the issues are the reason
@@ -109,7 +109,7 @@ class MlflowEvaluation(Struct, frozen=True):
             following = [NextCommand(command, "shows the issues of the data and how to fix them")]
         rows = self._rows(most) if most else []
         opened = [Section("rows", "Rows", [OpenRows(list(scored), rows, len(self.scores))])] if rows else []
-        return Document(
+        return View(
             title=f"{plural(len(self.scores), 'row')}, {plural(len(scored), 'scorer')}",
             verdict=headline or f"{plural(len(self.scores), 'row')} evaluated",
             mood="warning" if headline else "good",

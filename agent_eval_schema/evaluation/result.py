@@ -30,8 +30,8 @@ from agent_eval_schema.evaluation.result_blocks import (
     Overview,
     ResultSummary,
     Scored,
-    result_document,
     result_json,
+    result_view,
     worst_rows,
 )
 from agent_eval_schema.evaluation.row_keys import row_keys
@@ -54,7 +54,7 @@ from agent_eval_schema.metrics.independence import RowKeys, Units, independent_u
 from agent_eval_schema.metrics.intervals import NO_REPEATS, MeanInterval, mean_interval
 from agent_eval_schema.metrics.scales import numbers_of, scale_of
 from agent_eval_schema.metrics.trajectory import Match
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.page import plot
 from agent_eval_schema.render.phrases import Call, seconds
 from agent_eval_schema.render.printable import Savable, as_inline
@@ -752,18 +752,18 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> result.to_html().startswith("<!doctype html>")
         True
         """
-        from agent_eval_schema.render.block_html import document_page
+        from agent_eval_schema.render.block_html import view_page
 
         require_count("rows", rows)
-        return document_page(self._document(rows))
+        return view_page(self._view(rows))
 
     def _repr_html_(self) -> str:
-        return as_inline(self._document(ROWS_INLINE if self._evaluation is None else MLFLOW_ROWS_INLINE))
+        return as_inline(self._view(ROWS_INLINE if self._evaluation is None else MLFLOW_ROWS_INLINE))
 
-    def _document(self, rows: int = 0) -> Document:
+    def _view(self, rows: int = 0) -> View:
         if self._evaluation is not None:
             return self._evaluation.document(self._headline, self.scored, self._intervals, rows)
-        return result_document(self.summary(worst=rows))
+        return result_view(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `metrics_table` to a file.

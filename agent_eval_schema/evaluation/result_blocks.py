@@ -1,6 +1,6 @@
 """What a report on scores shows: as plain values, then as blocks.
 
-EvalResult.summary() ──▶ ResultSummary ──▶ result_document
+EvalResult.summary() ──▶ ResultSummary ──▶ result_view
                          lines             a line per metric
                          reason_groups     why rows have no score
                          plots, worst      only with `worst`: how scores are distributed, the rows, worst first,
@@ -53,7 +53,6 @@ from agent_eval_schema.render.blocks import (
     Block,
     Cell,
     Column,
-    Document,
     Fold,
     Histograms,
     Line,
@@ -65,6 +64,7 @@ from agent_eval_schema.render.blocks import (
     Section,
     Strip,
     Table,
+    View,
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
@@ -183,7 +183,7 @@ class MetricComparison(Struct, frozen=True):
 
 
 # --- the blocks
-def result_document(result: ResultSummary) -> Document:
+def result_view(result: ResultSummary) -> View:
     """A line per metric, why rows have no score, then what the means cover and the next command."""
     where = os.path.basename(result.call.name) if result.call.name else ""
     title = f"{where or 'evaluation'}: {plural(result.row_count, 'row')}, {plural(len(result.metrics), 'metric')}"
@@ -192,7 +192,7 @@ def result_document(result: ResultSummary) -> Document:
     by_tool = "Trajectories are compared by tool name; inputs are not compared."
     means, about = _means(result), [Line(words, "muted") for words in _about_intervals(result)]
     pictures = list(_pictures(result))
-    return Document(
+    return View(
         title=title,
         about=[Only("html", [Line(where, "muted")])] if where else [],
         verdict=_verdict(result),

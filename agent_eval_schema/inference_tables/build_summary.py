@@ -23,7 +23,6 @@ from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
-    Document,
     Fold,
     Funnel,
     Line,
@@ -32,6 +31,7 @@ from agent_eval_schema.render.blocks import (
     Section,
     Table,
     Terms,
+    View,
     Words,
 )
 from agent_eval_schema.render.document import json_text
@@ -240,12 +240,12 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
         """
         return json_text({"version": 1, "funnel": self.funnel, **funnel_numbers(self)})
 
-    def _document(self) -> Document:
-        return funnel_document(self)
+    def _view(self) -> View:
+        return funnel_view(self)
 
 
 # --- its text, page and JSON
-def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> Document:
+def funnel_view(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> View:
     """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows comes after
     it, with their issues."""
     where, line = os.path.basename(summary.table or ""), summary.funnel
@@ -276,7 +276,7 @@ def funnel_document(summary: BuildSummary, *, output: str | None = None, alone: 
     most = max(summary.records, 1)
     funnel = Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
     on_page = [funnel, Fold("Excluded rows, labels and sample", details), *more]
-    return Document(
+    return View(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
         verdict=line,

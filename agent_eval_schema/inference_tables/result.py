@@ -9,8 +9,8 @@ from typing import Generic, Literal, TypeVar
 
 import pyarrow as pa
 
-from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_document
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_view
+from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.validation.checked_run import CheckedRun
@@ -276,11 +276,11 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
     def _page(self) -> str:
         from agent_eval_schema.render.report.html import report_page
 
-        before = funnel_document(self.summary, alone=False)
+        before = funnel_view(self.summary, alone=False)
         return report_page(summary_of(self.report), shown_on_page(self._run), before)
 
-    def _document(self) -> Document:
-        return funnel_document(self.summary)
+    def _view(self) -> View:
+        return funnel_view(self.summary)
 
     # A representation runs no job on Spark: it has the numbers that are known.
     def _repr_html_(self) -> str | None:  # type: ignore[override]  # None: a notebook shows the text

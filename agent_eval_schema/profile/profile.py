@@ -28,10 +28,10 @@ from agent_eval_schema.metrics.support import System
 from agent_eval_schema.profile.coverage import Other, find_leaks, find_repeats, open_others
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options, tokenizer_at_hand
-from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_document
+from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_view
 from agent_eval_schema.profile.size import read_past
 from agent_eval_schema.profile.summarize import summarize
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import HIDDEN, plural
 from agent_eval_schema.render.printable import Savable
@@ -373,8 +373,8 @@ class Profile(Savable):  # numpydoc ignore=PR01
     def _json(self) -> str:
         return summary_json(self.summary)
 
-    def _document(self) -> Document:
-        return profile_document(self.summary)
+    def _view(self) -> View:
+        return profile_view(self.summary)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write the distinct rows to a file.

@@ -13,7 +13,6 @@ from agent_eval_schema.render.blocks import (
     Cell,
     Curve,
     Detail,
-    Document,
     Example,
     Examples,
     Fold,
@@ -27,6 +26,7 @@ from agent_eval_schema.render.blocks import (
     Several,
     Table,
     Terms,
+    View,
     Words,
 )
 from agent_eval_schema.render.page import percent
@@ -268,7 +268,7 @@ LISTED = 10
 CURVE_SIZE = (300, 90)
 
 
-def profile_document(summary: ProfileSummary) -> Document:
+def profile_view(summary: ProfileSummary) -> View:
     """The whole profile; a dataset without a valid row has only its notes."""
     name = os.path.basename(summary.source) if summary.source else "evaluation dataset"
     where = f"{summary.source}: " if summary.source else ""
@@ -301,7 +301,7 @@ def profile_document(summary: ProfileSummary) -> Document:
         ]
     found = plural(summary.duplicates.distinct, "distinct question")
     no_rows = summary.notes[0] if summary.notes else "There is nothing to profile."
-    return Document(
+    return View(
         title=f"Profile of {name}",
         about=[Line(f"{where}{plural(summary.rows, 'row')}, {summary.valid:,} valid; {read}", "muted")],
         notes=[Line(note, "warning") for note in (summary.notes if summary.valid else summary.notes[1:])],

@@ -17,7 +17,6 @@ from agent_eval_schema.render.blocks import (
     Changes,
     Column,
     Detail,
-    Document,
     Example,
     Examples,
     Form,
@@ -26,6 +25,7 @@ from agent_eval_schema.render.blocks import (
     Part,
     Section,
     Table,
+    View,
     Words,
     columns_of,
     edit_words,
@@ -47,29 +47,29 @@ CALL_MARKS = {
 """How a call of a trajectory is marked: a sign, words, the color."""
 
 
-def document_page(document: Document) -> str:
-    blocks = _all_blocks(document.blocks, "page")
+def view_page(view: View) -> str:
+    blocks = _all_blocks(view.blocks, "page")
     script = any(isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks)
-    return page(document.title, _drawn(document, "page"), STYLE, script=script)
+    return page(view.title, _drawn(view, "page"), STYLE, script=script)
 
 
-def document_inline(document: Document) -> str:
-    return inline(_drawn(document, "notebook"), STYLE)
+def view_inline(view: View) -> str:
+    return inline(_drawn(view, "notebook"), STYLE)
 
 
-def part_of_page(document: Document) -> Markup:
-    """The document as the first part of a page, before a report."""
-    return _drawn(document, "page", before_report=True)
+def part_of_page(view: View) -> Markup:
+    """The view as the first part of a page, before a report."""
+    return _drawn(view, "page", before_report=True)
 
 
-def _drawn(document: Document, form: Form, *, before_report: bool = False) -> Markup:
-    sections = [block for block in _all_blocks(document.blocks, form) if isinstance(block, Section)]
+def _drawn(view: View, form: Form, *, before_report: bool = False) -> Markup:
+    sections = [block for block in _all_blocks(view.blocks, form) if isinstance(block, Section)]
     parts = [(section.id, section.short or section.title) for section in sections]
     return drawn(
         "blocks.html",
         page=form == "page",
-        document=document,
-        parts=[("next", NEXT)] * bool(document.numbered and document.following) + parts,
+        view=view,
+        parts=[("next", NEXT)] * bool(view.numbered and view.following) + parts,
         before_report=before_report,
         next_title=NEXT,
         form=form,

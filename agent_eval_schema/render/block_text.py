@@ -17,7 +17,6 @@ from agent_eval_schema.render.blocks import (
     Block,
     Cell,
     Changes,
-    Document,
     Examples,
     Fold,
     Grid,
@@ -31,6 +30,7 @@ from agent_eval_schema.render.blocks import (
     Several,
     Table,
     Terms,
+    View,
     Words,
     columns_of,
 )
@@ -71,19 +71,19 @@ HEADING = 13
 LEAST = 8
 
 
-def document_text(document: Document, *, color: bool = False, width: int | None = None) -> str:
+def view_text(view: View, *, color: bool = False, width: int | None = None) -> str:
     """The document for a terminal of the given width (that of the terminal, or 100, if not given)."""
 
     def draw(console: Console) -> None:
-        _print_all(console, (*document.about, *document.notes, *document.blocks), 0)
+        _print_all(console, (*view.about, *view.notes, *view.blocks), 0)
         console.print()
-        sign, style = MOODS[document.mood]
-        following: Iterable[NextCommand] = document.following
-        if document.numbered:
+        sign, style = MOODS[view.mood]
+        following: Iterable[NextCommand] = view.following
+        if view.numbered:
             following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]
-        print_verdict(console, sign + document.verdict, style, following)
+        print_verdict(console, sign + view.verdict, style, following)
 
-    return drawn(draw, color, width, document.widest).lstrip("\n")
+    return drawn(draw, color, width, view.widest).lstrip("\n")
 
 
 def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:

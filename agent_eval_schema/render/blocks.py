@@ -1,10 +1,10 @@
 """What a result shows, as blocks: one renderer draws them as text (block_text.py), another as HTML (block_html.py).
 
-    Document ─ title, verdict, next commands
-             └ Section ─ Line · Terms · Table · Examples · Changes · Group (opened and closed on a page)
-                         Meter and Strip in the cells of a table; Histograms, Curve and Funnel
+    View ─ title, verdict, next commands
+         └ Section ─ Line · Terms · Table · Examples · Changes · Group (opened and closed on a page)
+                     Meter and Strip in the cells of a table; Histograms, Curve and Funnel
 
-A result has one function that returns its Document: it decides on words, numbers and order. Its values are plain: texts
+A result has one function that returns its View: it decides on words, numbers and order. Its values are plain: texts
 of cells go in as they are, and the renderers escape everything that they draw.
 """
 
@@ -317,7 +317,7 @@ Block = (
 )
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class View(Struct, frozen=True, kw_only=True):
     """What a result shows.
 
     `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of

@@ -5,7 +5,7 @@
     to_json ─┼▶ save(path), by the file extension
     to_text ─┘
 
-A result class has its blocks and its JSON (`_document`, `_json`), and methods of its own where a form has options.
+A result class has its blocks and its JSON (`_view`, `_json`), and methods of its own where a form has options.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.choices import path_of
 
 if TYPE_CHECKING:
-    from agent_eval_schema.render.blocks import Document
+    from agent_eval_schema.render.blocks import View
 
 
-def as_text(document: Document, *, color: bool = False, width: int | None = None) -> str:
+def as_text(view: View, *, color: bool = False, width: int | None = None) -> str:
     """The document for a terminal of the given width (that of the terminal, or 100, if not given)."""
-    from agent_eval_schema.render.block_text import document_text
+    from agent_eval_schema.render.block_text import view_text
 
-    return document_text(document, color=color, width=width)
+    return view_text(view, color=color, width=width)
 
 
-def as_inline(document: Document) -> str:
-    from agent_eval_schema.render.block_html import document_inline
+def as_inline(view: View) -> str:
+    from agent_eval_schema.render.block_html import view_inline
 
-    return document_inline(document)
+    return view_inline(view)
 
 
 class Printable:
@@ -62,7 +62,7 @@ class Printable:
         >>> "distinct" in profile_eval_set([{"request": "Hi"}] * 2).to_text(width=80)
         True
         """
-        return as_text(self._document(), color=color, width=width)
+        return as_text(self._view(), color=color, width=width)
 
     def to_html(self) -> str:
         """Return the result as a standalone HTML page.
@@ -81,16 +81,16 @@ class Printable:
         return self._page()
 
     def _page(self) -> str:
-        from agent_eval_schema.render.block_html import document_page
+        from agent_eval_schema.render.block_html import view_page
 
-        return document_page(self._document())
+        return view_page(self._view())
 
-    def _document(self) -> Document:
+    def _view(self) -> View:
         """The blocks of the result."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return as_inline(self._document())
+        return as_inline(self._view())
 
     def __str__(self) -> str:
         return self.to_text()

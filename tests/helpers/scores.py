@@ -8,7 +8,7 @@ import pandas as pd
 
 from agent_eval_schema import EvalResult
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.blocks import View
 
 
 def reasons_of(result: EvalResult) -> dict[tuple[str, str], int]:
@@ -16,7 +16,7 @@ def reasons_of(result: EvalResult) -> dict[tuple[str, str], int]:
     return {(metric, reason): rows for metric, reason, rows in result.unscored.itertuples(index=False)}
 
 
-def scores_document(scores: pd.DataFrame, reasons: pd.DataFrame) -> Document:
+def scores_view(scores: pd.DataFrame, reasons: pd.DataFrame) -> View:
     """What a text shows of these scores."""
     nothing: Any = None
     return MlflowEvaluation(scores, reasons, {}, "", report=nothing, result=None).document("", {}, {})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.render.block_html import document_page
+from agent_eval_schema.render.block_html import view_page
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -15,7 +15,6 @@ from agent_eval_schema.render.blocks import (
     Changes,
     Column,
     Detail,
-    Document,
     Example,
     Examples,
     Fold,
@@ -33,6 +32,7 @@ from agent_eval_schema.render.blocks import (
     Several,
     Table,
     Terms,
+    View,
 )
 from agent_eval_schema.render.phrases import NextCommand
 from agent_eval_schema.render.printable import as_inline, as_text
@@ -40,8 +40,8 @@ from agent_eval_schema.text.edits import edits
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 
 
-def document(*blocks: Block, **values: Any) -> Document:
-    return Document(**{"title": "t", "verdict": "v", "blocks": blocks, **values})
+def document(*blocks: Block, **values: Any) -> View:
+    return View(**{"title": "t", "verdict": "v", "blocks": blocks, **values})
 
 
 def text(*blocks: Block, width: int = 60) -> list[str]:
@@ -56,7 +56,7 @@ def body(html: str) -> str:
 def test_a_block_for_one_form_is_in_no_other() -> None:
     blocks = [Only(form, [Line(f"for {form}")]) for form in ("text", "html", "page", "notebook")]
     drawn = document(*blocks)
-    forms = {"text": as_text(drawn), "page": document_page(drawn), "notebook": as_inline(drawn)}
+    forms = {"text": as_text(drawn), "page": view_page(drawn), "notebook": as_inline(drawn)}
     shown = {form: re.findall(r"for (\w+)", found) for form, found in forms.items()}
     assert shown == {"text": ["text"], "page": ["html", "page"], "notebook": ["html", "notebook"]}
 
@@ -64,7 +64,7 @@ def test_a_block_for_one_form_is_in_no_other() -> None:
 def test_the_rest_of_several_blocks_is_counted_in_a_text_and_folded_in_a_notebook() -> None:
     block = Several([Line(f"n{i}") for i in range(4)], "more lines", total=9, in_text=1, at_once=2)
     assert text(block) == ["n0", "… and 8 more"]
-    page, notebook = document_page(document(block)), as_inline(document(block))
+    page, notebook = view_page(document(block)), as_inline(document(block))
     assert "<details" not in page
     assert "… and 5 more lines." in page
     before, _, folded = notebook.partition("<summary>2 more lines</summary>")
@@ -75,7 +75,7 @@ def test_the_rest_of_several_blocks_is_counted_in_a_text_and_folded_in_a_noteboo
 def test_a_fold_is_folded_only_in_a_notebook() -> None:
     block = Fold("More", [Line("inside")])
     assert text(block) == ["inside"]
-    assert "<summary>" not in document_page(document(block))
+    assert "<summary>" not in view_page(document(block))
     assert '<details class="more"><summary>More</summary>' in as_inline(document(block))
 
 
@@ -83,7 +83,7 @@ def test_a_column_for_pages_is_in_no_text_and_shares_its_name() -> None:
     row = ["a", Cell(picture=Meter(50.0, "half")), "0.5", "1"]
     table = Table(["name", "%mean", "#", "%#interval"], [row])
     assert text(table) == ["name  mean", "a      0.5"]
-    html = body(document_page(document(table)))
+    html = body(view_page(document(table)))
     assert re.findall(r"<th scope=\"col\"[^>]*>([^<]*)", html) == ["name", "mean", "interval"]
     assert '<th scope="col" colspan="2">mean' in html
     assert 'aria-label="half"' in html
@@ -92,7 +92,7 @@ def test_a_column_for_pages_is_in_no_text_and_shares_its_name() -> None:
 def test_a_name_of_the_data_keeps_its_signs() -> None:
     table = Table([Column("#hash"), Column("%share", is_number=True)], [["a", "1"]])
     assert text(table) == ["#hash  %share", "a           1"]
-    assert "#hash</th>" in body(document_page(document(table)))
+    assert "#hash</th>" in body(view_page(document(table)))
 
 
 def test_a_note_is_below_the_rows_that_share_it() -> None:
@@ -104,14 +104,14 @@ def test_examples_without_a_cell_in_a_column_have_no_such_column() -> None:
     rows = [Example(str(i), None, ["", f"said {i}"], sign) for i, sign in enumerate("+++-")]
     block = Examples([Detail("Where", "path"), Detail("What")], rows, total=7, in_text=2)
     assert text(block) == ["+ row 0  said 0", "+ row 1  said 1", "- row 3  said 3", "… and 4 more"]
-    assert re.findall(r"<th scope[^>]*>([^<]*)", document_page(document(block))) == ["Row", "What"]
+    assert re.findall(r"<th scope[^>]*>([^<]*)", view_page(document(block))) == ["Row", "What"]
 
 
 def test_changes_name_the_path_only_where_it_is_not_the_field() -> None:
     found = [Change("0", "a", *edits("f", "x", "y")), Change("1", None, *edits("f", {"k": 1}, {"k": 2}))]
     block = Changes("f", found, total=5)
     assert text(block) == ["row 0 (a)", "  - x", "  + y", "row 1", "  f.k", "  - 1", "  + 2", "… and 3 more"]
-    html = document_page(document(block))
+    html = view_page(document(block))
     assert "<del>x</del><ins>y</ins>" in html
     assert html.count("f.k") == 1
     assert "… and 3 more." in html
@@ -129,21 +129,21 @@ def test_changes_name_the_path_only_where_it_is_not_the_field() -> None:
 def test_the_verdict_is_last_in_a_text_and_first_on_a_page(mood: str, last: str, head: str) -> None:
     found = document(Section("s", "First", [Line("x")]), mood=mood)
     assert as_text(found, width=60).splitlines() == ["First", "  x", "", last]
-    assert head in document_page(found)
+    assert head in view_page(found)
 
 
 def test_numbered_commands_are_a_list_on_a_page() -> None:
     found = document(following=[NextCommand("run a", "One."), NextCommand("run b", "Two.")], numbered=True)
     assert as_text(found, width=60).splitlines() == ["v", "1. One:", "  run a", "2. Two:", "  run b"]
-    assert re.findall(r"<li>(.*?) <code>(.*?)</code>", document_page(found)) == [("One.", "run a"), ("Two.", "run b")]
-    assert "Start here" not in document_page(found)
+    assert re.findall(r"<li>(.*?) <code>(.*?)</code>", view_page(found)) == [("One.", "run a"), ("Two.", "run b")]
+    assert "Start here" not in view_page(found)
 
 
 def test_a_page_has_a_script_only_if_it_has_rows_to_search() -> None:
     plain, sortable = (Table(["a"], [["x"]], sortable=is_sortable) for is_sortable in (False, True))
-    assert "<script>" not in document_page(document(plain))
-    assert "<script>" in document_page(document(Section("s", "S", [sortable])))
-    assert "<script>" not in document_page(document(Only("text", [sortable])))
+    assert "<script>" not in view_page(document(plain))
+    assert "<script>" in view_page(document(Section("s", "S", [sortable])))
+    assert "<script>" not in view_page(document(Only("text", [sortable])))
 
 
 def every_block(hostile: str) -> list[Block]:
@@ -172,7 +172,7 @@ def every_block(hostile: str) -> list[Block]:
 @pytest.mark.parametrize("hostile", [t.encode("utf-8", "replace").decode() for t in HOSTILE])
 def test_hostile_text_is_escaped_in_every_block(hostile: str) -> None:
     found = document(*every_block(hostile), about=[Line(hostile)], verdict=hostile, title=hostile)
-    for html in (document_page(found), as_inline(found)):
+    for html in (view_page(found), as_inline(found)):
         tags = Tags(html)
         assert tags.open == []
         assert {tag for tag, _ in tags.seen} <= ALLOWED | {"del", "ins", "ul", "li"}

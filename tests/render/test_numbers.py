@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
-from agent_eval_schema.evaluation.comparison import comparison_document
+from agent_eval_schema.evaluation.comparison import comparison_view
 from agent_eval_schema.evaluation.result_blocks import MetricComparison
 from agent_eval_schema.render.phrases import aligned, number, seconds, share, signed
 from agent_eval_schema.render.printable import as_text
 from tests.conftest import SAMPLES
-from tests.helpers.scores import scores_document
+from tests.helpers.scores import scores_view
 
 WIDTHS = [60, 80, 100, 140]
 
@@ -57,7 +57,7 @@ def numbers_in(text: str) -> list[str]:
 def test_no_number_of_a_comparison_is_broken(width: int) -> None:
     names = ["trajectory_single_tool_use", "a_metric_with_an_extremely_long_name_that_fills_the_whole_line"]
     numbers = (12_345, 0, 0, 0.12345, 0.23456, 0.11111, 0.0912, 0.1234, 6_789, 1_234, 0.0456, 0.0912, 0.01, 12_345, "")
-    text = as_text(comparison_document([MetricComparison(n, *numbers) for n in names], [], 0, 0, "rows"), width=width)
+    text = as_text(comparison_view([MetricComparison(n, *numbers) for n in names], [], 0, 0, "rows"), width=width)
     expected = ["0.123", "0.235", "0.111", "0.0912", "0.123", "6,789", "1,234", "12,345", "0.0456", "0.0912"]
     assert [numbers_in(line) for line in text.splitlines() if "12,345" in line] == [expected] * 2
     assert max(map(len, text.splitlines())) <= max(width, 80)
@@ -86,7 +86,7 @@ def test_no_number_of_a_profile_is_broken(width: int) -> None:
 def test_no_number_of_a_score_table_is_broken(width: int) -> None:
     values = [0.12345, 123456.0, 1e-9]
     frame = pd.DataFrame({f"scorer_{i}": values for i in range(20)}, dtype="object")
-    text = as_text(scores_document(frame, frame.map(lambda _: None)), width=width)
+    text = as_text(scores_view(frame, frame.map(lambda _: None)), width=width)
     for value in values:
         assert len(re.findall(rf"(?<![\d.,]){re.escape(number(value))}(?![\d.,])", text)) == 20
     assert max(map(len, text.splitlines())) <= width

@@ -4,7 +4,7 @@ import math
 import re
 
 from agent_eval_schema import EvalTask, score_trajectories
-from agent_eval_schema.evaluation.comparison import comparison_document
+from agent_eval_schema.evaluation.comparison import comparison_view
 from agent_eval_schema.evaluation.result_blocks import MetricComparison
 from tests.conftest import SAMPLES
 from tests.render.results import comparison
@@ -37,7 +37,7 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
         ("2", "", "recall", 0.0, 1.0, 1.0),
         ("3", "", "recall", 1.0, 0.5, -0.5),
     ]
-    document = comparison_document(lines, changed, 0, 2, "10 rows")
+    document = comparison_view(lines, changed, 0, 2, "10 rows")
     assert document.verdict == "2 scores lower or missing, 2 higher"
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]

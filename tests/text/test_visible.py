@@ -18,7 +18,7 @@ from agent_eval_schema.render.report.text import metrics_text
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import Row
-from tests.helpers.scores import scores_document
+from tests.helpers.scores import scores_view
 
 COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")
 
@@ -68,7 +68,7 @@ def texts(rows: list[Row]) -> dict[str, Callable[[int], str]]:
         "report in colour": lambda width: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
         "metrics": lambda width: metrics_text(summary_of(report), color=False, width=width),
         "diff": lambda _: diff.to_text(),
-        "scores": lambda width: as_text(scores_document(scores, reasons), width=width),
+        "scores": lambda width: as_text(scores_view(scores, reasons), width=width),
         "json": lambda _: report.to_json(),
         "junit": lambda _: junit_xml([summary_of(report)]),
         "diff as json": lambda _: diff.to_json(),

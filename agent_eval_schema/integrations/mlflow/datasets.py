@@ -35,7 +35,7 @@ from agent_eval_schema.integrations.mlflow.records import (
 from agent_eval_schema.integrations.mlflow.store import DatasetStore
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.render.blocks import Document, Section, Table, Terms
+from agent_eval_schema.render.blocks import Section, Table, Terms, View
 from agent_eval_schema.render.printable import as_inline
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.schema import COLUMNS
@@ -132,7 +132,7 @@ class WrittenDataset(Struct, frozen=True):  # numpydoc ignore=PR01
         ]
         sections = [Section("", table.title, [table]) for table in tables if table.rows]
         verdict = f"{self.written:,} of {self.rows_in:,} rows written"
-        return as_inline(Document(title=verdict, verdict=verdict, blocks=[Terms(facts), *sections]))
+        return as_inline(View(title=verdict, verdict=verdict, blocks=[Terms(facts), *sections]))
 
 
 # --- the public verbs

@@ -18,7 +18,7 @@ from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of
-from agent_eval_schema.render.blocks import Document, Section, Table
+from agent_eval_schema.render.blocks import Section, Table, View
 from agent_eval_schema.render.printable import as_inline
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.text.visible import visible
@@ -93,7 +93,7 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
         table = Table(["Scorer", "System", "#rows", "Included, or why not"], rows, title="Scorers", at_once=5)
         verdict = f"{len(self):,} of {len(self._lines):,} scorers are supported"
         section = Section("scorers", "Scorers", [table])
-        return as_inline(Document(title=verdict, verdict=verdict, blocks=[section]))
+        return as_inline(View(title=verdict, verdict=verdict, blocks=[section]))
 
 
 NEEDS_JUDGE = "needs a judge: name one with model="

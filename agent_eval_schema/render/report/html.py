@@ -13,7 +13,7 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
-from agent_eval_schema.render.blocks import Document
+from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
 from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
@@ -49,7 +49,7 @@ ROWS_NAMED = 3
 """Rows of a code that are named beside it; if there are more, they are only counted."""
 
 
-def report_page(report: ReportSummary, shown: Shown, before: Document | None = None) -> str:
+def report_page(report: ReportSummary, shown: Shown, before: View | None = None) -> str:
     """The report as a standalone HTML page; `before` comes first, with its title."""
     body = drawn("report.html", page=True, **_values(report, shown, 20, report.systems, inline=False))
     if before is not None:

@@ -26,7 +26,7 @@ from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX
 from agent_eval_schema.render.printable import as_text
 from tests.conftest import DATA, SAMPLES, Row
 from tests.helpers.mlflow_store import mlflow_store, without_its_warnings
-from tests.helpers.scores import scores_document
+from tests.helpers.scores import scores_view
 from tests.integrations.mlflow.test_prepare import BREAKS, broken
 
 GOLDEN = DATA / "golden" / "scores.txt"
@@ -719,7 +719,7 @@ def test_no_word_of_a_heading_is_broken_in_a_narrow_table() -> None:
     names = ["pii_detection", "document_precision", "input_token_count", "output_token_count", "latency_seconds"]
     frame = pd.DataFrame({n: pd.Series([1.0], dtype="object") for n in names})
     for width in (60, 80, 120):
-        words = as_text(scores_document(frame, frame), width=width).split()
+        words = as_text(scores_view(frame, frame), width=width).split()
         assert not {"pii_", "detection", "precision", "output_", "latency_", "seconds"} - {
             part for word in words for part in (word, *re.findall(r"[^_]*_+|[^_]+", word))
         }
@@ -771,7 +771,7 @@ def frames(rows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_a_reason_has_a_letter_and_is_shown_safely() -> None:
-    lines = as_text(scores_document(*frames(28)), width=80).splitlines()
+    lines = as_text(scores_view(*frames(28)), width=80).splitlines()
     assert [line.strip() for line in lines[:2]] == ["a_long_name_", "row   of_a_scorer"]
     assert lines[2].split() == ["0", "(a)"]
     assert lines[29].split() == ["27", "(ab)"]
@@ -779,7 +779,7 @@ def test_a_reason_has_a_letter_and_is_shown_safely() -> None:
 
 
 def test_a_long_table_is_cut_short_and_says_so() -> None:
-    text = as_text(scores_document(*frames(ROWS_IN_TEXT + 3)), width=80)
+    text = as_text(scores_view(*frames(ROWS_IN_TEXT + 3)), width=80)
     assert "… and 3 more rows\n" in text
 
 

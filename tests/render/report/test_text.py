@@ -12,7 +12,7 @@ from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.text import metrics_text
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, ROOT, SAMPLES
-from tests.helpers.scores import scores_document
+from tests.helpers.scores import scores_view
 
 GOLDEN = DATA / "golden"
 
@@ -34,9 +34,9 @@ def test_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None
     reasons = pd.DataFrame({"recall": [None, "the row lacks a trace"]}, dtype="object")
     report = report_on("good.jsonl", monkeypatch)
     diff = diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl")
-    texts = [report.to_text(), diff.to_text(), as_text(scores_document(scores, reasons))]
+    texts = [report.to_text(), diff.to_text(), as_text(scores_view(scores, reasons))]
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert [report.to_text(), diff.to_text(), as_text(scores_document(scores, reasons))] == texts
+    assert [report.to_text(), diff.to_text(), as_text(scores_view(scores, reasons))] == texts
 
 
 @pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl", "traces_mlflow2.jsonl"])
