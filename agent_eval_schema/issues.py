@@ -172,10 +172,7 @@ class Rule(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One problem: its rule, its message, and its place. A log adds the row.
-
-    Without a `column` it concerns the whole row; without a `hint` that of the rule holds.
-    """
+    """One problem: rule, message, place. Without a `column` it concerns the row; without a `hint` the rule's holds."""
 
     rule: Rule
     message: str

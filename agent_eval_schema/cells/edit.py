@@ -15,8 +15,7 @@ from agent_eval_schema.text import jsontext
 
 
 def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], nests: bool) -> pa.RecordBatch:
-    """The batch with other values in some cells of a column; the other cells are not changed. A value that the column's
-    type cannot contain makes it a column of JSON texts."""
+    """The batch with other values in some cells of a column: as JSON texts, if its type cannot contain them."""
     at = batch.schema.get_field_index(column)
     field = batch.schema.field(at)
     array = None if is_json_column(field) else _replaced(batch.column(at), values, nests)

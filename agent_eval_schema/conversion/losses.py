@@ -268,8 +268,7 @@ def _kind_of_number(number: re.Match[str]) -> str:
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _WORD = r'"(?:[^\d\s"\\/]{0,32}|\d(?:\.0)?)"'
 _TEXT = re.compile(rf'({_WORD}(?!:)|{_STRING}(?=:)|(?="\W){_STRING})|{_STRING}')
-"""A string in a JSON text. It is in the group if it counts: a word, a digit, a key, and what begins with no letter or
-digit, as JSON in a string does."""
+"""A string in a JSON text; in the group if it counts: a word, digit or key, and what begins with another character."""
 _NUMBER = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[,\]}])")
 
 

@@ -355,8 +355,7 @@ class Summarizer:
         return CellChange(self._pair(pair), *edits(name, self._before[name][old], self._after[name][new]))
 
     def _metric(self, line: MetricChange) -> MetricChange:
-        """The line with examples, each with the reason: the fields that a valid row of one side lacks; an invalid one
-        has to be fixed first."""
+        """The line with examples and reasons: the fields that a valid row lacks; an invalid one has to be fixed."""
         metric = find_metric(line.metric)
 
         def examples(pairs: Array, side: Snapshot, rows: Array, verb: str, else_: str) -> Iterator[MetricRow]:

@@ -132,8 +132,7 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
 def compare(
     old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None, units: Units | None
 ) -> ScoreComparison:
-    """Compare the scores of two tables by these metrics; `EvalResult.compare` documents `key`, `units` are those of the
-    old rows."""
+    """Compare two tables by these metrics; `EvalResult.compare` documents `key`, `units` are those of the old rows."""
     if key is None:
         _require_same_rows(old, new)
     tables = [_keyed(table, key) for table in (old, new)]

@@ -80,8 +80,7 @@ class MlflowEvaluation(Struct, frozen=True):
         return tuple(name for name in self.scores.columns if name != REQUEST_ID)
 
     def table(self) -> pd.DataFrame:
-        """The normalized rows, with the columns of a run and of each scorer: its score as a number, the value that it
-        gave if that is none, the reason."""
+        """The normalized rows, with the columns of a run, and per scorer its score, another value, and the reason."""
         rows = self.report.rows.dropna(axis="columns", how="all")
         table = {str(name): rows[name] for name in rows.columns}
         if self.report.outputs == "generated":

@@ -498,8 +498,7 @@ SHOWN_BESIDE = (
 def worst_rows(
     parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], row_count: int, most: int, match: Match
 ) -> OpenRows:
-    """At most `most` rows of a table: those that failed, then those with the lowest mean of the scores from 0 to 1,
-    those without a score, and last those with the full score."""
+    """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores."""
     metrics = [name for name in stats if name != FAILURE]
     unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
     ranked = _ranked(parts, unit, FAILURE in stats, most)
@@ -517,8 +516,7 @@ def worst_rows(
 def _ranked(
     parts: Iterable[pd.DataFrame], unit: list[str], ran: bool, most: int
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
-    """(rank, row, cells) of the lowest rows of each part: the mean score, -1 of a row that failed, 2 of a full score,
-    and between the two 1.5 of a row without a score."""
+    """(rank, row, cells) of each part's lowest rows: the mean score; -1 failed, 1.5 without a score, 2 a full score."""
     start = 0
     for part in parts:
         means = part[[score_column(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)

@@ -120,8 +120,7 @@ def _is_only_async(part: Any) -> bool:
 
 
 def _with_memory(runnable: Any, run: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A graph with a checkpointer requires a thread_id: rows do not continue one another. A graph that was configured
-    with a thread_id keeps it."""
+    """A graph with a checkpointer requires a thread_id, one per row; one that was configured with an ID keeps it."""
     configured = (getattr(runnable, "config", None) or {}).get("configurable") or {}
     if getattr(runnable, "checkpointer", None) in (None, False) or "thread_id" in configured:
         return run

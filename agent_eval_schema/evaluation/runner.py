@@ -37,8 +37,7 @@ LONGEST_ERROR = 2_000
 
 
 class CallOutcome(Struct):
-    """What became of a call: its value, or the text of its error, the seconds that it took, and the mlflow trace that
-    it left."""
+    """The outcome of a call: its value or the text of its error, the seconds that it took, its MLflow trace."""
 
     row: int
     value: Any = None

@@ -440,8 +440,7 @@ class Scoring:
 
 
 def _beside(frame: pd.DataFrame, columns: Mapping[str, Numbers], names: Iterable[str]) -> pd.DataFrame:
-    """The rows with these columns, None for a missing one. The outputs of the agent replace those of the data; columns
-    keep their types."""
+    """The rows with these columns, None for a missing one. The outputs of the agent replace those of the data."""
     none = np.full(len(frame), None)
     found = {name: columns.get(name, none) for name in names}
     kept = frame.drop(columns=[name for name in RUN_COLUMNS if name in found and name in frame.columns])

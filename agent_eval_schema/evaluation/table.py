@@ -91,8 +91,7 @@ KEPT = 10_000
 
 
 class Findings:
-    """The issues of a run, first those of the data as a whole, then in the order of the rows: `counts` of all, `kept`
-    the first of them."""
+    """The issues of a run, those of the whole data first: `counts` of all, `kept` the first in row order."""
 
     def __init__(self, of_the_whole: Iterable[Issue] = ()) -> None:
         self.kept = list(of_the_whole)
@@ -278,8 +277,7 @@ class ScoreStats:
         return mean_interval(np.concatenate(self._by_row), units, level, scale)
 
     def spread(self, questions: Numbers) -> tuple[float, float]:
-        """The standard deviation between questions and between answers to the same one; `questions` has the hash of
-        each row's question (0: absent)."""
+        """The standard deviation between questions and between answers to one; `questions` are hashes (0: absent)."""
         scores = np.concatenate(self._by_row)
         there = np.isfinite(scores) & (questions != 0)
         return spread_by_group(scores[there], questions[there])

@@ -424,10 +424,7 @@ def _finished(outcome: CallOutcome) -> Finished:
 
 
 def trajectories_of(trace_ids: Iterable[str]) -> list[list[dict[str, Any]] | None]:
-    """The calls that each trace shows, `[]` if it shows none; None for a trace that is not there.
-
-    mlflow may still be writing, so it is asked to finish first.
-    """
+    """The calls of each trace, None without a trace. MLflow may still be writing: it is asked to finish first."""
     import mlflow
 
     if hasattr(mlflow, "flush_trace_async_logging"):

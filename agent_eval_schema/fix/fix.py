@@ -49,12 +49,10 @@ from agent_eval_schema.validation.rows import misspelled_columns
 from agent_eval_schema.validation.validate import check_source
 
 OUR_COLUMNS = ("databricks", "vertex")
-"""The formats whose columns, where they have a fix, are ours: names and cells are the same in the file and in the
-rules."""
+"""The formats whose fixable columns are ours: names and cells are the same in the file and in the rules."""
 
 FIXED_FORMATS = (*OUR_COLUMNS, "ragas", "mlflow")
-"""The formats of which some cells can be fixed (for MLflow the columns next to `inputs`). Others have shapes of their
-own, or are traces, which are evidence."""
+"""The formats with fixable cells (of MLflow beside `inputs`). Others have shapes of their own, or are evidence."""
 
 
 class FixedSource(Struct, frozen=True):

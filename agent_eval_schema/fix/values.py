@@ -157,8 +157,7 @@ def message_content(message: Any) -> Any:
 
 # --- expectations
 def text_to_list(value: Any) -> Any:
-    """One line of text where a list of texts is expected: a list of that one. (Several lines, or parts between
-    semicolons, may be several texts.)"""
+    """A line of text as a list of one text. (Several lines, or parts between semicolons, may be several texts.)"""
     is_one = _is_text(value) and not re.search(r"[\n;•]", value) and not jsontext.is_structured(value)
     return [value] if is_one else value
 
@@ -305,10 +304,7 @@ def with_key_renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str,
 
 # --- FIXES: which function may fix which columns, and to which effect
 class Fix(Struct, frozen=True):
-    """One fix: the columns whose cells it may touch, and its effect.
-
-    The docstring of `apply` has the reason why it is safe.
-    """
+    """One fix: the columns whose cells it may touch, and its effect. The docstring of `apply` states why it is safe."""
 
     columns: tuple[str, ...]
     effect: Effect

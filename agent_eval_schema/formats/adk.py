@@ -136,8 +136,7 @@ _MEANS_ELSE = frozenset((*COLUMNS, "creation_timestamp", "rubrics"))
 
 
 def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
-    """The findings of each turn, by the numbers of its case and of itself; fields that a case lacks are reported on its
-    first turn."""
+    """The findings of each turn, by the numbers of case and turn; those of a case are on its first turn."""
     found: dict[tuple[int, int], list[Finding]] = {}
     for place, finding in defects:
         numbers = {key: number for key, number in pairwise(place[:4]) if isinstance(number, int)}
@@ -435,8 +434,7 @@ def _to_content(content: Any, role: str) -> dict[str, Any]:
 
 
 def _to_part(part: Any) -> dict[str, Any]:
-    """A part of a message as google-genai takes it: as it is, an image of OpenAI's chat as media, else its JSON
-    text."""
+    """A part of a message as google-genai takes it: as it is, an image of OpenAI's chat as media, else its JSON."""
     own = {k: v for k, v in part.items() if k != "type"} if isinstance(part, dict) else {}
     if own and not inspect_value(own, PART):
         return own

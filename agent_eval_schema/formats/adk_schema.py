@@ -68,8 +68,7 @@ def table() -> dict[str, Any]:
 
 
 def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
-    """Every reason for which google-adk rejects an evalset, google-genai a PART of a content, or for which google-adk
-    cannot convert a SESSION or a TURN of the older form."""
+    """Every reason for which google-adk or google-genai rejects an evalset, a PART, a SESSION or a TURN."""
     return list(_value(table() if schema is None else schema, value, ()))
 
 

@@ -89,8 +89,7 @@ def without_auto(columns: ColumnNames) -> tuple[Mapping[str, str] | None, bool]:
 
 
 def with_likely_names(source: Source) -> Source:
-    """The source with the columns under the names that they are likely to have, and an issue for each. Raises
-    EvalSetError where the names are ambiguous."""
+    """The source with columns under their likely names, an issue for each. Raises EvalSetError for ambiguous ones."""
     names, format = source.column_names(), detect(source.column_names(), source.metadata).format
     if format is not None and not (format == "databricks" and has_names_of_others(names)):
         return source
@@ -127,8 +126,7 @@ def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -
 
 
 def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """The function that puts the columns of a batch with these columns under their names, wherever its rows are. Raises
-    EvalSetError as `with_names`."""
+    """The function that puts a batch's columns under their names, wherever its rows are. Raises as `with_names`."""
     return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 
 
@@ -165,8 +163,7 @@ def _is_in(path: str, names: list[str]) -> bool:
 
 
 def _end_of_column(path: str, names: list[str]) -> int | None:
-    """Where the name of the column ends. A column whose name is the whole path, dots and all, wins over keys in another
-    one."""
+    """Where the name of the column ends. A column named as the whole path, dots and all, wins over keys in another."""
     ends = [len(path), *(found.start() for found in re.finditer(r"\.|\[[;,|]?\]", path))]
     return next((end for end in sorted(ends, reverse=True) if path[:end] in names), None)
 

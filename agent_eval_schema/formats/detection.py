@@ -76,8 +76,7 @@ class Signs(Struct, frozen=True, dict=True):
         return self.needs or tuple(n for n in nearest if n not in names)
 
     def nearness(self, names: Sequence[str]) -> tuple[int, int, int]:
-        """How close the table is to one of the format: by its signs, by all its columns, by the missing columns of a
-        group."""
+        """The distance to the format's tables: by its signs, by all columns, by the missing columns of a group."""
         signs = max(len(set(group).intersection(names)) for group in self.sure)
         return signs, len(self.known.intersection(names)), -len(self.missing(names))
 
@@ -101,8 +100,7 @@ Formats = Mapping[str, Signs]
 
 
 def detect_among(formats: Formats, names: Sequence[str]) -> Detection:
-    """The format of a table with these columns, by their spelling if no format claims them as they are
-    (`Signs.spelt`)."""
+    """The format of a table with these columns; by their spelling if no format claims them as they are."""
     names = tuple(dict.fromkeys(names))
     claims, how = _claims(formats, names), "the"
     if not claims:

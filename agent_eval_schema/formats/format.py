@@ -63,8 +63,7 @@ class Written(Struct, frozen=True):
 
 
 class Writer(Struct, frozen=True):
-    """The writer of a format: `row` makes one row, with the `columns` that it may have; or `document` one thing of all
-    rows, which `save` puts into a file."""
+    """The writer of a format: `row` makes one row of the `columns`; or `document` one thing of all rows, for `save`."""
 
     row: RowWriter | None = None
     columns: Columns = ()
@@ -77,8 +76,7 @@ class Writer(Struct, frozen=True):
     replaces: Columns = ()
     """Passed-through columns whose values are in other columns now."""
     marks: Mapping[str, Any] = {}
-    """Columns of the format's own, and their values where a row has none: it is known by them. Only `write_rest` adds
-    one whose value is None."""
+    """Columns that mark the format, and their values where a row has none; `write_rest` adds those of None."""
     kind: Callable[[Mapping[str, Any]], str] | None = None
     """The kind of a row as it is written, if the platform loads rows of one kind only."""
 
@@ -127,8 +125,7 @@ def same(value: Any) -> Any:
 
 
 class Field(Struct, frozen=True):
-    """A place in a row of the format, for a canonical column. Of several fields with the same column, the first that
-    has a value is read."""
+    """A place in a row of the format, for a canonical column. Of several for one the first with a value counts."""
 
     path: str
     """Where the value is, such as `modelResponses[0].response`."""
@@ -435,8 +432,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _rows(batch: pa.RecordBatch, names: frozenset[str]) -> list[dict[str, Any]]:
-    """The cells of these columns as values, row by row. A text cell is a string; its reader determines whether it is
-    JSON."""
+    """The cells of these columns as values, row by row. A text cell is a string, which its reader may parse."""
 
     def value_of(text: str | None, cells: Cells) -> Any:
         return jsontext.parse_leniently(text) if text is not None and cells.json else text

@@ -236,8 +236,7 @@ def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
 
 
 def fields_of(columns: Mapping[str, str] | None) -> Fields:
-    """`{"body.input": "request", ...}` → `(("request", "body.input"), ...)`. Raises EvalSetError for an unknown field,
-    or one that has two columns."""
+    """`{"body.input": "request"}` → `(("request", "body.input"),)`. Raises EvalSetError for other fields."""
     if columns is None:
         return ()
     if not isinstance(columns, Mapping):

@@ -196,8 +196,7 @@ def _mlflow() -> dict[str, Any]:
 
 
 def _inputs(messages: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of predict_fn: a chat in one of the known formats, or any others (a pattern applies to strings
-    only)."""
+    """The arguments of predict_fn: a chat in a known format, or any others (a pattern applies to strings only)."""
     chat = {key: value for key, value in messages.items() if key != "type"}  # values that are not lists are arguments
     chat["items"] = {"anyOf": [chat["items"], _LANGCHAIN_MESSAGE]}
     return {

@@ -145,8 +145,7 @@ def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
 
 
 def notes_beside_inputs(batch: pa.RecordBatch, expected: Sequence[str]) -> Notes:
-    """The ground truth in the expected columns next to `inputs`, by row; where `expectations` have the same key, that
-    one is read."""
+    """The ground truth in the expected columns next to `inputs`, by row; the same key in `expectations` wins."""
     notes = Notes()
     names = [n for n in expected if n in batch.schema.names] if "inputs" in batch.schema.names else []
     if not names:
@@ -328,15 +327,13 @@ def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
 
 
 def calls_as_ours(value: Any) -> Any:
-    """MLflow's {name, arguments} as {tool_name, tool_input}; an invalid value is returned unchanged, for its reader to
-    explain."""
+    """MLflow's {name, arguments} as {tool_name, tool_input}; an invalid value stays, for its reader to explain."""
     _, problems = typed_calls(value, "")
     return value if problems else as_trajectory(value)
 
 
 def as_trajectory(calls: Iterable[Any]) -> list[Any]:
-    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; an entry that is in our words, or no object, stays as
-    it is."""
+    """MLflow's [{name, arguments}] as [{tool_name, tool_input}]; other entries stay as they are."""
     return [
         {"tool_name" if k == "name" else k: v for k, v in _with_arguments(call, "tool_input").items()}
         if isinstance(call, Mapping) and "tool_name" not in call
@@ -352,8 +349,7 @@ def _with_arguments(call: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 _ARGUMENTS = ("arguments", "args", "input_parameters")
-"""The keys that the scorers of MLflow read as arguments: its own and those of Ragas, those of google-adk, those of
-DeepEval."""
+"""The keys that scorers of MLflow read as arguments: its own, those of Ragas, of google-adk, of DeepEval."""
 
 
 class _ToolCall(Struct, forbid_unknown_fields=True):
@@ -450,8 +446,7 @@ MLFLOW_ROW = ("request_id", "inputs", "outputs", "expectations", "trace", "tags"
 
 
 def write_mlflow(row: Row) -> dict[str, Any]:
-    """A row of inputs, outputs, expectations, tags, the originals first; what only a trace can hold gets one, unless
-    there is one."""
+    """A row of inputs, outputs, expectations, tags, the originals first; what only a trace can hold is put into one."""
     expectations = expectations_of(row)
     trace = row["trace"]
     if trace is None and any([row[name] is not None for name in _IN_TRACE]):

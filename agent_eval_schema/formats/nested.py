@@ -72,8 +72,7 @@ def is_unfolded(names: Sequence[str]) -> bool:
 
 
 def _candidates(names: Collection[str]) -> Iterator[Nested]:
-    """The formats that a table with these columns can have: where a row has its own request, a column with the name of
-    a list of rows is one of the user's."""
+    """The formats that a table can have: where rows have their own request, another list is a column of the user's."""
     requests = _REQUESTS.intersection(names)
     return (f for f in _NESTED if not requests or not f.parts or not requests.isdisjoint(f.parts))
 
@@ -112,8 +111,7 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
 
 
 def _turns(row: Row, unfold: Unfold, keys: Set[str], findings: Sequence[Finding]) -> Iterator[Unfolded]:
-    """The turns of a row, the first one with the issues of the whole row; one that has none of the lists is a row
-    itself."""
+    """The turns of a row, the first one with the issues of the whole row; a row without any of the lists is a turn."""
     turn = None
     for turn, found in unfold(row):
         yield turn, [*findings, *found]
@@ -141,8 +139,7 @@ def _with_lists(row: dict[str, Any], paths: Sequence[str]) -> tuple[dict[str, An
 
 
 def _not_utf8(batch: pa.RecordBatch) -> dict[int, Finding]:
-    """The rows with bytes that are not UTF-8, which Arrow does not check. Raises ArrowInvalid for an array whose
-    offsets are not those of its data."""
+    """The rows that are not UTF-8, which Arrow does not check. Raises ArrowInvalid for offsets outside of the data."""
     try:
         batch.validate(full=True)
         return {}
@@ -189,8 +186,7 @@ def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str
 
 
 def _by_columns(table: Row) -> dict[str, list[Any]] | None:
-    """The columns of a table that is one object; None if it is a row. A row has one prompt, and of a trajectory the
-    calls, which are objects."""
+    """The columns of a table that is one object; None for a row, which has one prompt, and calls as objects."""
     columns = {name: _column(cells) for name, cells in table.items()}
     found = {name: cells for name, cells in columns.items() if cells is not None}
     if len(found) < len(columns) or len(set(map(len, found.values()))) != 1:

@@ -148,8 +148,7 @@ _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_too
 
 
 def row_of_chat(row: Row) -> Iterator[Unfolded]:
-    """The messages as the input, and the ideal answer, or the last message of the assistant in its place: its text,
-    and its tool calls."""
+    """The messages as the input, and the ideal answer, or the text and the calls of a last message of the assistant."""
     result = {k: v for k, v in row.items() if k != "messages"}
     messages = structured(row.get("messages"))
     last = messages[-1] if isinstance(messages, list) and messages else None

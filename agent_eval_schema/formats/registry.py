@@ -100,8 +100,7 @@ UNKNOWN = Format(
 
 
 def column_at(place: str, origins: Mapping[str, str]) -> str | None:
-    """The canonical column that an issue with this path (or column) in the user's table is about; where several come
-    from one place, the first of them."""
+    """The canonical column for a path (or column) of the user's table; the first where several come from one place."""
     at = {origins.get(c, c): c for c in reversed(COLUMNS)}
     found = [p for p in at if place == p or place.startswith((f"{p}.", f"{p}["))]
     return at[max(found, key=len)] if found else None

@@ -170,8 +170,7 @@ def is_of_truth(name: str) -> bool:
 
 
 def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
-    """Raise EvalSetError where a mapping is a guess: no question, two columns for one of ours, or an `answer` of which
-    nothing shows whose it is."""
+    """Raise EvalSetError for a guess: no question, two columns for one, or an `answer` of which nothing shows whose."""
     by_name = {name: _COLUMN_OF.get(_plain(name)) for name in names if name not in COLUMNS}
     answers = [name for name in by_name if _plain(name) == "answer"]
     if "request" not in names and not any(target.partition(".")[0] == "request" for target in found.values()):

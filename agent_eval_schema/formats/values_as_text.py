@@ -40,8 +40,7 @@ class ValuesAsTextWarning(UserWarning):
 
 
 class TextCounts:
-    """The values of each column that become text in a file of a format (None: the one that its columns show), counted
-    while its batches are written."""
+    """The values per column that become text in a file of a format (None: by its columns), counted when written."""
 
     def __init__(self, schema: pa.Schema, path: str, format: str | None = None) -> None:
         form = format or detect(schema.names, schema.metadata).format

@@ -374,8 +374,7 @@ def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str
 
 
 def input_of(path: str) -> dict[str, Any]:
-    """A file, or the files of a folder or glob, by name, size and time; a version of a Delta folder by its name, which
-    holds the version."""
+    """A file, or the files of a folder or glob, by name, size and time; a Delta folder by the name of its version."""
     files = [] if is_delta(path) else [os.stat(name) for name in files_of(path) if os.path.exists(name)]
     if not files:
         return {"path": path}

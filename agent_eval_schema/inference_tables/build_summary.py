@@ -80,8 +80,7 @@ class Removed(Struct, frozen=True):
 
 
 class FunnelStep(Struct, frozen=True):
-    """One step: what the rows that are left are called, how many they are, and which went, most frequent reason in the
-    order of the funnel."""
+    """One step: the name and number of the rows that are left, and the reasons for which others were removed."""
 
     name: str
     left: int
@@ -246,8 +245,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
 
 # --- its text, page and JSON
 def funnel_view(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> View:
-    """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows comes after
-    it, with their issues."""
+    """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows follows."""
     where, line = os.path.basename(summary.table or ""), summary.funnel
     command = Call(output).command("profile") if summary.rows else ""
     excluded = [

@@ -123,8 +123,7 @@ def _number(value: Any) -> Any:
 
 # --- strata, redaction, time
 def strata_of(expression: str | None, columns: list[str], option: str = "stratify") -> dict[str, Any]:
-    """The fields of a plan for `stratify` or `balance_by`: a column of the table or of the converted rows, the
-    feedback, or SQL over the columns of the table."""
+    """The plan's fields for `stratify` or `balance_by`: a column of either table, the feedback, or SQL over columns."""
     if expression is None:
         return {}
     if not isinstance(expression, str) or not (expression.strip() or expression in columns):

@@ -45,8 +45,7 @@ ASSESSMENT_LOGS = "assessment_logs"
 
 
 def add_side_tables(work: WorkFolder, options: BuildOptions) -> None:
-    """Put the judgments of an assessment log, and traces by all IDs that a call may have, into the work folder, unless
-    they are there."""
+    """Put the judgments of an assessment log, and traces by all IDs of a call, into the work folder, once."""
     for name in ("labels", "traces"):
         table = options.tables.get(name)
         if table is None or work.read_json(f"{name}.json"):

@@ -128,8 +128,7 @@ def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
 
 # --- decide
 def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
-    """Decide about the rows of all parts, unless that has been done. Gives the small results: how many rows have which
-    reason, what became of the feedback, the strata."""
+    """Decide about the rows of all parts, once. Returns the small results: reasons, feedback and strata with counts."""
     found: dict[str, Any] | None = work.read_json("decided.json")
     if found is not None:
         return found

@@ -116,8 +116,7 @@ def to_arrow(data: Any, option: str) -> pa.Table | None:
 
 
 def like(data: Any) -> Back | None:
-    """How an Arrow table becomes a table of the kind that the data is; None if the data is not a table of Arrow or of
-    a library that exchanges tables with Arrow."""
+    """How an Arrow table becomes one of the kind of the data; None if the data is no table that Arrow exchanges."""
     kind = _kind(data)
     if kind is not None:
         return kind.back

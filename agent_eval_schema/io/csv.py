@@ -90,8 +90,7 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
 
 
 def _delimiter(header: str, path: str) -> str:
-    """The delimiter of a header: that of the file's name, or another one, as a spreadsheet writes that of its country,
-    if it separates the header into names."""
+    """The delimiter: that of the file's name, or another that separates the header into names, as in some countries."""
     usual = "\t" if ".tsv" in path.lower() else ","
     found = None if usual in header else _SEPARATED.fullmatch(header.strip())
     return usual if found is None else found[1]

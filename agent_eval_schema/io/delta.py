@@ -40,10 +40,7 @@ HEAD_ROWS = 64
 
 
 def open_delta(name: str) -> Source:
-    """The source for a Delta folder, `table` or `table@v12`.
-
-    Raises EvalSetError if the log cannot be read, or lists a data file that is missing.
-    """
+    """The source for a Delta folder, `table` or `table@v12`. Raises EvalSetError for a broken log or a missing file."""
     table, position = open_table(name), Position()
     files = _files(table)
     opened_files = OpenedFiles(version := f"{folder_of(name)[0]}@v{table.version()}", lambda: _paths(name, table))

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 
 def open_file(path: str) -> Source:
-    """The source for a file, by its file extension, for the files of a folder or glob, or for a Delta folder. Raises
-    EvalSetError if it does not exist or is not a table."""
+    """The source for a file, for the files of a folder or glob, or for a Delta folder. Raises EvalSetError."""
     if is_delta(path):
         return open_delta(path)
     if os.path.isdir(path) or is_glob(path):
@@ -175,8 +174,7 @@ def same_form(path: str, other: str) -> bool:
 
 
 class _Reader(NamedTuple):
-    """How a kind of file is read: its batches, its columns (each row of JSON has its own), the number of its rows, and
-    their lines if it has lines."""
+    """How a kind of file is read: its batches, its columns (JSON rows have their own), its row count, its lines."""
 
     batches: Batches
     columns: Callable[[str], list[str]]

@@ -18,10 +18,7 @@ Lines = Callable[[str], Iterator[int]]
 
 
 class Parts:
-    """The files of a table in order, and how many rows each has: noted when a file was read, else counted.
-
-    `read` gives the batches of a file, `count` its number of rows.
-    """
+    """The files of a table in order with their row counts, noted or counted; `read` gives batches, `count` rows."""
 
     def __init__(self, path: str, files: Sequence[str], read: Batches, count: Callable[[str], int]) -> None:
         self.files, self._path = tuple(files), path

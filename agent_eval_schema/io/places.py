@@ -44,8 +44,7 @@ def is_pipe(name: str) -> bool:
 
 
 def is_glob(name: str) -> bool:
-    """Whether a name means the names that it matches: no file is called so. The `?` of a web address begins its
-    query."""
+    """Whether a name is a glob: no file is called so. The `?` of a web address begins its query."""
     if name.startswith(_WEB):
         return False
     return _GLOB.search(name) is not None and (is_url(name) or not os.path.lexists(name))

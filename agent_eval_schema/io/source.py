@@ -214,8 +214,7 @@ def first_rows(source: Source, most: int = HEAD_ROWS) -> list[pa.RecordBatch]:
 
 
 def units_of(source: Source, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches that one of several worker processes reads, each with the number of its unit: a batch, or a larger
-    part of a file."""
+    """The batches that one of several worker processes reads, each with the number of its unit: a batch or more."""
     if (shares := source.shares) is not None:
         return ((unit, piece) for unit, batch in shares(share) for piece in cut([batch], BATCH_BYTES, CUT_BYTES))
     return ((i, batch) for i, batch in enumerate(source.batches()) if share.has(i, BATCH_BYTES))

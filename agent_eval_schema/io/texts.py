@@ -32,10 +32,7 @@ _COMPRESSIONS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"
 
 
 def copy_stdin(path: str) -> str:
-    """Copy stdin to a file named `path` plus a file extension; returns its name.
-
-    Raises EvalSetError if there is no data: none was given, or it was read before.
-    """
+    """Copy stdin to a file named `path` plus extension; returns its name. Raises EvalSetError if there is no data."""
     stream = getattr(sys.stdin, "buffer", None) or io.BytesIO()  # a notebook has none
     return _copied(stream, path, STDIN_NAME, "(stdin can be read only once)")
 

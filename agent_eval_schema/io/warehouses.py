@@ -44,8 +44,7 @@ def active_table(name: str) -> DataFrame | None:
 
 
 def fetch_catalog(name: str, path: str) -> None:
-    """Write the rows of a table into a Parquet file. Raises EvalSetError if the connector is not installed or the
-    connection is not configured."""
+    """Write the rows of a table into a Parquet file. Raises EvalSetError without connector or configuration."""
     sql = import_extra("databricks.sql", "unity-catalog", "databricks-sql-connector 3")
     with sql.connect(**_connection(name)) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {quoted(name)}")

@@ -18,8 +18,7 @@ from agent_eval_schema.text.depth import STAND_IN, TooDeep
 from agent_eval_schema.text.visible import visible
 
 _MOST_COPIES, _MOST_ADDED = 20, 64 << 20
-"""An alias refers to its anchor; the factor by which aliases may enlarge a small file, and the bytes that they may add
-to a large one."""
+"""Limits of aliases, which repeat their anchors: the factor for a small file, the bytes for a large one."""
 
 _MOST_DIGITS = 4_000
 """Digits of a number: Python converts no text of more than 4,300."""

@@ -22,8 +22,7 @@ SINGLE_TOOL_USE = "trajectory_single_tool_use"
 
 
 class Definition(NamedTuple):
-    """A metric of one row: the columns it reads, the fields a row must have, the function (a score or NaN), and the
-    reason why a row with all fields may still have no score."""
+    """A metric of a row: columns, required fields, the function (a score or NaN), and why a row may have no score."""
 
     reads: tuple[str, ...]
     needs: tuple[Need, ...]

@@ -107,8 +107,7 @@ def _drawn(count: int, seed: int) -> Iterator[Numbers]:
 
 
 def _ends(sums: Numbers, sizes: Numbers, below: float) -> tuple[float, float]:
-    """The ends of the interval around a mean difference that is not below 0; `below` is the share of the subsets whose
-    mean is not above 0."""
+    """The ends of the interval around a mean difference from 0 up; `below`: the share of subset means up to 0."""
     differ = sums != 0
     if np.count_nonzero(differ) > DRAWN:
         total, rows = float(sums.sum()), float(sizes.sum())

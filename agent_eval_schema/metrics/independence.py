@@ -65,8 +65,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _conversations(questions: Array, session: Array, together: Array) -> Array:
-    """The question of each row; of a session of several rows the hash of its questions in order, at its first row (0 if
-    it lacks one)."""
+    """The question of each row; of a session the hash of its questions, at its first row (0: one is missing)."""
     found = np.where(together, 0, questions)
     if together.any():
         at = np.flatnonzero(together)

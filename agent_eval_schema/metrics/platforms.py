@@ -55,8 +55,7 @@ TOOL_CALL_NEEDS: tuple[Need, ...] = (_CALLS, "reference_trajectory")
 
 
 def _judged(names: str, *needs: Need, of: str = "") -> Metrics:
-    """Metrics that ask a judge model. `of`: the library whose scorers MLflow wraps; they read documents and tool calls
-    from the trace only."""
+    """Metrics that ask a judge model. `of`: the library that MLflow wraps, which reads documents and calls."""
     return {f"mlflow.{of}/{name}" if of else name: (True, needs) for name in names.split()}
 
 

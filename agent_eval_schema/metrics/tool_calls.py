@@ -56,8 +56,7 @@ def tool_ordered_invocation(predicted: Calls, reference: Calls) -> float:
 
 
 def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
-    """For each expected call the share of its parameters that the actual call has, with equal values
-    (`parameterCorrectnessScore`)."""
+    """For each expected call the share of its parameters that the actual call has with equal values."""
     pairs = []
     for (i, wanted), (j, actual) in product(enumerate(reference), enumerate(predicted)):
         if actual.tool_name == wanted.tool_name:

@@ -264,8 +264,7 @@ SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the
 
 
 class Traced(Struct, frozen=True):
-    """What a trace contains: names of tools, the start in microseconds since 1970 UTC, and where in a prompt the ground
-    truth is word for word."""
+    """The facts of a trace: tool names, start (microseconds since 1970), where a prompt has the ground truth."""
 
     tools: tuple[str, ...] = ()
     moment: int | None = None

@@ -127,8 +127,7 @@ def _is_cached() -> bool:
 
 @lru_cache(maxsize=4)
 def encoding(name: str) -> Any:
-    """The encoding of that name; tiktoken fetches it once if it is not on this machine. Raises EvalSetError if it
-    cannot be had."""
+    """The encoding of that name; tiktoken fetches it once if it is not on this machine. Raises EvalSetError."""
     tiktoken = import_extra("tiktoken", "profile", "tiktoken 0.8")
     if name not in (known := tiktoken.list_encoding_names()):
         raise EvalSetError(f"tokenizer: expected one of {', '.join(sorted(known))}; got {shown(name)}")

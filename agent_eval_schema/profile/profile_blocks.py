@@ -127,8 +127,7 @@ class DocumentCoverage(Struct, frozen=True):
 
 
 class Documents(Struct, frozen=True):
-    """Numbers of distinct documents, and the most frequent ones; `unknown_rows` expect one that is not in the given
-    list (None without a list)."""
+    """Distinct documents, and the most frequent; `unknown_rows` expect one that is not listed (None: no list)."""
 
     expected: int
     retrieved: int

@@ -132,8 +132,7 @@ class Sizing:
         return float(scores.mean()), float(scores.std(ddof=1)), True
 
     def _correlations(self, metric: Metric) -> tuple[float, float, float]:
-        """Within units, of scores and of differences, and between two versions on the same rows: measured, else as
-        assumed."""
+        """Within units, of scores and of differences, and between versions on the same rows: measured, else assumed."""
         placed = [(p.rows, s) for p in self._past if p.rows is not None and (s := p.of(metric)) is not None]
         within, between = self._assumed.cluster_correlation, self._assumed.correlation
         of_differences = within
@@ -197,8 +196,7 @@ def design_effect(sizes: Numbers, correlation: float) -> float:
 
 
 def correlation_within(scores: Numbers, clusters: Numbers) -> float | None:
-    """The correlation within clusters, by analysis of variance; None if no cluster has two scores, or all have the
-    same score."""
+    """The correlation within clusters, by analysis of variance; None without two scores, or if all are equal."""
     between, within = spread_by_group(scores, clusters)
     total = between**2 + within**2
     return between**2 / total if total > 0 else None

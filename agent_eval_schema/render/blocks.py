@@ -149,8 +149,7 @@ class Example(Struct, frozen=True):
 
 
 class Detail(NamedTuple):
-    """A column of examples: its heading, its look, and what separates it from the one before in a text (None: it is
-    not in a text)."""
+    """A column of examples: its heading, its look, and its separator in a text (None: it is not in a text)."""
 
     heading: str
     kind: str = ""
@@ -158,8 +157,7 @@ class Detail(NamedTuple):
 
 
 class Examples(Struct, frozen=True):
-    """Few of `total` rows; columns in which no row has anything are left out. `signs`: the heading of the signs on a
-    page. A text shows `in_text` rows of each sign."""
+    """Few of `total` rows, without empty columns. `signs`: the signs' heading; a text shows `in_text` rows per sign."""
 
     columns: Sequence[Detail]
     rows: Sequence[Example]
@@ -205,8 +203,7 @@ class Group(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """The first of `total` blocks of a kind: a text shows `in_text` of them, a notebook `at_once` and folds the rest.
-    `noun` is the title of the rest (`more rows`)."""
+    """The first of `total` blocks of a kind: a text shows `in_text`, a notebook `at_once`; `noun` names the rest."""
 
     blocks: Sequence[Block]
     noun: str
@@ -230,8 +227,7 @@ class Fold(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A part of a page, with an entry in its navigation. In a text it begins with a blank line and `text_title` (None:
-    the title)."""
+    """A part of a page, with an entry in its navigation; in a text it begins with `text_title` (None: the title)."""
 
     id: str
     title: str
@@ -249,8 +245,7 @@ class Grid(Struct, frozen=True):
 
 
 class Funnel(Struct, frozen=True):
-    """Levels from the widest to the narrowest: the words between it and the one before, the width (percent), the
-    number, the name."""
+    """Levels from the widest to the narrowest: the words before it, the width (percent), the number, the name."""
 
     levels: Sequence[tuple[str, float, str, str]]
 
@@ -274,8 +269,7 @@ class Curve(Struct, frozen=True):
 
 
 class OpenRow(Struct, frozen=True):
-    """A row of a result: what it is known by, its scores, and what opening it shows: its cells, a table, and the calls
-    of both trajectories (None: it does not have both)."""
+    """A row of a result: how it is known, its scores; when opened its cells, a table, both trajectories (or None)."""
 
     row: str
     title: str

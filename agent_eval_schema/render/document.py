@@ -25,8 +25,7 @@ _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 
 
 def versioned(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A document for other programs: `schema_version` changes when a key changes its meaning or is removed; new keys
-    may be added at any time."""
+    """A document for other programs: `schema_version` changes if a key changes or goes, not if one is added."""
     return {"schema_version": 1, "tool": {"name": "agent-eval-schema", "version": __version__}, **body}
 
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 
 def page(title: str, body: Markup, *styles: str, script: bool = False) -> str:
-    """A standalone page; `styles` are those that it needs beside the one of all pages. With `script` it has the script
-    of the project, and its policy allows that one alone."""
+    """A standalone page with these `styles`; with `script` it has the project's script, the only one allowed."""
     text, source = _script() if script else (Markup(""), "")
     shell = {"style": _style("style.css", *styles), "script": text, "script_source": source}
     return str(drawn("page.html", title=title, body=body, **shell))
@@ -138,8 +137,7 @@ def percent(part: float, whole: float) -> float:
 
 
 def runs(shares: Iterable[float], least: float = 0.2, span: float = 0.8) -> list[dict[str, Any]]:
-    """Neighboring steps of a strip that are equally full as one rectangle, the darker the larger the share: from
-    `least` to `least + span`. Empty ones are left out."""
+    """Equally full neighboring steps of a strip as rectangles, darker from `least` to `least + span`; no empty ones."""
     found: list[dict[str, Any]] = []
     for x, part in enumerate(shares):
         opacity = round(least + span * part, 2) if part else 0.0

@@ -99,8 +99,7 @@ HIDDEN = {"show_values": False, "no_values": True}
 
 
 class Call(NamedTuple):
-    """The data of a call (a name, or None for data in memory), and its options that are not the defaults: advice that
-    reads the data again repeats them."""
+    """The data of a call (a name; None: in memory) and its options that are not defaults, for advice to repeat."""
 
     name: str | None = None
     options: Mapping[str, Any] = {}

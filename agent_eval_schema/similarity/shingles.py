@@ -156,8 +156,7 @@ def question_hashes(texts: Sequence[str | None], beside: Sequence[str | None] = 
 
 
 def _hashes(texts: Sequence[str | None], words: list[str], beside: Sequence[str | None]) -> tuple[Array, Array]:
-    """The hashes of the questions, and those of what is beside them (0: nothing is). A question without a word, such as
-    an emoji, is compared as it is."""
+    """The hashes of the questions, and of what is beside them (0: nothing). One without words is compared as it is."""
     exact, _ = hash_texts([of or (text or "").strip() for of, text in zip(words, texts, strict=True)])
     exact[exact == _NO_TEXT] = 0
     seeds = np.zeros(len(texts), np.uint64)
@@ -300,5 +299,4 @@ _NOT_ASKED = frozenset(
         *("id", "request_id", "trace_id", "session", "session_id", "conversation_id", "thread_id", "user_id"),
     ]
 )
-"""Keys of inputs that the messages contain, and those that say who asked and when: who asks the same again asks the
-same, whatever they are."""
+"""Keys of inputs that the messages contain, and those of user and time, which do not change what is asked."""

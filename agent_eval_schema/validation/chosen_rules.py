@@ -10,10 +10,7 @@ from agent_eval_schema.text.choices import meant, shown
 
 @lru_cache(maxsize=64)
 def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
-    """The codes that are on; ignore beats select.
-
-    Raises EvalSetError for a selector that matches nothing, so that a typing mistake does not switch a rule off.
-    """
+    """The codes that are on; ignore beats select. Raises EvalSetError for a selector without a match (a typo)."""
     on = _matching("select", select) if select else frozenset(RULES)
     return on - _matching("ignore", ignore)
 

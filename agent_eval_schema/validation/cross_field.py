@@ -66,8 +66,7 @@ class _Words:
 
 _OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#N/A", "#NA", "#N/A N/A")
 _NANS, _PLACEHOLDERS = _Words(*_OF_NAN), _Words(*_OF_NAN, "NA", "N/A", "n/a", "NULL", "null", "None")
-"""What `pandas.read_csv` reads as missing by default, and what `str` writes of NaN, NA and None. No app answers NaN;
-the others may be its answer."""
+"""What `pandas.read_csv` reads as missing, and what `str` writes of NaN, NA and None; all but NaN may be answers."""
 _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 
@@ -141,8 +140,7 @@ SET_BY_MLFLOW = frozenset(
 )
 """Tags that only MLflow sets: it omits them, and no value of a user is lost."""
 OF_MLFLOW = SET_BY_MLFLOW | {"mlflow.user"}
-"""Tags that cannot be set on a trace: IMMUTABLE_TAGS of MLflow 3.17. All other names that begin with `mlflow.` are
-stored unchanged."""
+"""Tags that cannot be set on a trace: IMMUTABLE_TAGS of MLflow 3.17. Others in `mlflow.` are stored unchanged."""
 
 
 def require_request_and_output(rows: Rows) -> None:

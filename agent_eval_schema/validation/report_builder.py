@@ -423,8 +423,7 @@ def by_row(issue: Issue) -> float:
 
 
 def _kinds(notes: pa.StructArray) -> Iterator[tuple[dict[str, str], int]]:
-    """The different notes, in the order of their first row, and how often each occurs. (Arrow's `group_by` needs a part
-    of Arrow that takes long to load.)"""
+    """The different notes in order with their counts. (Arrow's `group_by` needs a part that is slow to load.)"""
     key = np.zeros(len(notes), np.int64)
     for name in ("code", "path", "message", "hint"):
         texts = notes.field(name).dictionary_encode(null_encoding="encode")

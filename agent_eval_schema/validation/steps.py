@@ -109,8 +109,7 @@ def _in_arrow(name: str, array: pa.Array) -> DecodedColumn | None:
 
 _CONTEXTS = columns_of(Contexts, RetrievedContext)
 _READ = (*(n for n in COLUMNS if n not in ("trace", *columns_of(JsonValue), *_CONTEXTS)), *_CONTEXTS)
-"""The columns in the order in which their issues are logged: documents are judged last. The source's own values
-(originals.py) may be anything."""
+"""The columns in the order in which issues are logged: documents are last; originals (originals.py) may be anything."""
 
 Decoded = DecodedColumn | list[Any]
 

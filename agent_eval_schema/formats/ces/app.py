@@ -42,8 +42,7 @@ _LARGEST_APP = 1 << 30
 
 
 def evaluation_texts(path: str) -> list[EvaluationText] | None:
-    """The evaluations of an exported app, or of a YAML file, each with its file; None if the path is neither. Raises
-    EvalSetError if it cannot be read."""
+    """The evaluations of an app or a YAML file, each with its file; None for another path. Raises EvalSetError."""
     folder = Path(path)
     if path.lower().endswith(".zip"):
         return list(_in_zip(path))
@@ -133,8 +132,7 @@ class EvaluationText(str):
 
 
 def split_text(text: str) -> Iterator[EvaluationText]:
-    """The texts of a list of evaluations, or the one text; a value that is not JSON is reported when it is read as an
-    evaluation."""
+    """The texts of a list of evaluations, or the one text; invalid JSON is reported when it is read."""
     head = text.lstrip("\ufeff \t\r\n")
     items: list[msgspec.Raw] | None = _raw(text, list[msgspec.Raw]) if head.startswith("[") else None
     page = _Page()

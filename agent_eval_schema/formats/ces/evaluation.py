@@ -48,8 +48,7 @@ def display(name: str, kind: str, names: Names) -> str | None:
 
 
 def with_names(value: Any, names: Names, root: str = schema.EVALUATION) -> Any:
-    """A copy of an evaluation that refers to resources by their resource names; its own `name` and unknown fields stay
-    as they are."""
+    """A copy of an evaluation with the resource names of what it refers to; its own `name` and unknown fields stay."""
     if not isinstance(value, dict):
         return value
     message = schema.message(root)

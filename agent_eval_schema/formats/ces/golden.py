@@ -52,8 +52,7 @@ def image_problem(kind: str, data: bytes) -> tuple[str, str] | None:
 
 
 class Action(Struct, frozen=True):
-    """A row type of a conversation: the columns that it must and may fill, and the step made from the cells (texts,
-    decoded JSON, base64)."""
+    """A row type of a conversation: the columns that it must and may fill, and the step made from the decoded cells."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...]

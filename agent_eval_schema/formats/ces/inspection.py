@@ -239,8 +239,7 @@ def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
 
 
 def _unpaired(evaluation: Any) -> Iterator[Finding]:
-    """The tool responses of an evaluation that do not belong to the call that they should: by their id an expected call
-    of the conversation, as a mock the call beside it."""
+    """Tool responses without their call: the expected call before of that ID, or for a mock the call beside it."""
     calls: dict[Any, Any] = {}
     turns = enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns")))
     steps = ((i, enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps")))) for i, turn in turns)

@@ -40,8 +40,7 @@ EXPECTATIONS_KEY = "expectations"
 """The key of custom_expected for the expectations that no column represents, as the API writes them."""
 
 EVALUATION_KEY = "evaluation"
-"""The key of custom_expected for the part of an evaluation that its rows do not represent: fields of it, and the
-original turns of a row if its columns would give others."""
+"""The key of custom_expected for what the rows of an evaluation do not represent: fields, and original turns."""
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -201,8 +200,7 @@ def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
 
 
 def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
-    """The turns of the messages and the ground truth of a row: the messages before the last question are turns before
-    the row's own."""
+    """The turns of a row: those of the messages before the last question, then the row's own."""
     turns: list[dict[str, Any]] = []
     messages = list(messages)
     tools = chat.tools_of_calls(messages)
@@ -221,8 +219,7 @@ def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
 
 
 def expected_by(row: Object) -> Iterator[dict[str, Any]]:
-    """The expectations of the columns of a row. An expectation that `custom_expected` has in full replaces its call or
-    text, as long as the row's own columns agree with it."""
+    """The expectations of a row's columns; those in `custom_expected` replace a call or text that agrees with them."""
     custom = row.get("custom_expected")
     others = objects(custom.get(EXPECTATIONS_KEY)) if isinstance(custom, Mapping) else []
     calls = [(encode_text(dict(call)), call) for call in row.get("reference_trajectory") or ()]
@@ -508,8 +505,7 @@ def seconds(duration: Any) -> float | None:
 # other row becomes an evaluation of its own. The columns of a row take precedence: the part of the evaluation that is
 # kept with them (`EVALUATION_KEY`) is used as far as it agrees.
 class Assembled(Struct, frozen=True):
-    """An evaluation made from rows, its groups (which only the CSV has), and for the place of each row the number of
-    its turn (0 for a scenario, which has none)."""
+    """An evaluation made from rows, its groups (only in a CSV), and the turn of each row's place (0 for a scenario)."""
 
     evaluation: dict[str, Any]
     groups: list[str]
@@ -517,8 +513,7 @@ class Assembled(Struct, frozen=True):
 
 
 def evaluations_by(rows: Sequence[Object]) -> list[Assembled]:
-    """The evaluations of canonical rows, in the order of their first rows. An evaluation that its rows do not give
-    whole is called as its row."""
+    """The evaluations of canonical rows, in the order of their first rows; an incomplete one is named as its row."""
     rows = named(rows)
     return [one for places in _together(rows) for one in _assembled(rows, places)]
 

@@ -109,8 +109,7 @@ def message(name: str) -> MessageType:
 
 @lru_cache(maxsize=8)
 def field_names(*types: str, nested: bool = False) -> frozenset[str]:
-    """Both names of every field of these messages, as JSON and as protobuf write it; or only of those that hold objects
-    or lists."""
+    """The names of all fields of these messages, JSON and protobuf; or only of those that hold objects or lists."""
     fields = [entry for name in types for entry in message(name).fields.items() if not nested or entry[1].is_nested]
     return frozenset(name for json_name, field in fields for name in (json_name, field.proto_name))
 
@@ -204,8 +203,7 @@ TOLERATED = frozenset(
         *(("EvaluationPersona", name) for name in ("name", "displayName", "personality")),
     }
 )
-"""The required fields without which a message still has a meaning; without any other one it has none: an event without
-a name, a transfer without its target."""
+"""The required fields without which a message has a meaning; an event without a name, for example, has none."""
 
 REPLACEMENTS = {
     "taskCompletionBehavior": "userGoalBehavior",

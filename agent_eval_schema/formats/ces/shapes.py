@@ -83,8 +83,7 @@ def object_decoder() -> Callable[[str], dict[str, Any]]:
 
 
 def repeats_no_key(text: str, value: Any) -> bool:
-    """Whether the value has as many colons as the text that it was decoded from: then no key was lost. (No digit of an
-    escape may hide one.)"""
+    """Whether value and text have as many colons: then no key was lost. (No digit of an escape may hide one.)"""
     return text.count(":") == _encoder.encode(value).count(b":") and not ("\\" in text and "\\u003" in text)
 
 

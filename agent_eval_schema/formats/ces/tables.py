@@ -125,8 +125,7 @@ def _csv_text(text: str | None, is_json: bool) -> str:
 
 
 def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
-    """Each batch with its findings. It waits for the next row: only that shows whether the last row of the batch ends a
-    turn or an evaluation."""
+    """Each batch with its findings, one row late: only the next row shows whether a turn or an evaluation has ended."""
     reader: GoldenReader | None = None
     waiting: tuple[pa.RecordBatch, int, list[int] | None] | None = None
     numbers = count()

@@ -47,8 +47,7 @@ EVERYTHING = "*"
 
 
 def with_json_names(value: Any, kind: str = schema.EVALUATION) -> Any:
-    """The message with the JSON names of its fields (`display_name` becomes `displayName`); unknown keys are kept.
-    Raises EvalSetError if both names of a field occur."""
+    """The message with JSON names, unknown keys kept. Raises EvalSetError for a field under both names."""
 
     def refuse(name: str, key: str) -> None:
         raise EvalSetError(f"the field {visible(name)} is given twice, as {visible(name)} and as {visible(key)}")
@@ -366,8 +365,7 @@ OPERATION_NAME = "projects/{project}/locations/{location}/operations/{operation}
 
 
 def checked_name(name: object, form: str) -> str:
-    """The resource name, which is a part of an address too: nothing that has a meaning there may be in it. Raises
-    EvalSetError if it has another form."""
+    """The resource name if it has that form, else EvalSetError: it is a part of an address, too."""
     pattern = re.sub(r"\{\w+\}", lambda _: r"(?!\.+(?:/|$))[\w.~:-]+", form)
     if name is None or name == "":
         raise EvalSetError(f"`name` is missing: expected {form}")
@@ -384,8 +382,7 @@ def rest_path(name: str, **query: str) -> str:
 
 
 def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The evaluation and the mask of an `update_request`. Raises EvalSetError for anything else: a request without a
-    mask would overwrite every field."""
+    """Evaluation and mask of an `update_request`; EvalSetError else: without a mask every field is overwritten."""
     try:
         params = request["params"]
         evaluation, mask = params["arguments"]["evaluation"], params["arguments"]["updateMask"]

@@ -125,8 +125,7 @@ class Expressions:
     """SQL expressions of the user over the columns of a table, computed batch by batch."""
 
     def __init__(self, expressions: Mapping[str, tuple[str, str]], columns: Sequence[str] = ()) -> None:
-        """`expressions`: {name: (SQL, type)}, where the type is that of the result (BOOLEAN, VARCHAR). `columns`
-        of the table that a batch lacks are null in all its rows."""
+        """`expressions`: {name: (SQL, type of the result)}. `columns` of the table that a batch lacks are null."""
         self._expressions, self._columns = dict(expressions), columns
         # The expression is the user's own, but it has no business with files.
         self._connection = _connected(threads=1, enable_external_access=False) if expressions else None

@@ -309,8 +309,7 @@ JOINED_TRACES = """
         WHERE d.reason IS NULL AND c.without_trace AND c.record IS NULL AND c.part >= 0
     ) found WHERE nth = 1
 """
-"""The traces of the rows that stay and came without one, from a table `traces` (key, trace); a trace of a batch call is
-that of no record alone."""
+"""The traces for rows without one, from the table `traces` (key, trace); that of a batch call is of no record alone."""
 
 
 _WHERE = [("part", pa.int64()), ("place", pa.int64())]

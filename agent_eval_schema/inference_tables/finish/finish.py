@@ -41,8 +41,7 @@ CARRIED = pa.schema(
 TALLY = pa.schema(
     [("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string())), ("changes", CHANGES)]
 )
-"""The changes of a row: how much of each kind was replaced, its labels, and of a row of the dataset that is extended
-those that later feedback changed."""
+"""The changes of a row: redactions per kind, its labels, and those of an extended dataset that feedback changed."""
 
 ROWS = pa.schema([*ROW_SCHEMA, *CARRIED], metadata=ROW_SCHEMA.metadata)
 """The columns of an evaluation dataset that is built from a table."""
@@ -97,8 +96,7 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
 
 
 CONTENT_HASH = "__content_hash__"
-"""The column behind ROWS in the rows of a dataset that is extended: by its place they are known, as the dataset may
-have a column of this name."""
+"""The column behind ROWS in rows of a dataset that is extended, known by its place: any name may be taken."""
 
 
 def is_existing(rows: pa.RecordBatch) -> bool:
@@ -143,8 +141,7 @@ def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array], redactor: Red
 
 
 class FinishedRows(NamedTuple):
-    """The finished `rows` that stay; the `invalid` ones (EXCLUDED); the labels of the dataset that changed (UPDATES);
-    and how many rows and issues there are, by kind and name."""
+    """The finished `rows` that stay, the `invalid` ones (EXCLUDED), changed labels (UPDATES), and counts by kind."""
 
     rows: pa.RecordBatch
     invalid: pa.RecordBatch

@@ -84,8 +84,7 @@ CONVERTED = pa.schema(
         ("feedback", FEEDBACK_LISTS),  # of feedback calls and of a trace's assessments
     ]
 )
-"""One row per record: a logged call, or one record of a batch call. The passed-through columns of the plan come after
-these."""
+"""One row per record: a logged call, or one record of a batch call. Passed-through columns come after these."""
 
 
 def converted_schema(plan: BuildPlan) -> pa.Schema:

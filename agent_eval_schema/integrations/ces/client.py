@@ -152,8 +152,7 @@ class Courier:
         writes: bool,
         reply_to: Any = None,
     ) -> Any:
-        """The answer, read whole; events only up to the reply to the message of that ID. Raises EvalSetError for every
-        other outcome."""
+        """The whole answer; events only up to the reply to `reply_to`. Raises EvalSetError for every other outcome."""
         headers = {"content-type": "application/json", **(headers or {}), "accept-encoding": "identity"}
         request = self._client.build_request(method, url, content=body, headers=headers)
         while True:

@@ -368,8 +368,7 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
 
 
 def _with_positions(prepared: Prepared, *, position_as_id: bool) -> pd.DataFrame:
-    """The frame with position and request_id of each row in tags, and as its request_id for mlflow (for old releases
-    the position)."""
+    """The frame with position and request_id of each row in tags; its request_id is the position for old releases."""
     frame, positions = prepared.frame.reset_index(drop=True), prepared.positions
     ids = [prepared.request_ids[row] for row in positions]
     own: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)

@@ -252,8 +252,7 @@ def prepare(
 
 
 def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: Inputs) -> str:
-    """The parts of the requests that the inputs of the frame omit, and the options that keep them; "" if none. The
-    input columns of databricks-agent have all of them."""
+    """The parts of requests that the inputs omit, and the options that keep them; "" if nothing is omitted."""
     if evaluator == "databricks-agent":
         return ""
     is_genai = evaluator == "mlflow.genai"

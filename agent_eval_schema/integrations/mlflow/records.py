@@ -224,8 +224,7 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
 
 
 def _merged(group: list[RowWithSource]) -> RowWithSource:
-    """The last row, completed with values of those before it; the later one of expected_response and expected_facts, of
-    which a row has one."""
+    """The last row, completed with values of those before it; of two answers (response, facts) it has the later one."""
     merged = dict(group[0])
     for row in group[1:]:
         later = without_null_keys(row)

@@ -44,8 +44,7 @@ class ScoredRow:
         self.unread: dict[str, str] = {}
 
     def read(self, column: str) -> Any:
-        """The value of a column in its type of schema.py. None: the row does not contain it, or it cannot be read
-        (`unread` has the reason)."""
+        """The value of a column in its type of schema.py. None: missing or unreadable (`unread` has the reason)."""
         if (whole := _WHOLE.get(column)) is not None:
             return whole(self)
         for home in (self.outputs, self._expectations):

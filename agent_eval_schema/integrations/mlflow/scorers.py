@@ -203,8 +203,7 @@ def _lowest(of: str) -> Any:
 
 
 def _docstring(scorer: type[_Defined]) -> str:
-    """The docstring as it is written in the class, with the parameters from its fields; unless the class has its own,
-    also with a related name and an example."""
+    """The docstring of the class, with its parameters; unless it has them, with a related name and an example."""
     summary, _, after = inspect.cleandoc(scorer.__doc__ or "").partition("\n\nSee Also\n--------\n")
     lines = [summary, "", "Parameters", "----------"]
     for name, field in scorer.model_fields.items():
@@ -440,8 +439,7 @@ class RunFailure(_Defined):  # numpydoc ignore=PR01
 
 
 SCORERS: tuple[type[RowScorer], ...] = tuple(_Defined.__subclasses__())
-"""The classes of all scorers of this package, in the order in which they are defined: that of the table of
-`supported_scorers`."""
+"""All scorers of this package, in the order in which they are defined: that of the table of `supported_scorers`."""
 
 
 # --- MLflow's own scorers, guarded: they raise an error on rows that they cannot score

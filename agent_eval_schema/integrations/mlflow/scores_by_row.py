@@ -38,8 +38,7 @@ class _ScoresAndReasons:
         self.reasons: dict[str, list[Any]] = {name: [None] * size for name in self.scores}
 
     def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
-        """The scores of a row, or the reason why there is none. A scorer may return several, under its own name or
-        others."""
+        """The scores of a row, or the reason why there is none. A scorer may return several, under any name."""
         values: dict[str, list[Any]] = {}
         rationales: dict[str, list[str]] = {}
         for assessment in assessments:
@@ -71,8 +70,7 @@ ResultLine = dict[str, Any]
 
 
 def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
-    """MLflow's result, one line per row. It has none at all if a single score is NaN or infinite; the scores that it
-    logged on the traces are in the store all the same."""
+    """MLflow's result by row; it has none if one score is NaN or infinite: then the scores are read from the traces."""
     if result.result_df is not None:
         found: list[ResultLine] = result.result_df.to_dict("records")
         return found

@@ -51,8 +51,7 @@ class Store:
             return self.mlflow.MlflowClient(tracking_uri=self.uri)
 
     def require_there(self) -> None:
-        """Raise EvalSetError if a file that is to be read does not exist: mlflow would make an empty store of it, and
-        the folders on the way."""
+        """Raise EvalSetError if the file of a store does not exist: MLflow would create it, and its folders."""
         file = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", self.uri)
         if file is not None and not os.path.exists(file.group(1)):
             raise EvalSetNotFoundError(f"tracking store {self.shown} not found: no such file")
@@ -87,8 +86,7 @@ class Store:
     # experiments
 
     def experiment_ids(self, experiment: str | Sequence[str] | None) -> list[str]:
-        """The ids of experiments that are given by name or id; of the active one if none is given. Raises EvalSetError
-        if there is no experiment of that name."""
+        """The IDs of experiments by name or ID, of the active one by default. Raises EvalSetError for others."""
         if experiment is None:
             with self.reporting_errors(), self.active():
                 return [str(import_module("mlflow.tracking.fluent")._get_experiment_id())]

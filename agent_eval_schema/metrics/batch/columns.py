@@ -125,8 +125,7 @@ SAMPLE = 512
 
 
 def _repeats(texts: pa.Array) -> bool:
-    """Whether many texts occur in several rows, by a sample. (Where every text occurs twice in a large batch, one in
-    thirty does in the sample.)"""
+    """Whether many texts occur in several rows, by a sample: if every text occurs twice, one in thirty of it does."""
     some = texts.take(_sample(len(texts))).drop_null()
     return len(some.unique()) < 0.98 * len(some)
 

@@ -46,8 +46,7 @@ class Trajectories(Struct):
         return self.ids[start : start + int(self.lengths[row])]
 
     def steps(self, rows: Numbers, fill: int, *, backwards: bool = False) -> Numbers:
-        """The first calls of these rows, then the second ones, and so on; `fill` where a row has no more. Or the last
-        ones, then those before."""
+        """The first calls of these rows, then the second ones …; `fill` where a row has no more. Or from the end."""
         lengths, starts = self.lengths[rows], self.starts[rows]
         step = np.arange(lengths.max(initial=0))[:, None]
         places = starts + (lengths - 1 - step if backwards else step)
@@ -75,8 +74,7 @@ PAIRS = 1 << 20
 
 
 def matches(predicted: Numbers, reference: Numbers) -> Numbers:
-    """How many calls the two of a row have in common: the n-th time that the reference has a call is matched by the
-    n-th time that the prediction has it."""
+    """The number of common calls of a row's two: the n-th of the reference is matched by the n-th of the prediction."""
     again = np.tri(len(reference), k=-1, dtype=bool).T[:, :, None] & (reference[:, None] == reference)
     found: Numbers = (_times(again) < _times(predicted[:, None] == reference)).sum(axis=0)
     return found
@@ -139,8 +137,7 @@ def contested(predicted: Trajectories, reference: Trajectories, rows: Numbers, t
 def _apart(
     p: Numbers, r: Numbers, predicted: Trajectories, reference: Trajectories, rows: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """The calls of either trajectory that are neither in the common start of the two of a row, nor in the common
-    end."""
+    """The calls of either trajectory that are neither in the common start of a row's two nor in the common end."""
     lengths_p, lengths_r = predicted.lengths[rows], reference.lengths[rows]
     head = _in_common(p, r)
     tail = _in_common(predicted.steps(rows, -1, backwards=True), reference.steps(rows, -2, backwards=True))

@@ -166,8 +166,7 @@ def _call_batch(texts: pa.Array, tools: Numbers, lengths: Numbers, states: Numbe
 
 # --- calls in Arrow
 def _is_of_calls(kind: pa.DataType) -> bool:
-    """list<struct<tool_name, tool_input>> with text in both, as normalized files have it: inputs are JSON text. Other
-    keys of a call do not count."""
+    """list<struct<tool_name, tool_input>> of text, as in normalized files (JSON inputs); other keys do not count."""
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         return False
     call = kind.value_type
@@ -276,13 +275,11 @@ def _of_no_tool(_: bytes) -> list[_Call]:
 
 
 FEW, MANY = 256, 2048
-"""The number of cells that are decoded, or cut, at a time: their results are used before they leave the processor's
-cache."""
+"""The cells that are decoded, or cut, at a time: their results are used while they are in the processor's cache."""
 
 
 def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> CallBatch:
-    """The trajectories that columns of JSON texts hold, one column after the other; the calls are only here of those
-    that are wanted."""
+    """The trajectories in columns of JSON texts, one column after the other; with the calls of the wanted ones only."""
     lengths, pieces, order = np.zeros(len(wanted), np.int64), [pa.array([], pa.large_binary())], [NONE]
     start, to_count = 0, list[pa.Array]()
     for column in columns:
@@ -313,8 +310,7 @@ def _slices(array: pa.Array, size: int) -> Iterator[pa.Array]:
 
 # --- cells whose calls are wanted
 _Texts = tuple[pa.Array, Numbers]
-"""The texts of the calls of some cells as `listed` wants them; and how many calls each cell has, -1 where it cannot be
-read."""
+"""The texts of the calls of some cells as `listed` wants them; and the calls per cell, -1 for an unreadable one."""
 
 NONE = np.empty(0, np.int64)
 
@@ -435,8 +431,7 @@ def _counted(cells: pa.Array, names: _Names) -> Numbers:
 
 # --- numbers out of range
 def _out_of_range(texts: pa.Array, decode: Callable[[bytes], Any]) -> Numbers:
-    """The texts with a number that is out of range, which the decoder does not see in what it skips. Others cannot be
-    read either."""
+    """The texts with a number out of range, which the decoder does not see in what it skips, and unreadable ones."""
     at, data = offsets(texts), np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     starts = range(at[0], at[-1], PIECE)
     places = [start + _suspected(data[start : min(start + PIECE + 200, at[-1])]) for start in starts]

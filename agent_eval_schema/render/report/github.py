@@ -35,8 +35,7 @@ Lines = Callable[[Iterable[int]], Mapping[int, int]]
 
 
 def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", command: str = "") -> str:
-    """The annotations of a run: its reports, each with the lines of its file. Files are named as seen from the folder
-    `root`; `command` lists all findings."""
+    """The annotations of a run: reports with the lines of their files, as seen from `root`; `command` lists all."""
     reports = list(lines_of)
     codes = [(r, code) for r in reports for code in r.counts if not needs_no_action(r, code)]
     counts = {s: sum(r.counts[code] for r, code in codes if RULES[code].severity is s) for s in Severity}

@@ -18,8 +18,7 @@ Location = tuple[int, str | None, str | None]
 
 
 class Excerpt(NamedTuple):
-    """A part of a cell; `marked` is what an issue is about, and has all of the excerpt if no part of the cell stands
-    out."""
+    """A part of a cell; `marked` is what an issue is about: all of the excerpt if no part of the cell stands out."""
 
     before: str
     marked: str
@@ -165,8 +164,7 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
-    """The report as JSON, with the issues to list: all of data in memory, the first 100,000 of a file; `counts` is
-    always exact."""
+    """The report as JSON, with the issues to list (of a file the first 100,000); `counts` is always exact."""
     document = {
         "source": visible(report.name) if report.name else None,
         "format": report.format,

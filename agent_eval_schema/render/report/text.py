@@ -67,8 +67,7 @@ def metrics_text(
     system: str | None = None,
     following: Iterable[NextCommand] = (),
 ) -> str:
-    """Only the part of the report that says what can be measured, a block a system; then how many metrics can be, and
-    the next command."""
+    """The part of the report on metrics, a block per system; then the number of metrics, and the next command."""
     systems = report.systems if system == "all" else (system or report.system,)
 
     def draw(console: Console) -> None:
