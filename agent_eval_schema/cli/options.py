@@ -20,7 +20,6 @@ class Parser(argparse.ArgumentParser):
     """A parser whose options are in groups, and whose errors are one line that a terminal only shows."""
 
     def group(self, title: str) -> argparse._ArgumentGroup:
-        """The group of options with that title."""
         found = [group for group in self._action_groups if group.title == title]
         return found[0] if found else self.add_argument_group(title)
 

@@ -18,7 +18,6 @@ from agent_eval_schema.issues import FAILING, EvalSetError
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
     command = add_command(
         commands,
         "score",

@@ -170,7 +170,6 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> list[MetricChange]:
-        """A line per metric of the catalog."""
         lines = []
         for metric in metrics_of("all"):
             old, new = self.old.supports(metric), self.new.supports(metric)

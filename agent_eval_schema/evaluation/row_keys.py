@@ -56,7 +56,6 @@ def keys_of(rows: pa.RecordBatch, batch: pa.RecordBatch) -> RowKeys:
 
 
 def joined_keys(parts: list[RowKeys]) -> RowKeys:
-    """The keys of all parts."""
     columns = ([getattr(part, name) for part in parts] for name in RowKeys.__struct_fields__)
     return RowKeys(*(np.concatenate([*column, np.zeros(0, np.uint64)]) for column in columns))
 

@@ -247,7 +247,6 @@ class ScoreStats:
 
     @property
     def is_share(self) -> bool:
-        """Whether all scores lie from 0 to 1."""
         return bool(self._counts) and min(self._counts) >= 0 and max(self._counts) <= 1
 
     @property

@@ -401,7 +401,6 @@ class _Window:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Pass on the first parts, if they are done."""
         while self._open and not self._open[0].left:
             part = self._open.popleft()
             answers = [a for a in part.answers if a is not None]

@@ -186,7 +186,6 @@ def _lone_names(source: Row) -> Iterator[Finding]:
 
 
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
-    """The test cases of a run."""
     for name in CASES:
         cases = structured(run.get(name))
         for case in cases if isinstance(cases, list) else ():

@@ -52,7 +52,6 @@ class Signs(Struct, frozen=True, dict=True):
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Every column of the format."""
         return self.columns.union(*self.sure)
 
     def allow(self, names: Sequence[str]) -> bool:

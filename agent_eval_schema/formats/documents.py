@@ -37,7 +37,6 @@ class CaseList(Struct, frozen=True):
 
     @property
     def nested(self) -> Nested:
-        """How the documents are read."""
         detect = self._has_cases if self.detect is None else self.detect
         return lists_in(self.key, unfold=self._unfold, columns=(self.text, self.mark), detect=detect)
 

@@ -193,7 +193,6 @@ def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
 
 
 def _has_agent_data(names: Sequence[str], head: Head) -> bool:
-    """Whether the rows have agent data with turns."""
     return bool({"agent_data", "agentData"} & set(names)) and any(_turns_of(_snake(row)) for row in head())
 
 
@@ -254,7 +253,6 @@ def _is_question(event: Mapping[str, Any]) -> bool:
 
 
 def _is_gemini(names: Sequence[str], head: Head) -> bool:
-    """Whether the rows are requests of the Gemini API."""
     return "request" in names and any(isinstance(_contents(row), list) for row in head())
 
 

@@ -173,7 +173,6 @@ _EXPECTED = re.compile(r"__expected\d*")
 
 
 def row_of_csv(row: Row) -> Iterator[Unfolded]:
-    """The variables, assertions and metadata of a row of a CSV file."""
     result: dict[str, Any] = {"vars": {}, "assert": []}
     for name, value in row.items():
         if _EXPECTED.fullmatch(name):

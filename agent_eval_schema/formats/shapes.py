@@ -92,7 +92,6 @@ def read_statements(name: str) -> Callable[[Any], Any]:
 
 
 def write_statements(guidelines: dict[str, list[str]]) -> list[str]:
-    """The guidelines of all names."""
     return [text for texts in guidelines.values() for text in texts]
 
 
@@ -114,7 +113,6 @@ LABELS = "tags"
 
 
 def read_labels(metadata: Any, labels: Any) -> Any:
-    """Metadata and labels as tags."""
     tags, labels = as_tags(metadata), structured(labels)
     if not isinstance(labels, list):
         return tags if labels is None else labels
@@ -122,7 +120,6 @@ def read_labels(metadata: Any, labels: Any) -> Any:
 
 
 def write_labels(tags: Any) -> tuple[Any, list[str] | None]:
-    """Tags as metadata and labels."""
     labels = structured(tags.get(LABELS)) if isinstance(tags, dict) else None
     if not isinstance(labels, list):
         return tags, None

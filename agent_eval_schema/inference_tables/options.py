@@ -55,7 +55,6 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def hook(self) -> Hook | None:
-        """The redaction, if it is a function."""
         return self.redact if callable(self.redact) else None
 
 

@@ -460,7 +460,6 @@ def spark_from_inference_table(df: DataFrame, **options: Any) -> EvalSetBuild[Da
 
 
 def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
-    """Build on Spark."""
     start = time.perf_counter()
     for name, table in {"table": df, **options.tables}.items():
         if not hasattr(table, "mapInArrow"):

@@ -40,7 +40,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a dataset."""
     found, files = parent.config.stash[_FOUND]
     if os.path.abspath(file_path) not in files:
         return None
@@ -50,8 +49,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class EvalSetFile(pytest.File):
-    """A dataset."""
-
     found: Found
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -85,7 +82,6 @@ class EvalSetItem(pytest.Item):
     report: Report
 
     def runtest(self) -> None:
-        """Fail with the issues of the rule."""
         from agent_eval_schema.validation.assertion import failures
 
         if self.name != VALID:
@@ -100,5 +96,4 @@ class EvalSetItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-        """The place and the title of the test."""
         return self.path, None, self.name

@@ -19,7 +19,6 @@ EXCEL = ".xlsx"
 
 
 def is_excel(name: str) -> bool:
-    """Whether a name is that of an Excel file, or of a sheet of one."""
     return name.lower().endswith(EXCEL) or f"{EXCEL}#" in name.lower()
 
 

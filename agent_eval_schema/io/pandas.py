@@ -141,7 +141,6 @@ def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
 
 
 def issues_frame(found: list[Issue]) -> pd.DataFrame:
-    """Issues as a frame, one line per issue."""
     import pandas as pd
 
     columns = Issue.__struct_fields__

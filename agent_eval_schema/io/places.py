@@ -65,7 +65,6 @@ def compression_of(name: str) -> str:
 
 
 def _path_in(name: str) -> str:
-    """A path, or that of a URL."""
     return name.partition("?")[0] if name.startswith(_WEB) else name
 
 

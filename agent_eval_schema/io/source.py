@@ -192,7 +192,6 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
         return [] if head is None else column_names(head.schema)
 
     def is_canonical(self) -> bool:
-        """Whether the rows are normalized already."""
         return are_canonical(self.column_names(), self.metadata)
 
     def quoting(self, values: bool) -> Source:

@@ -242,7 +242,6 @@ _DDL = {
 
 
 def ddl(schema: pa.Schema) -> str:
-    """An Arrow schema as Spark's DDL writes it."""
     return ", ".join(f"{backticked(f.name)} {ddl_of(f.type)}" for f in schema)
 
 

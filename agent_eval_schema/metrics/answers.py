@@ -29,7 +29,6 @@ from agent_eval_schema.issues import import_extra
 
 
 def exact_match(response: str, reference: str) -> float:
-    """1 if the texts are the same, character by character."""
     return float(response == reference)
 
 

@@ -95,7 +95,6 @@ def sign_test(count: int, higher: int) -> float:
 
 @lru_cache(maxsize=2)
 def _patterns(count: int) -> Numbers:
-    """All patterns of signs, a row each."""
     return 1.0 - 2 * (np.arange(2**count)[:, None] >> np.arange(count) & 1)
 
 

@@ -94,7 +94,6 @@ def unit_of(lowest: float, highest: float) -> float:
 
 
 def is_binary(scores: Numbers) -> bool:
-    """Whether all scores are 0 or 1."""
     return bool(np.isin(scores, (0.0, 1.0)).all())
 
 

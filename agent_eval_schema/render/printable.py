@@ -86,7 +86,6 @@ class Printable:
         return view_page(self._view())
 
     def _view(self) -> View:
-        """The blocks of the result."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:

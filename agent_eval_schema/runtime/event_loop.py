@@ -30,7 +30,6 @@ class LoopThread:
         self._loop, self._stop = started.result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Run a coroutine on the loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def stop(self, patience: float = 0.0) -> None:

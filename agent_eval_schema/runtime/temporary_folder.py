@@ -17,7 +17,6 @@ class TemporaryFolder:
         self.remove = weakref.finalize(self, _remove, self.path)
 
     def file(self, name: str) -> str:
-        """The path of a file in it."""
         return os.path.join(self.path, name)
 
 

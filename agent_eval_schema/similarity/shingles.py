@@ -253,7 +253,6 @@ _OF_SYSTEM = ("system", "developer")
 
 
 def messages_of(request: str | bytes | None) -> list[ComparedMessage]:
-    """The messages of a canonical request."""
     return [] if request is None else _chat(request).messages
 
 

@@ -49,7 +49,6 @@ encode = msgspec.json.Encoder().encode
 
 
 def encode_text(value: Any) -> str:
-    """The JSON text of a value."""
     return encode(value).decode()
 
 

@@ -17,6 +17,5 @@ def read_iso(text: str) -> datetime:
 
 
 def micros_since_epoch(moment: datetime) -> int:
-    """Microseconds since 1970 UTC."""
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
     return (zoned - EPOCH) // timedelta(microseconds=1)

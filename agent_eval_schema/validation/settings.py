@@ -161,6 +161,5 @@ def _read(path: Path) -> Found | None:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the settings, for editors."""
     (found,), definitions = msgspec.json.schema_components([Settings], ref_template="#/$defs/{name}")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "$defs": definitions}

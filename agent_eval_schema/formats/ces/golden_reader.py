@@ -125,7 +125,6 @@ class GoldenReader:
         self._row = row
 
     def finish(self) -> None:
-        """Finish: no rows follow."""
         self._close()
         self._current = None
 
@@ -133,7 +132,6 @@ class GoldenReader:
         self.note(row, Finding(rule, message, column, hint=hint))
 
     def note(self, row: int, finding: Finding) -> None:
-        """Add the findings of a row."""
         self.findings.setdefault(row, []).append(finding)
 
     # evaluation rows

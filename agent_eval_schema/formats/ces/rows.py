@@ -127,12 +127,10 @@ def _items(text: str | None) -> list[str]:
 
 
 def expectations_of(turn: Object) -> list[dict[str, Any]]:
-    """The expectations of a turn."""
     return each(objects(turn.get("steps")), "expectation")
 
 
 def input_messages(turn: Object) -> chat.Messages:
-    """The inputs of a turn, as messages."""
     return [m for step in objects(turn.get("steps")) for m in _messages_of_input(step.get("userInput"))]
 
 
@@ -289,7 +287,6 @@ def _tool_response(message: Object) -> dict[str, Any]:
 # --- scenarios ⇄ the columns of a row
 # A simulated user works from the task, which is the request; what the agent should do and say is the ground truth.
 def scenario_columns(scenario: Object) -> Row:
-    """The columns of the row that a scenario makes."""
     expected = objects(scenario.get("scenarioExpectations"))
     calls = list(map(tool_call, each(each(expected, "toolExpectation"), "expectedToolCall")))
     facts = [text for answer in each(expected, "agentResponse") if (text := message_text(answer) or "").strip()]

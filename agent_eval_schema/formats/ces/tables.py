@@ -50,7 +50,6 @@ def _are_evaluations(names: Sequence[str]) -> bool:
 
 
 def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The texts of the evaluations in one column."""
     batch = with_rules_of_notes(batch, {columns.REPEATED_KEY.code: ces.REPEATED_KEY})
     return with_columns(batch, {EVALUATION_COLUMN: evaluation_texts(batch)}, batch.schema.names)
 

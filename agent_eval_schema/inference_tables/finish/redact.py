@@ -321,7 +321,6 @@ class Redactor:
         self._text = self._by_default if self.hook is None else self._by_hook
 
     def counts(self, row: int) -> list[tuple[str, int]] | None:
-        """How much of each kind was replaced in a row."""
         return sorted(Counter(kind for kind, _ in self.rows[row]).items()) if self.rows.get(row) else None
 
     def column(self, array: pa.Array, rows: np.ndarray[Any, Any] | None = None) -> pa.Array:

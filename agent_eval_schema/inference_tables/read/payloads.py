@@ -155,8 +155,6 @@ class _Beside(Struct, gc=False, kw_only=True):
 
 
 class _Body(_Beside, gc=False, kw_only=True):
-    """A chat request."""
-
     messages: list[PlainMessage]
 
 
@@ -311,8 +309,6 @@ class _Part(Struct, gc=False):
 
 
 class _AnswerMessage(Struct, gc=False):
-    """A message of a chat, or an item of the Responses API."""
-
     role: str | None = None
     content: str | list[_Part] | None = None
     type: str | None = None

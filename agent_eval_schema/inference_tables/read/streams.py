@@ -128,7 +128,6 @@ class _Joined:
         self.error: str | None = None
 
     def value(self) -> Any:
-        """The response in one piece."""
         found: dict[str, Any] = {"usage": self.usage} if self.usage is not None else {}
         if self.whole is not None:
             return {**found, **self.whole}
@@ -173,7 +172,6 @@ def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
 
 
 def _take(joined: _Joined, event: dict[str, Any]) -> None:
-    """Add a piece."""
     kind = event.get("type")
     if event.get("error") not in (None, "", {}, False) or kind == "error" or "error_code" in event:
         joined.error = f"the stream ends in an error: {_error(event)}"
@@ -255,7 +253,6 @@ def _take_call(calls: dict[int, dict[str, Any]], entry: Any) -> None:
 
 
 def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> None:
-    """An event of the Responses API."""
     joined.kind = "responses"
     response = event.get("response")
     if isinstance(response, dict) and response.get("usage") is not None:

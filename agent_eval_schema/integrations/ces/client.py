@@ -227,7 +227,6 @@ class Courier:
         return [at for at in range(len(text) - self._size + 1) if text[at : at + self._size] in self._fragments]
 
     def advice(self, words: str, otherwise: str) -> str:
-        """The advice for a failure with this message."""
         return next((text or self.outcome for name, text in ADVICE.items() if name in words), otherwise)
 
 

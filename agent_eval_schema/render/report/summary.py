@@ -134,7 +134,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def ok(self) -> bool:
-        """Whether there is no issue of severity error."""
         return self.count(Severity.ERROR) == 0
 
     def count(self, severity: Severity) -> int:
