@@ -86,9 +86,9 @@ def test_more_better_than_worse_is_no_failure() -> None:
     assert (line.higher, line.lower, line.units) == (28, 1, 40)
     assert line.p_value == pytest.approx(2 * 30 / 2**29)
     assert line.low > 0
-    assert found._document().mood == "good"
+    assert found._view().mood == "good"
     worse = compared([True] * 40, [False] * 12 + [True] * 28)
-    assert worse._document().mood == "error"
+    assert worse._view().mood == "error"
 
 
 def test_two_metrics_are_adjusted_by_holm_and_the_colors_follow() -> None:
