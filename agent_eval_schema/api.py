@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
+from agent_eval_schema.inference_tables.options import FEEDBACK
 from agent_eval_schema.io.arrow import fitted, like
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
@@ -34,6 +35,7 @@ from agent_eval_schema.rules import words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import path_of, require_bool, require_choice, require_count
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.otel.envelopes import is_document
@@ -46,6 +48,8 @@ from agent_eval_schema.validation.validate import check_source
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from agent_eval_schema.inference_tables.result import EvalSetBuild
 
 
 def validate_eval_set(
@@ -397,7 +401,15 @@ class UnreadableTraceWarning(UserWarning):
     """
 
 
-def eval_set_from_traces(traces: Any, *, columns: ColumnNames = None) -> pd.DataFrame:
+def eval_set_from_traces(
+    traces: Any,
+    *,
+    columns: ColumnNames = None,
+    extend: EvalSetLike | None = None,
+    dedupe: Literal["id", "question", "near"] | None = None,
+    near: float = NEAR,
+    labels: EvalSetLike | None = FEEDBACK,
+) -> pd.DataFrame:
     """Return the canonical rows of MLflow or OpenTelemetry traces.
 
     Request, response, retrieved context, trajectory, token counts, latency and expectations are derived from each
@@ -412,16 +424,30 @@ def eval_set_from_traces(traces: Any, *, columns: ColumnNames = None) -> pd.Data
         Langfuse) are dicts or JSON strings, too; the spans of a trace may be in several of them.
     columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`: `{"payload": "trace"}`.
+    extend : EvalSetLike or None, default None
+        An evaluation dataset whose rows come first, as in `eval_set_from_inference_table`: only traces that it does not
+        have are added, and later feedback updates its labels. None starts a new dataset.
+    dedupe : {"id", "question", "near"} or None, default None
+        Which of several traces are kept, as in `eval_set_from_inference_table`. None keeps all; with `extend` it is
+        `"id"`.
+    near : float, default 0.7
+        The similarity of near duplicates, as in `eval_set_from_inference_table`. Used with `dedupe="near"`.
+    labels : "feedback", EvalSetLike or None, default "feedback"
+        The source of ground-truth labels, as in `eval_set_from_inference_table`. `"feedback"`: the human assessments of
+        the traces; a response with which people were content is the `expected_response` (AE714). None adds no labels.
 
     Returns
     -------
     pandas.DataFrame
         One row per trace, in input order, with the canonical columns. A trace of OpenTelemetry whose spans are in
         several documents has the place of the last one. The index is that of the input if it is a
-        DataFrame, otherwise a RangeIndex. The columns have the dtypes that `normalize_eval_set` returns.
+        DataFrame, otherwise a RangeIndex. The columns have the dtypes that `normalize_eval_set` returns. With `extend`,
+        `dedupe` or a table of labels it is the `rows` of an `EvalSetBuild`, without invalid rows.
 
     Raises
     ------
+    MissingExtraError
+        DuckDB is not installed, and an option requires it: `extend`, `dedupe` or a table of labels.
     EvalSetError
         The input contains no traces: no column `trace`, or no such file.
 
@@ -433,7 +459,7 @@ def eval_set_from_traces(traces: Any, *, columns: ColumnNames = None) -> pd.Data
     See Also
     --------
     traces_from_store : Read traces from an MLflow tracking store.
-    eval_set_from_inference_table : Build an evaluation dataset from a request log.
+    eval_set_from_inference_table : Build an evaluation dataset from a request log, or from traces, and count the steps.
 
     Examples
     --------
@@ -447,7 +473,12 @@ def eval_set_from_traces(traces: Any, *, columns: ColumnNames = None) -> pd.Data
     >>> rows["predicted_trajectory"][0][0]["tool_name"]
     'get_leave_balance'
     """
-    report = validate_traces(traces, screen=notebook(), columns=columns)
+    if extend is not None or dedupe is not None or not (labels is None or isinstance(labels, str)):
+        if extend is not None and dedupe is None:
+            dedupe = "id"
+        with build_from_traces(traces, columns, extend=extend, dedupe=dedupe, near=near, labels=labels) as build:
+            return build.rows
+    report = validate_traces(traces, screen=notebook(), columns=columns, labels=labels)
     unreadable = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
     failed = {i.row: i for i in report.iter_issues() if i.code in unreadable and i.row is not None}
     if failed:
@@ -465,10 +496,13 @@ def validate_traces(
     columns: ColumnNames = None,
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
+    labels: str | None = None,
 ) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
-    source = _open_traces(traces) if columns is None else open_source(traces, "traces", columns)
-    report = check_source(source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore)
+    source, labeled = _open_traces(traces, columns), labels is not None
+    report = check_source(
+        source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore, labeled=labeled
+    )
     has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
     if report.row_count and "trace" not in run_of(report).read_schema.names and has_no_traces:
         logged = payload_table(tuple(run_of(report).read_schema.names))
@@ -477,9 +511,18 @@ def validate_traces(
     return report
 
 
-def _open_traces(traces: Any) -> Source:
+def build_from_traces(traces: Any, columns: ColumnNames, **options: Any) -> EvalSetBuild[pd.DataFrame]:
+    """A dataset that is built from traces as from a logged table. Raises EvalSetError if it cannot run."""
+    from agent_eval_schema.inference_tables.build import eval_set_from_inference_table
+
+    return eval_set_from_inference_table(_open_traces(traces, columns), **options)
+
+
+def _open_traces(traces: Any, columns: ColumnNames = None) -> Source:
     import pandas as pd
 
+    if columns is not None:
+        return open_source(traces, "traces", columns)
     if isinstance(traces, pd.DataFrame | os.PathLike):
         return open_source(traces)
     if isinstance(traces, pd.Series | np.ndarray):

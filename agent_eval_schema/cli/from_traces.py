@@ -1,9 +1,11 @@
 """from-traces: traces of MLflow or OpenTelemetry, of files or a tracking store, into evaluation rows."""
 
 import argparse
+from typing import Any
 
 from agent_eval_schema.cli.options import ROW_FILES, ROWS_OUT, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
+from agent_eval_schema.inference_tables.options import COMMAND_LINE, FEEDBACK, flag
 from agent_eval_schema.issues import FAILING, EvalSetError
 
 
@@ -16,11 +18,15 @@ def add(commands: Commands) -> None:
         [
             "from-traces sample_data/search_traces.jsonl rows.jsonl",
             "from-traces sample_data/otel_traces.jsonl rows.jsonl",
+            "from-traces sample_data/search_traces.jsonl more.jsonl --extend sample_data/good.jsonl --dedupe question",
         ],
     )
     command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
     command.add_argument("output", metavar="OUT", help=f"rows: {ROWS_OUT}")
-    command.reads_and_writes(["input"], ["output"])
+    command.reads_and_writes(["input", "labels"], ["output"])
+    for title, options in COMMAND_LINE.items():
+        for name in sorted(_OF_BUILD.intersection(options), key=list(options).index):
+            command.group(title).add_argument(flag(name), dest=name, **options[name])
     store = command.group("tracking store")
     store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
     store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")
@@ -34,28 +40,45 @@ def add(commands: Commands) -> None:
     command.add_quiet()
 
 
+_OF_BUILD = {"dedupe", "near", "extend", "include", "labels"}
+"""The options that traces have like a logged table."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Write the rows; print the report if there are issues."""
-    from agent_eval_schema.api import validate_traces
+    from agent_eval_schema.api import build_from_traces, validate_traces
+    from agent_eval_schema.inference_tables.build_summary import funnel_document
     from agent_eval_schema.io.atomic import require_apart
     from agent_eval_schema.io.write import require_writable
+    from agent_eval_schema.render.printable import as_text
+    from agent_eval_schema.rules import RULES
+    from agent_eval_schema.validation.chosen_rules import chosen
 
     require_writable(arguments.output)
-    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
+    files = {"IN": arguments.input, flag("extend"): arguments.extend, flag("labels"): arguments.labels}
+    require_apart({name: path for name, path in files.items() if path}, {"OUT": arguments.output})
     ignored = () if arguments.input is None else arguments.ignored(arguments.input)
-    report = validate_traces(
-        _traces(arguments),
-        values=arguments.values,
-        screen=progress_screen(arguments),
-        columns=arguments.columns or None,
-        select=codes_in(arguments.select),
-        ignore=(*codes_in(arguments.ignore), *ignored),
-    )
-    count = report.write(arguments.output, passthrough=False)
+    rules: dict[str, Any] = {"select": codes_in(arguments.select), "ignore": (*codes_in(arguments.ignore), *ignored)}
+    columns = arguments.columns or None
+    of_build = {name: value for name in _OF_BUILD if (value := getattr(arguments, name)) is not None}
+    if of_build.keys() - {"labels"} or of_build.get("labels", "none") not in ("none", FEEDBACK):
+        options = {name: None if value == "none" else value for name, value in of_build.items()}
+        with build_from_traces(_traces(arguments), columns, **options, show_values=arguments.values) as build:
+            count, report = build.write(arguments.output), build.report
+            print_text(as_text(funnel_document(build.summary, output=arguments.output), color=in_color()))
+    else:
+        labels = None if arguments.labels == "none" else FEEDBACK
+        screen = progress_screen(arguments)
+        report = validate_traces(
+            _traces(arguments), values=arguments.values, screen=screen, columns=columns, labels=labels, **rules
+        )
+        count = report.write(arguments.output, passthrough=False)
+        if report.counts:
+            print_text(report.to_text(color=in_color()))
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
-    if report.counts:
-        print_text(report.to_text(color=in_color()))
-    return ExitCode.FOUND if any(map(report.count, FAILING[arguments.fail_on])) else ExitCode.CLEAN
+    codes = chosen(**rules)
+    is_failing = any(RULES[code].severity in FAILING[arguments.fail_on] for code in codes.intersection(report.counts))
+    return ExitCode.FOUND if is_failing else ExitCode.CLEAN
 
 
 def _traces(arguments: argparse.Namespace) -> object:

@@ -220,6 +220,11 @@ def detect_family(columns: Sequence[str], fields: Fields = ()) -> tuple[Family, 
     )
 
 
+def is_family(columns: Sequence[str]) -> bool:
+    """Whether a table with these columns is of a family."""
+    return any(all(not set(columns).isdisjoint(group) for group in family.signs) for family in TABLE_FAMILIES)
+
+
 @lru_cache(maxsize=16)
 def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
     """The family of an inference table that is mistaken for an evaluation dataset, as it has a column `request` too,

@@ -52,13 +52,13 @@ class SparkFrame(Protocol):
 
 _Table: TypeAlias = ArrowStream | ArrowArray | SparkFrame
 EvalSetLike: TypeAlias = (
-    "pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | _Table"
+    "pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | _Table | Source"
 )
 """The type of an evaluation dataset: what every function that takes data accepts.
 
 A pandas DataFrame, a sequence of dicts, one dict (an ADK evalset), a path, a URL, `"-"` (standard input), the name of a
 table, an object with `__arrow_c_stream__` or `__arrow_c_array__` (Arrow, Polars, DuckDB), a dataset of Hugging Face or
-MLflow, or a Spark DataFrame.
+MLflow, a Spark DataFrame, or the result of `traces_from_store`.
 """
 
 

@@ -41,6 +41,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
 from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
 from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, BuildPlan, Hook
+from agent_eval_schema.inference_tables.read.traces import table_of_traces
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_existing, add_side_tables, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
@@ -52,7 +53,7 @@ from agent_eval_schema.io.places import ending_of, files_of
 from agent_eval_schema.io.source import Source, rows_where, schema_of, size_of, worth_workers
 from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
@@ -68,8 +69,8 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
     summary: BuildSummary
     _rows: Source
 
-    def __init__(self, plan: BuildPlan, work: WorkFolder, hook: Hook | None) -> None:
-        self._plan, self._work, self._hook, self._run = plan, work, hook, new_run(plan)
+    def __init__(self, plan: BuildPlan, work: WorkFolder, hook: Hook | None, remarks: tuple[Finding, ...]) -> None:
+        self._plan, self._work, self._hook, self._run = plan, work, hook, new_run(plan, remarks)
         self._schema = rows_schema(work)
         self._updates: list[pa.RecordBatch] = []
         self._counts = {name: Counter[str]() for name in ("kept", "labels", "redacted", "codes")}
@@ -110,7 +111,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             batches = partial(self._work.batches, "rows.arrow")  # without this build: a circle would keep the folder
             self._rows = Source("arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), nests=False)
         self._run.builder.finish()
-        self._run.source = self._rows
+        self._run.source = msgspec.structs.replace(self._rows, remarks=self._run.source.remarks)
 
     def summarize(self, decided: dict[str, Any], **more: Any) -> None:
         """Sum up what was counted; `decided` are the small results of the decisions."""
@@ -204,9 +205,10 @@ def eval_set_from_inference_table(
     Parameters
     ----------
     table : EvalSetLike
-        An inference table of an endpoint (legacy, AI Gateway, Unity AI Gateway), a table derived from one, or traces: a
-        pandas DataFrame, an Arrow table, a list of dicts, or the path of a Parquet, JSON Lines, JSON or CSV file, of a
-        folder of Parquet files or of a Delta folder. With `engine="spark"` a Spark DataFrame. It is not changed.
+        An inference table of an endpoint (legacy, AI Gateway, Unity AI Gateway), a table derived from one, or traces
+        (also of `traces_from_store`): a pandas DataFrame, an Arrow table, a list of dicts, or the path of a Parquet,
+        JSON Lines, JSON or CSV file, of a folder of Parquet files or of a Delta folder. With `engine="spark"` a Spark
+        DataFrame. It is not changed.
     sample : int, float or None, default None
         The sample size: a number of rows or a fraction such as 0.1. None selects all rows.
     seed : int, default 0
@@ -322,6 +324,8 @@ def build_set(
     require_duckdb()
     start = time.perf_counter()
     source = open_source(table, "table")
+    if options.format == "auto" and options.columns is None:
+        source = table_of_traces(source)
     plan, reason = plan_of(table_columns(source, table, options), options)
     # Each file with its size and modification time, so that a changed one is detected. A URL or stdin may be another
     # table each time: the results of the last one are not reused.
@@ -343,7 +347,7 @@ def build_set(
             so_far.add(size)
     add_side_tables(work, options)
     found = decided(work, plan)
-    build = EmbeddedBuild(plan, work, options.hook)
+    build = EmbeddedBuild(plan, work, options.hook, source.remarks)
     kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()
     with progress(lambda done: done / max(kept, 1), screen) as so_far:
         build.store(finish(job, options.hook), so_far.add, out)

@@ -28,6 +28,8 @@ from agent_eval_schema.text.depth import is_too_deep
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import decode_shallow, too_deep
 from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.feedback import Feedback, read_trace_feedback
+from agent_eval_schema.traces.labels import COPIED, TAG, labels_of
 from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
 from agent_eval_schema.traces.spans import Trace
 from agent_eval_schema.validation.rows import BIT_OF, Rows
@@ -47,6 +49,8 @@ def read_traces(rows: Rows) -> None:
             trace = too_deep() if row in deep else decode(cell, values_matter)
             if isinstance(trace, Trace):
                 rows.derived[row], states[row] = derive(trace, values_matter, rows.figures), trace.plain
+                if rows.labeled and (found := read_trace_feedback(bytes(trace.info.assessments), None, None)):
+                    rows.feedback[row] = found
             else:
                 _log_notes(rows, row, trace)
                 values[row] = FAILED
@@ -129,6 +133,8 @@ def fill_from_traces(rows: Rows) -> None:
             _fill(rows, name, found)
     if any([d.expectations for d in derived_rows]):
         _fill_expectations(rows)
+    for row, feedback in rows.feedback.items():
+        _label(rows, row, feedback)
     for row, derived in enumerate(derived_rows):
         if derived.notes:
             _log_notes(rows, row, derived.notes)
@@ -207,6 +213,19 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     if values[row] is None:
         values[row] = value
         rows.filled[row] |= BIT_OF[column]
+
+
+def _label(rows: Rows, row: int, feedback: list[Feedback]) -> None:
+    """Copy the response of a trace with which people were content, unless its row has ground truth."""
+    response = rows.values["response"][row]
+    expected = [name for name in ("expected_response", "expected_facts") if rows.values[name][row] is not None]
+    labels = labels_of(feedback, response=None if response is FAILED else response, expected=expected)
+    for finding in labels.notes:
+        rows.log.add_finding(row, finding)
+    if labels.copied:
+        rows.writable("expected_response")[row] = response
+        tags = rows.writable("tags")
+        tags[row] = {**(tags[row] if isinstance(tags[row], dict) else {}), TAG: COPIED}
 
 
 def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:

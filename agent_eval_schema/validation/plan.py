@@ -32,7 +32,7 @@ class Plan(Struct, frozen=True):
     These are what the kernel returns: with `columns` the normalized columns too; with `beside_traces` the traces are
     passed on in addition to the columns: what their reader finds in a trace is not taken from it, and the validation
     result contains whether MLflow reads it as it is (`mlflow_reads`). Without `figures` the figures of traces
-    (`Derivation.figure`) are not read, and a report lacks them.
+    (`Derivation.figure`) are not read, and a report lacks them. If `labeled`, feedback on a trace gives its row labels.
     """
 
     format: str
@@ -43,6 +43,7 @@ class Plan(Struct, frozen=True):
     reason: str = ""
     beside_traces: bool = False
     figures: bool = True
+    labeled: bool = False
     values: bool = True
     without_null: bool = False
     origins: dict[str, str] = {}
@@ -69,6 +70,7 @@ def make_plan(
     values: bool = True,
     complete: bool = False,
     max_cell_bytes: int | None = None,
+    labeled: bool = False,
 ) -> Plan:
     """Decide what "auto" means for this source. Reads as many batches as necessary to see an output. Rows that are
     passed on have to be `complete`: with a request and, if outputs are provided, a response or a trace."""
@@ -103,6 +105,7 @@ def make_plan(
         without_null=source.kind == "csv",
         suggested=_suggested(source, names, found_format, values),
         max_cell_bytes=max_cell_bytes,
+        labeled=labeled,
         unselected=chosen((), ignore) - codes,
     )
 

@@ -13,6 +13,7 @@ from agent_eval_schema.formats.registry import NORMALIZED, find_format
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.derive import Derived
+from agent_eval_schema.traces.feedback import Feedback
 from agent_eval_schema.validation.plan import Plan
 
 BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
@@ -37,12 +38,13 @@ class Rows:
         self.instead_of_request = plan.instead_of_request
         self.nests = plan.nests
         self.without_null = plan.without_null
-        self.beside_traces, self.figures = plan.beside_traces, plan.figures
+        self.beside_traces, self.figures, self.labeled = plan.beside_traces, plan.figures, plan.labeled
         self.columns_of_traces = plan.columns and not plan.beside_traces
         self.suggested = plan.suggested
         self.log = IssueLog(self.size)
         self.values = Columns(self.size)
         self.derived: list[Derived | None] | None = None
+        self.feedback: dict[int, list[Feedback]] = {}
         self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
         self.unread_cells: dict[str, list[int]] = {}

@@ -19,18 +19,19 @@ def check_source(
     ignore: tuple[str, ...] = (),
     values: bool = True,
     complete: bool = False,
+    labeled: bool = False,
     max_cell_bytes: int | None = None,
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
     preview: Callable[[Report], FixPreview | None] = lambda _: None,
 ) -> Report:
-    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. Cells of
-    more than `max_cell_bytes` are not read. The rows are validated by `jobs` processes (0: one per core if the data are
-    large). Long operations show their progress on the screen, if there is one. A report that is drawn shows a `preview`
-    of the safe fixes."""
+    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. If
+    `labeled`, feedback on traces gives labels. Cells of more than `max_cell_bytes` are not read. The rows are validated
+    by `jobs` processes (0: one per core if the data are large). Long operations show their progress on the screen, if
+    there is one. A report that is drawn shows a `preview` of the safe fixes."""
     source = source.quoting(values)
     with progress(source.read_share, screen) as so_far:
-        plan = make_plan(source, format, outputs, select, ignore, values, complete, max_cell_bytes)
+        plan = make_plan(source, format, outputs, select, ignore, values, complete, max_cell_bytes, labeled)
         run = CheckedRun(source, plan, jobs=jobs)
         for checked in run.batches():
             so_far.add(checked.num_rows)

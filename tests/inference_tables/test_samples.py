@@ -13,8 +13,8 @@ import pytest
 
 from agent_eval_schema.formats.inference_tables import detect_family
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.finish.labels import chunks_of, labels_of
-from agent_eval_schema.inference_tables.read.feedback import Feedback
+from agent_eval_schema.traces.feedback import Feedback
+from agent_eval_schema.traces.labels import chunks_of, labels_of
 from agent_eval_schema.validation.validate import check_source
 from tests.helpers.inference_tables import ANSWER, ASKED, QUESTION, SAMPLES, Row, convert, sample
 

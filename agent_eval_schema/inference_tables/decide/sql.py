@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
-from agent_eval_schema.inference_tables.read.feedback import Feedback
 from agent_eval_schema.similarity.near import NEAR, repeats
+from agent_eval_schema.traces.feedback import Feedback
 
 REPEATED, DUPLICATE, NEAR_DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "near_duplicate", "not_sampled"
 """The reasons that are decided here; those that a row has from the start (rules/exclusions.py) come before them."""

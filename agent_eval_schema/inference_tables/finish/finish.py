@@ -21,7 +21,7 @@ from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, upd
 from agent_eval_schema.inference_tables.finish.redact import STRUCTURAL, Redactor, redactor_of
 from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.issues import Finding, Severity
 from agent_eval_schema.rules import RULES, dataset
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import LOGGING_ERROR
@@ -223,11 +223,11 @@ def _counted(array: pa.Array) -> Counter[str]:
     return Counter({entry["values"]: entry["counts"] for entry in found})
 
 
-def new_run(plan: BuildPlan) -> CheckedRun:
+def new_run(plan: BuildPlan, remarks: tuple[Finding, ...] = ()) -> CheckedRun:
     """The run that counts the finished rows, for every engine; where they can be read again is known later."""
     # No ID is there twice by now; to look again takes memory for each row.
     unique = () if "repeated" in plan.kept else dataset.REPEATED
-    nowhere = Source("arrow", lambda: iter(()), lambda _: None)
+    nowhere = Source("arrow", lambda: iter(()), lambda _: None, remarks=remarks)
     return CheckedRun(nowhere, finish_plan(plan), satisfied=unique, keep=ISSUES_KEPT)
 
 

@@ -11,13 +11,6 @@ from msgspec import Struct, field
 
 from agent_eval_schema.inference_tables.options import BuildPlan
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
-from agent_eval_schema.inference_tables.read.feedback import (
-    Feedback,
-    is_feedback,
-    read_assessment_row,
-    read_feedback,
-    read_trace_feedback,
-)
 from agent_eval_schema.inference_tables.read.payloads import (
     Request,
     Response,
@@ -39,6 +32,13 @@ from agent_eval_schema.text.describe import excerpt
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.feedback import (
+    Feedback,
+    is_feedback,
+    read_assessment_row,
+    read_feedback,
+    read_trace_feedback,
+)
 from agent_eval_schema.traces.reading import Tokens
 from agent_eval_schema.traces.spans import FAILED_CODES, Trace
 

@@ -18,7 +18,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import EvalSetError, eval_set_from_traces, traces_from_store, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    eval_set_from_inference_table,
+    eval_set_from_traces,
+    traces_from_store,
+    validate_eval_set,
+)
 from agent_eval_schema.api import validate_traces
 from agent_eval_schema.cli import main
 from agent_eval_schema.integrations.mlflow import store as stores
@@ -140,6 +146,13 @@ def test_the_traces_of_an_evaluation_are_excluded_and_counted(tmp_path: Path) ->
         out = tmp_path / f"{rows}.jsonl"
         assert main(["from-traces", "--experiment", "evaluated sums", str(out), "--quiet", *options]) == 0
         assert len(out.read_text("utf-8").splitlines()) == rows
+    pytest.importorskip("duckdb")
+    build = eval_set_from_inference_table(source, extend=eval_set_from_traces(source).iloc[:1])
+    assert (len(build.rows), build.report.counts["AE613"]) == (2, 1)
+    grown, first = tmp_path / "grown.jsonl", str(tmp_path / "2.jsonl")
+    command = ["from-traces", "--experiment", "evaluated sums", str(grown), "--extend", first, "--evaluations"]
+    assert main(command) == 0
+    assert len(grown.read_text("utf-8").splitlines()) == 5
 
 
 @pytest.mark.usefixtures("sums")

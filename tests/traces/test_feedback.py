@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.inference_tables.read.feedback import Feedback, read_feedback
+from agent_eval_schema.traces.feedback import Feedback, read_feedback
 from tests.helpers.inference_tables import codes, convert, convert_one, logged
 
 RATED = {"step_id": None, "ratings": {"answer_correct": {"value": "positive", "rationale": "right"}}}

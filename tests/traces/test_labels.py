@@ -7,9 +7,9 @@ from itertools import permutations
 
 import pytest
 
-from agent_eval_schema.inference_tables.finish.labels import chunks_of, labels_of, latest, step_key
-from agent_eval_schema.inference_tables.read.feedback import Feedback
 from agent_eval_schema.schema import Document
+from agent_eval_schema.traces.feedback import Feedback
+from agent_eval_schema.traces.labels import chunks_of, labels_of, latest, step_key
 
 UP, DOWN = Feedback("r", "ana", time=1, value=True), Feedback("r", "ana", time=2, value=False)
 STEP = "0x2f2e3d4c5b6a7988"

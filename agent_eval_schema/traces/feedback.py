@@ -14,11 +14,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.inference_tables.read.columns import micros_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.moments import micros_of
 
 ANSWER_CORRECT = "answer_correct"
 """The name under which an answer as a whole is judged."""
