@@ -6,7 +6,7 @@ The hint of an issue has the mapping, for the user to judge; `columns="auto"` ap
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -118,6 +118,16 @@ def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
         return ""
     like = " and ".join(f"`{column}`" for column in moves.values())
     return f"looks like {like}: name the column ({naming_columns(moves)})"
+
+
+def looks_like_truth(name: str, suggested: Mapping[str, str], names: Collection[str]) -> bool:
+    """Whether an unknown column looks like ground truth that a table with these columns does not have."""
+    ours = {ours for path, ours in suggested.items() if _is_at(path, name) and is_of_truth(ours)}
+    return any(one not in _ANSWERS or _ANSWERS.isdisjoint(names) for one in ours)
+
+
+_ANSWERS = frozenset({"expected_response", "expected_facts"})
+"""The two forms of the ground truth of an answer, of which a row has one."""
 
 
 def naming_columns(moves: Mapping[str, str]) -> str:

@@ -42,6 +42,15 @@ UNKNOWN_COLUMN = _schema_page.info(
     good=({**_ROW, "tags": {"team": "search"}},),
 )
 
+UNREAD_TRUTH = _schema_page.warning(
+    "AE119 unread-ground-truth",
+    "An unknown column looks like the ground truth that the data lacks.",
+    why="The ground truth has another name in every row: no metric reads it, and no row is invalid for it.",
+    hint="Rename the column, or name it (`--columns PATH=NAME`).",
+    bad=({**_ROW, "ground_truth": "Hello"},),
+    good=({**_ROW, "expected_response": "Hello"},),
+)
+
 DUPLICATE_COLUMN = _schema_page.error(
     "AE104 duplicate-column",
     "Two columns have the same name.",

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.formats.suggestions import hint_for_column
+from agent_eval_schema.formats.suggestions import hint_for_column, looks_like_truth
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
@@ -348,7 +348,9 @@ class ReportBuilder:
         for name in names:
             if name not in misspelled:
                 message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested)
-                self._log(Finding(columns.UNKNOWN_COLUMN, message, name, hint=hint))
+                is_truth = looks_like_truth(name, self._suggested, self.columns)
+                rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
+                self._log(Finding(rule, message, name, hint=hint))
             elif misspelled[name] not in absorbed:
                 hint = f"did you mean `{misspelled[name]}`? Rename the column"
                 message = f"unknown column `{name}` is ignored"

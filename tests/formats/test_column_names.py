@@ -215,11 +215,13 @@ def test_a_suggestion_is_a_hint_and_is_not_applied() -> None:
     report = validate_eval_set(rows)
     (issue,) = report.iter_issues()
     assert (issue.code, issue.hint) == (
-        "AE103",
+        "AE119",
         "looks like `expected_response`: name the column (--columns ground_truth=expected_response, "
         'columns={"ground_truth": "expected_response"})',
     )
     assert [row["expected_response"] for row in report.iter_rows()] == [None, None]
+    beside = validate_eval_set([{**row, "expected_facts": ["b"]} for row in rows])
+    assert beside.counts == {"AE103": 1}
     unknown = validate_eval_set([{"ask": "Where?", "hits": [{"text": "a", "url": "u"}]}])
     (issue,) = unknown.iter_issues()
     assert issue.hint.endswith(

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tests.conftest import NEEDS, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "how-to" / "ci"
 GITHUB = ROOT / ".github"
-(HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
+HOOK = HOOKS["agent-eval-schema-validate"]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 CI = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))
 
@@ -174,10 +176,10 @@ def test_what_users_paste_is_valid(mark: str, text: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("path", [README, PAGES / "pre-commit.md"], ids=["readme", "page"])
 def test_the_hook_that_users_paste_is_the_one_that_there_is(path: Path) -> None:
     (repository,) = yaml.safe_load(dict(snippets(path))["pre-commit"])["repos"]
-    (hook,) = repository["hooks"]
-    assert hook["id"] == HOOK["id"]
-    parses(HOOK["entry"], *hook.get("args", []), "evals/a.jsonl")
-    assert re.search(hook["files"], "evals/a.jsonl")
+    assert [hook["id"] for hook in repository["hooks"]] == list(HOOKS)
+    parses(HOOK["entry"], *HOOK["args"], "evals/a.jsonl")
+    assert all(re.search(hook["files"], "evals/a.jsonl") for hook in repository["hooks"])
+    assert all(re.search(hook["files"], "evals/a.jsonl") for hook in HOOKS.values())
 
 
 @pytest.mark.parametrize("path", ["eval.jsonl", "evals/a.csv", "data/eval_sets/hr/b.parquet", "tests/evaluation.json"])
@@ -200,6 +202,120 @@ def require_index(folder: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", str(folder), "hatchling"]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("no index of packages can be reached")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a commit that renames the ground truth, or loses it otherwise, in a repository with what users paste
+BAD: dict[str, Callable[[str], str]] = {
+    "renamed ground truth": lambda text: text.replace('"expected_response"', '"ground_truth"'),
+    "ground truth under a name of its own": lambda text: text.replace('"expected_response"', '"our_note"'),
+    "a row less": lambda text: text.partition("\n")[2],
+}
+GOOD: dict[str, Callable[[str], str]] = {
+    "a row more": lambda text: text + '{"request": "On Sundays?", "response": "No.", "expected_response": "No."}\n',
+}
+
+
+def scripts_of(path: Path) -> Iterator[list[str]]:
+    """The commands of each snippet of a page that run without the action, in order; those that install are left out."""
+    text = path.read_text(encoding="utf-8")
+    groovy = re.findall(r"```groovy\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    found = [re.findall(r"sh '(.*)'", block) for block in groovy]
+    steps: list[list[str]] = []
+    for mark, block in snippets(path):
+        pasted = yaml.safe_load(block)
+        if mark == "gitlab":
+            found.append(next(iter(pasted.values()))["script"])
+        elif mark in ("azure", "step"):
+            listed = pasted["steps"] if mark == "azure" else pasted
+            steps.append([step.get("script", step.get("run")) for step in listed if {"script", "run"} & step.keys()])
+    together = [[line for step in steps for line in step]] if path.stem == "github-actions" else steps
+    yield from ([line for line in lines if not line.startswith("pip ")] for lines in [*found, *together])
+
+
+@pytest.fixture
+def repository(tmp_path: Path, runner: Path) -> Path:
+    """A repository whose branch `main` has a valid dataset, with a remote, and the command on the path."""
+    folder = tmp_path / "repository"
+    (folder / "evals").mkdir(parents=True)
+    shutil.copy(SAMPLES / "good.jsonl", folder / "evals" / "help_desk.jsonl")
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "a dataset")
+    git(folder, "clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
+    git(folder, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    assert runner == tmp_path
+    return folder
+
+
+def changed(repository: Path, change: Callable[[str], str]) -> None:
+    path = repository / "evals" / "help_desk.jsonl"
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def ran(script: str, repository: Path, *arguments: str) -> int:
+    programs = repository.parent / "temp" / "agent-eval-schema" / "bin"
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    command = ["bash", "-e", "-o", "pipefail", "-c", script, *arguments]
+    return subprocess.run(command, cwd=repository, env=environment, capture_output=True, check=False).returncode
+
+
+PASTED = [
+    pytest.param(lines, id=f"{path.stem}-{number}")
+    for path in sorted(PAGES.glob("*.md"))
+    for number, lines in enumerate(scripts_of(path))
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("change", ["renamed ground truth", *GOOD])
+@pytest.mark.parametrize("lines", PASTED)
+def test_what_users_paste_stops_a_bad_commit(lines: list[str], change: str, repository: Path) -> None:
+    git(repository, "commit", "-q", "--allow-empty", "-m", "before")
+    changed(repository, {**BAD, **GOOD}[change])
+    git(repository, "commit", "-q", "-a", "--allow-empty", "-m", change)
+    assert any("--fail-on warning" in line for line in lines)
+    assert any("--fail-on loss" in line for line in lines)
+    assert (ran("\n".join(lines), repository) == 0) == (change in GOOD)
+
+
+@pytest.mark.parametrize("change", [*BAD, *GOOD])
+@pytest.mark.parametrize("path", [README, PAGES / "pre-commit.md"], ids=["readme", "page"])
+def test_the_hooks_stop_a_bad_commit(path: Path, change: str, repository: Path) -> None:
+    changed(repository, {**BAD, **GOOD}[change])
+    codes = []
+    for pasted in yaml.safe_load(dict(snippets(path))["pre-commit"])["repos"][0]["hooks"]:
+        hook = HOOKS[pasted["id"]] | pasted
+        program, *arguments = [*shlex.split(hook["entry"]), *hook.get("args", []), "evals/help_desk.jsonl"]
+        codes.append(ran('"$@"', repository, "_", program, *arguments))
+    assert (codes == [0, 0]) == (change in GOOD)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("change", [*BAD, *GOOD])
+def test_the_action_stops_a_bad_commit(change: str, repository: Path) -> None:
+    changed(repository, {**BAD, **GOOD}[change])
+    git(repository, "commit", "-q", "-a", "--allow-empty", "-m", change)
+    shutil.rmtree(repository.parent / "work")
+    repository.rename(repository.parent / "work")
+    done = run_step(1, repository.parent, files="evals/*.jsonl", artifact="")
+    assert (done.returncode == 0) == (change in GOOD), done.stdout + done.stderr
+
+
+@pytest.mark.process
+def test_the_action_fetches_the_commit_that_checkout_did_not(repository: Path) -> None:
+    changed(repository, BAD["a row less"])
+    git(repository, "commit", "-q", "-a", "-m", "a row less")
+    git(repository, "push", "-q", "origin", "main")
+    shutil.rmtree(repository.parent / "work")
+    remote = f"file://{repository.parent / 'remote.git'}"
+    git(repository, "clone", "-q", "--depth=1", remote, str(repository.parent / "work"))
+    done = run_step(1, repository.parent, files="evals/*.jsonl", artifact="")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "::error file=evals/help_desk.jsonl::rows or metrics are lost since HEAD^1" in done.stdout
+    assert run_step(1, repository.parent, files="evals/*.jsonl", artifact="", base="").returncode == 0
+    done = run_step(1, repository.parent, files="evals/*.jsonl", artifact="", base="nowhere")
+    assert (done.returncode, "::warning::nothing is compared" in done.stdout) == (0, True)
 
 
 @pytest.mark.process
