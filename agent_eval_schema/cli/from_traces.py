@@ -47,7 +47,7 @@ _OF_BUILD = {"dedupe", "near", "extend", "include", "labels"}
 def run(arguments: argparse.Namespace) -> int:
     """Write the rows; print the report if there are issues."""
     from agent_eval_schema.api import build_from_traces, validate_traces
-    from agent_eval_schema.inference_tables.build_summary import funnel_document
+    from agent_eval_schema.inference_tables.build_summary import funnel_view
     from agent_eval_schema.io.atomic import require_apart
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.render.printable import as_text
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         options = {name: None if value == "none" else value for name, value in of_build.items()}
         with build_from_traces(_traces(arguments), columns, **options, show_values=arguments.values) as build:
             count, report = build.write(arguments.output), build.report
-            print_text(as_text(funnel_document(build.summary, output=arguments.output), color=in_color()))
+            print_text(as_text(funnel_view(build.summary, output=arguments.output), color=in_color()))
     else:
         labels = None if arguments.labels == "none" else FEEDBACK
         screen = progress_screen(arguments)
