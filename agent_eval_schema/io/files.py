@@ -19,10 +19,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
+from typing import Any, NamedTuple
 
 from agent_eval_schema.cells.batch import repeated
 from agent_eval_schema.io.atomic import FileState, OpenedFiles
@@ -39,85 +36,56 @@ from agent_eval_schema.io.parquet import (
     parquet_shares,
 )
 from agent_eval_schema.io.parts import Batches, Lines, Parts, columns_of_folders, lines_of
-from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, kind_of, require_one_kind
+from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.streams import CHUNK, Position, opened
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, cannot_read
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 def open_file(path: str) -> Source:
-    """The source for a file, for the files of a folder or glob, or for a Delta folder. Raises EvalSetError."""
+    """The source for a file, for the files of a folder or glob in the order of their names, or for a Delta folder.
+    Raises EvalSetError."""
     if is_delta(path):
         return open_delta(path)
-    if os.path.isdir(path) or is_glob(path):
-        return _open_files(path)
-    _require_file(path)
-    kind = kind_of(path)
-    if kind is None:
-        raise EvalSetError(f"{path}: unknown file extension: expected one of {', '.join(KINDS)}")
-    kind = _kind_within(kind, [path])
-    batches, columns, _, lines = _READERS[kind]
-    state, opened_files = FileState.of(path), OpenedFiles(path, lambda: [path])  # before anything is read of it
-    _require_text(path, kind)
-    names, position = columns(path), Position()
-    return Source(
-        kind=kind,
-        batches=lambda: opened_files.reading(lambda: batches(path, position)),
-        take=_taking(lambda: opened_files.reading(lambda: batches(path, None))),
-        name=path,
-        path=path,
-        columns=tuple(names) or None,
-        metadata=parquet_metadata(path) if kind == "parquet" else None,
-        nests=kind in ("jsonl", "json"),
-        repeated_columns=repeated(names),
-        shares=partial(parquet_shares, path) if kind == "parquet" else None,
-        read_share=position.share,
-        lines=_unchanged(opened_files, partial(lines_of, lines, path)) if lines and not compression_of(path) else None,
-        state=state,
-    )
-
-
-def _open_files(path: str) -> Source:
-    """The source for the files of a folder or glob: their rows in the order of the names of the files."""
-    opened_files, files = OpenedFiles(path, lambda: files_of(path)), files_of(path)
-    kind = require_one_kind(path, files)
+    several = os.path.isdir(path) or is_glob(path)
+    # their states, before anything is read of them
+    state, opened_files, files = FileState.of(path), OpenedFiles(path, lambda: files_of(path)), files_of(path)
     for file in files:
         _require_file(file)
+    kind = require_one_kind(path, files)
+    for file in files:
         _require_text(file, kind)
-    kind = _kind_within(kind, files)
-    read = _READERS[kind]
-    lines = read.lines if read.lines and not any(map(compression_of, files)) else None
+    if kind == "jsonl" and any(map(holds_json, files)):
+        kind = "json"  # whose reader takes lines of objects, too
+    read, is_parquet = _READERS[kind], kind == "parquet"
     parts, position = Parts(path, files, read.batches, read.count), Position()
-    is_parquet = kind == "parquet"
     read_all = (lambda: parquet_batches(path, position)) if is_parquet else parts.batches
     by_file = [parquet_columns(path)] if is_parquet else [read.columns(file) for file in files]
-    twice = () if is_parquet else tuple(dict.fromkeys(name for names in by_file for name in repeated(names)))
+    twice = dict.fromkeys(name for names in by_file for name in repeated(names))
     if any(by_file) and not is_parquet:
-        by_file.append([name for file in files for name in columns_of_folders(path, file)])
+        by_file += [list(columns_of_folders(path, file)) for file in files]
+    columns = [name for names in by_file for name in names]
+    lines = None
+    if read.lines is not None and not any(map(compression_of, files)):
+        lines = partial(parts.lines, read.lines) if several else partial(lines_of, read.lines, path)
     return Source(
         kind=kind,
         batches=lambda: opened_files.reading(read_all),
-        take=_taking(lambda: opened_files.reading(read_all)),
+        take=lambda mask: numbered(frame_of(rows_where(opened_files.reading(read_all), mask)), mask),
         name=path,
         path=path,
-        columns=tuple(dict.fromkeys(name for names in by_file for name in names)) or None,
+        columns=tuple(dict.fromkeys(columns) if several else columns) or None,
         metadata=parquet_metadata(path) if is_parquet else None,
         nests=kind in ("jsonl", "json"),
-        repeated_columns=twice,
+        repeated_columns=tuple(twice),
         shares=partial(parquet_shares, path) if is_parquet else None,
         read_share=position.share if is_parquet else parts.read_share,
-        lines=_unchanged(opened_files, partial(parts.lines, lines)) if lines else None,
-        stored_bytes=sum(map(os.path.getsize, files)),
-        vary=kind != "parquet",
-        file_of=parts.file_of,
+        lines=_unchanged(opened_files, lines) if lines else None,
+        stored_bytes=sum(map(os.path.getsize, files)) if several else None,
+        vary=not is_parquet if several else None,
+        state=None if several else state,
+        file_of=parts.file_of if several else None,
     )
-
-
-def _taking(read: Callable[[], Iterator[pa.RecordBatch]]) -> Callable[[np.ndarray[Any, Any]], pd.DataFrame]:
-    return lambda mask: numbered(frame_of(rows_where(read(), mask)), mask)
 
 
 def _unchanged(
@@ -142,11 +110,6 @@ def _require_file(path: str) -> None:
         folder = os.path.dirname(path)
         command = shlex.join(["git", *(["-C", folder] if folder else []), "lfs", "pull"])
         raise EvalSetError(f"{path}: expected the data, got a pointer of Git LFS: run `{command}`")
-
-
-def _kind_within(kind: str, files: list[str]) -> str:
-    """The kind of the content: files of JSON Lines may be JSON, whose reader takes lines of objects, too."""
-    return "json" if kind == "jsonl" and any(map(holds_json, files)) else kind
 
 
 def _require_text(path: str, kind: str) -> None:
