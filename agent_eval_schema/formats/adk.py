@@ -35,6 +35,7 @@ from agent_eval_schema.formats.format import (
     Unfolded,
     Writer,
     Written,
+    lists_in,
     named,
     save_json,
 )
@@ -70,6 +71,12 @@ def is_evalset(names: Sequence[str], head: Head) -> bool:
         return False
     first = next((c for c in cases if isinstance(c, dict)), {})
     return OF_GENAI_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
+
+
+def are_scenarios(names: Sequence[str], head: Head) -> bool:
+    """A file of scenarios for a simulated user; those of AgentCore have turns."""
+    cases = [case for row in head() for case in all_of(row.get("scenarios"))] if "scenarios" in names else []
+    return any(isinstance(case, dict) and "starting_prompt" in snake_keys(case) for case in cases)
 
 
 def is_test_list(names: Sequence[str], _: Head) -> bool:
@@ -112,6 +119,41 @@ def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
     beside = {"query": None, **({"session_input": initial} if (initial := session.get("initial_session")) else {})}
     for turn in _turns(session.get("name"), session.get("data"), beside):
         yield turn, [*found.get((0, turn["turn"] - 1), ()), *_cut(turn)]
+
+
+def turns_of_scenarios(document: Mapping[str, Any]) -> Iterator[Unfolded]:
+    """The scenarios of a file of their own, by whose prompts their conversations start."""
+    for scenario in map(_without_nulls, _listed(document.get("scenarios"))):
+        content = {"role": "user", "parts": [{"text": scenario.get("starting_prompt")}]}
+        yield {**dict.fromkeys(_PLACE), "conversation_scenario": scenario, "user_content": content}, ()
+
+
+def turns_of_result(document: Mapping[str, Any]) -> Iterator[Unfolded]:
+    """The invocations of a result: what was expected, what the agent did, and the scores; those of the whole case are
+    on its last one."""
+    result = snake_keys(document)
+    beside = {k: v for k, v in result.items() if k != "eval_case_results"}
+    for case in _objects(result.get("eval_case_results")):
+        session = {"session_input": {k: case[k] for k in ("session_id", "user_id") if case.get(k) is not None}}
+        turns: list[dict[str, Any]] = []
+        for invocation in _objects(case.get("eval_metric_result_per_invocation")):
+            (actual,) = _objects([invocation.get("actual_invocation")]) or [{}]
+            asked = {"user_content": actual.get("user_content")}
+            (expected,) = _objects([invocation.get("expected_invocation")]) or [asked]
+            scores = _scores(invocation.get("eval_metric_results"))
+            turns.append({**expected, "actual_invocation": actual, "scores": scores})
+        if turns:
+            turns[-1]["scores"] = {**_scores(case.get("overall_eval_metric_results")), **turns[-1]["scores"]}
+        for turn in _turns(case.get("eval_id"), turns, {**beside, **session}):
+            yield turn, [*_cut(turn)]
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    return [snake_keys(value) for value in _listed(values) if isinstance(value, dict)]
+
+
+def _scores(results: Any) -> dict[str, Any]:
+    return {str(r.get("metric_name")): r["score"] for r in _objects(results) if r.get("score") is not None}
 
 
 def turns_of_test_list() -> Unfold:
@@ -181,9 +223,10 @@ def _cut(turn: Mapping[str, Any]) -> Iterator[Finding]:
 
 COLUMNS_OF_A_TURN = (
     *("eval_id", "turn", "turns", "history", "user_content", "final_response", "intermediate_data", "session_input"),
-    *("eval_case_rubrics", "rubrics", "query", "expected_tool_use", "reference"),
+    *("eval_case_rubrics", "rubrics", "query", "expected_tool_use", "reference", "actual_invocation", "scores"),
 )
 
+OF_A_RESULT = ("eval_set_result_id", "eval_set_result_name")
 OF_A_SET = ("name", "description", "eval_set_creation_timestamp")
 OF_A_CASE = ("final_session_state", "eval_case_creation_timestamp")
 OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
@@ -198,6 +241,9 @@ def _read_turn(source: Row, row: dict[str, Any]) -> None:
             messages += [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
         row["request"] = {"messages": [*messages, {"role": "user", "content": question}]}
     row["reference_trajectory"] = _calls(_without_nulls(source))
+    if isinstance(actual := source.get("actual_invocation"), dict):
+        row["response"], row["predicted_trajectory"] = _said(actual)[1], _calls(_without_nulls(actual))
+        row["custom_expected"] = {"scores": scores} if (scores := source.get("scores")) else None
     # no ID is made for a case without one, as the turns of several such cases would share it
     eval_id, place = source.get("eval_id"), source.get("turn")
     is_named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
@@ -467,14 +513,27 @@ ADK = Format(
     page=ADK_EVALUATE,
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
     # other parts of an evalset: they are passed through, and written back into an evalset
-    own=frozenset(("eval_set_id", _RUBRICS, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),
+    own=frozenset(("eval_set_id", _RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),
     read_rest=_read_turn,
     more=COLUMNS_OF_A_TURN,
     keeps_originals=False,
     instead_of_response=(),
     expects_no_call=True,
     knows_columns=True,
-    nested=(Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),),
+    also_read="`*.evalset_result.json`, files of scenarios",
+    nested=(
+        Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),
+        lists_in("scenarios", unfold=turns_of_scenarios, columns=TURN_COLUMNS, detect=are_scenarios),
+        lists_in(
+            *("eval_case_results", "evalCaseResults"),
+            unfold=turns_of_result,
+            columns=TURN_COLUMNS,
+            detect=lambda names, _: (
+                not {"eval_case_results", "evalCaseResults"}.isdisjoint(names)
+                and not {"eval_set_id", "evalSetId"}.isdisjoint(names)
+            ),
+        ),
+    ),
     writer=Writer(document=_evalset, save=save_json),
 )
 ADK_LEGACY = replace(

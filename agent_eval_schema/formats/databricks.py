@@ -26,7 +26,10 @@ def write_databricks(row: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-_COLUMNS = frozenset(COLUMNS)
+GUIDELINES_CONTEXT = "guidelines_context"
+"""The column that the judge of guidelines reads in place of the response; it is passed through."""
+
+_COLUMNS = frozenset((*COLUMNS, GUIDELINES_CONTEXT))
 
 
 def _is_request(inputs: Any) -> bool:
@@ -55,6 +58,7 @@ DATABRICKS = Format(
         complete=True,
         spelt=True,
     ),
+    own=frozenset({GUIDELINES_CONTEXT}),
     instead_of_response=(),
     writer=Writer(write_databricks, COLUMNS),
 )

@@ -18,7 +18,7 @@ from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, save_json
-from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
+from agent_eval_schema.formats.langsmith import asked_of, expected_of, fold_dotted, outputs_of
 from agent_eval_schema.formats.shapes import (
     LABELS,
     all_of,
@@ -211,15 +211,7 @@ def row_of_frame(row: Row) -> Iterator[Unfolded]:
 
 
 def row_of_dotted(row: Row) -> Iterator[Unfolded]:
-    """The columns of an object, as one."""
-    result: dict[str, Any] = {}
-    for name, value in row.items():
-        owner, dot, key = name.partition(".")
-        if dot and owner in _DOTTED:
-            result.setdefault(owner, {})[key] = value
-        else:
-            result[name] = structured(value)
-    yield result, ()
+    yield fold_dotted(row, _DOTTED), ()
 
 
 _DATASET = CaseList(

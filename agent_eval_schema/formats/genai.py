@@ -82,6 +82,8 @@ _INSTRUCTION = ("instruction", "system_instruction")
 
 
 def _read_request(source: Row, row: dict[str, Any]) -> None:
+    if scores := structured(source.get("scores")):
+        row["custom_expected"] = {"scores": scores}
     question = row.get("request")
     before = [m for c in _first(source, _HISTORY, list) for m in _message(c)]
     instruction = _first(source, _INSTRUCTION, str | dict)
@@ -180,6 +182,7 @@ OF_CASE = frozenset(
     [
         *("prompt", "responses", "agent_data", "agentData", "reference", "intermediate_events", "intermediateEvents"),
         *("user_scenario", "userScenario", "starting_prompt", "startingPrompt"),
+        *("interactions_data_source", "interactionsDataSource"),
     ]
 )
 """Keys by which a case of an EvaluationDataset is known."""
@@ -190,6 +193,36 @@ def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
     beside = {k: v for k, v in row.items() if k not in CASES}
     for case in map(structured, cases_of(row)):
         yield from rows_of_agent_data({**beside, **(_snake(case) or {"prompt": case})})
+
+
+def _is_result(names: Sequence[str], _: Head) -> bool:
+    """An EvaluationResult, also as `agents-cli eval grade` writes it; that of ADK names its evalset."""
+    return bool({"eval_case_results", "evalCaseResults"} & set(names)) and {"eval_set_id", "evalSetId"}.isdisjoint(
+        names
+    )
+
+
+def _rows_of_result(document: Row) -> Iterator[Unfolded]:
+    """The rows of the cases with the scores of each response; a case of several turns has them on its last one."""
+    result = _snake(document)
+    datasets = [_snake(structured(d)) for d in all_of(structured(result.get("evaluation_dataset")))]
+    for place, entry in enumerate(map(_snake, all_of(result.get("eval_case_results")))):
+        case = entry.get("eval_case_index")
+        case = case if isinstance(case, int) else place
+        for index, found in enumerate(map(_snake, all_of(entry.get("response_candidate_results")))):
+            index = found["response_index"] if isinstance(found.get("response_index"), int) else index
+            # with several candidates there is a dataset for each, else a case has several responses
+            dataset = datasets[index if 0 <= index < len(datasets) else 0] if datasets else {}
+            cases = cases_of(dataset) or all_of(structured(dataset.get(FRAME)))
+            row = _snake(structured(cases[case])) if 0 <= case < len(cases) else {}
+            responses = all_of(row.get("responses"))
+            row |= {"responses": responses[index : index + 1]} if 0 <= index < len(responses) else {}
+            *before, (last, _) = rows_of_agent_data({**row, "candidate_name": dataset.get("candidate_name")})
+            yield from before
+            metrics = found.get("metric_results")
+            entries = metrics.items() if isinstance(metrics, dict) else ()
+            scores = {name: m["score"] for name, m in entries if isinstance(m, dict) and m.get("score") is not None}
+            yield {**last, "scores": scores or None}, ()
 
 
 def _has_agent_data(names: Sequence[str], head: Head) -> bool:
@@ -287,7 +320,9 @@ GENAI = Format(
         "rows and cases for the Gen AI evaluation service of Vertex AI: prompt, history, response, intermediate_events"
     ),
     system="vertex-genai",
-    also_read='`{"eval_cases": [...]}`, `eval_dataset_df`, `agent_data`, requests of the Gemini API',
+    also_read=(
+        '`{"eval_cases": [...]}`, `eval_dataset_df`, `agent_data`, `EvaluationResult`, requests of the Gemini API'
+    ),
     page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
     signs=Signs(
         sure=(
@@ -298,6 +333,7 @@ GENAI = Format(
             ("response", "intermediate_events"),
             ("starting_prompt", "conversation_plan"),
             ("user_scenario",),
+            ("interactions_data_source",),
         ),
         never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
     ),
@@ -321,16 +357,19 @@ GENAI = Format(
     own=frozenset(
         [
             *("agent_data", "conversation_plan", "agents", "case_prompt"),
-            *("candidate_name", "bigquery_source", "gcs_source", FRAME),
+            *("candidate_name", "bigquery_source", "gcs_source", FRAME, "interactions_data_source"),
         ]
     ),
     more=(*_HISTORY, *_INSTRUCTION),
+    older=("scores",),
     read_rest=_read_request,
     write_rest=_write_request,
     instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
     instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
+    without_request="Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first.",
     nested=(
+        Nested(_is_result, _rows_of_result, parts=("eval_case_results", "evalCaseResults"), columns=_COLUMNS),
         lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),
         CaseList(FRAME, {FRAME: []}, text="prompt", mark="intermediate_events").nested,
         Nested(_has_agent_data, rows_of_agent_data, parts=("agent_data", "agentData"), columns=_COLUMNS),

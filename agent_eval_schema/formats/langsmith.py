@@ -10,17 +10,17 @@
 Source: langsmith 0.15 (`schemas.Example`, `schemas.ExampleCreate`, which take any object as inputs and outputs).
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Row, Writer, same
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, same
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
 from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, calls_to
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import parse_leniently, structured
 
 _OUTPUTS = ("outputs", "reference_outputs")
 
@@ -39,11 +39,40 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
     row.update(expected_of(outputs))
     if outputs is not None and outputs_of(row) != outputs:
         row["reference_outputs"] = outputs  # to be written under its own keys again
+    if (scores := structured(source.get("scores"))) is not None:
+        row["custom_expected"] = {**row.get("custom_expected", {}), "scores": scores}
+    row["latency_seconds"] = source.get("execution_time")
     tags = row.get("tags")
     if row.get("request_id") is None and isinstance(tags, dict) and "request_id" in tags:
         row["request_id"] = tags.pop("request_id")
     if tags == {}:
         del row["tags"]
+
+
+def is_result_frame(names: Sequence[str], _: Head) -> bool:
+    """Whether the columns are those of `ExperimentResults.to_pandas()`, where an object has a column per key."""
+    others = ("outputs.", "reference.", "feedback.")
+    return any(n.startswith("inputs.") for n in names) and any(n.startswith(others) for n in names)
+
+
+def _row_of_result(row: Row) -> Iterator[Unfolded]:
+    result = fold_dotted(row, ("inputs", "outputs", "reference", "feedback"))
+    scores = {k: parse_leniently(v) if isinstance(v, str) else v for k, v in result.pop("feedback", {}).items()}
+    found = {"reference_outputs": result.pop("reference", None), "scores": scores or None}
+    run = {"id": result.get("example_id"), "run_id": result.get("id")}
+    yield {"inputs": None, **result, **found, **{k: v for k, v in run.items() if v is not None}}, ()
+
+
+def fold_dotted(row: Row, owners: Container[str]) -> dict[str, Any]:
+    """The columns `inputs.question` … of objects as one value for each owner."""
+    result: dict[str, Any] = {}
+    for name, value in row.items():
+        owner, dot, key = name.partition(".")
+        if dot and owner in owners:
+            result.setdefault(owner, {})[key] = value
+        else:
+            result[name] = structured(value)
+    return result
 
 
 def _calls_in(outputs: Any) -> list[dict[str, Any]] | None:
@@ -140,11 +169,15 @@ LANGSMITH = Format(
         Field("inputs", "request", asked_of),
         Field("metadata", "tags", as_tags, kept=True),
     ),
-    own=frozenset((*_BESIDE_INPUTS, "created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments")),
+    own=frozenset(
+        (*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs", "use_source_run_io", "use_source_run_attachments")
+    ),
     read_rest=_read_rest,
     write_rest=_write_rest,
     more=("outputs",),
-    older=("reference_outputs",),
+    older=("reference_outputs", "scores", "execution_time"),
+    also_read="the DataFrame of `ExperimentResults.to_pandas()`",
+    nested=(Nested(is_result_frame, _row_of_result, columns=("inputs", "example_id")),),
     places={
         "custom_expected": "outputs",
         **{column: f"outputs.{name}" for name, column in reversed(EXPECTATIONS.items())},

@@ -5,13 +5,15 @@
     expectations  {"expected_response": …, "expected_tool_calls": …, other: …}       →  a column each, custom_expected
     session                                                                          →  session_id
     trace, tags                                                                      as they are
+    goal, persona, context, simulation_guidelines (a test case of ConversationSimulator)  →  inputs; the goal: request
 
 What `inputs` and `outputs` look like is settled by the shapes that traces have (chat.py), since mlflow logs the same
 values there. The columns that a row holds beside these are ours, or passed through. Measured with mlflow 3.3 to 3.17.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeGuard
 
 import pyarrow as pa
 from msgspec import Raw, Struct
@@ -25,8 +27,8 @@ from agent_eval_schema.decoding.columns import Shape, Typed, typed_value, value_
 from agent_eval_schema.decoding.requests import match_request_keys
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import POSITION, Format, Row, Writer
-from agent_eval_schema.formats.shapes import calls_to, write_statements
+from agent_eval_schema.formats.format import POSITION, Format, Nested, Row, Unfolded, Writer
+from agent_eval_schema.formats.shapes import all_of, calls_to, write_statements
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, requests, tools
 from agent_eval_schema.rules.pages import MLFLOW_EVALUATE, MLFLOW_TRACES
@@ -195,10 +197,17 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with our columns in the place of mlflow's. In a DataFrame of search_traces, mlflow too reads inputs,
     outputs and expectations that were added to it, not its copies."""
     batch = _without_marks_of_store(read_search_traces(batch))
+    are_cases = "goal" in batch.schema.names and "inputs" not in batch.schema.names
+    if are_cases:
+        parts = batch.select([name for name in TEST_CASE if name in batch.schema.names])
+        batch = with_columns(batch, {"inputs": row_texts(parts, TEST_CASE[2:])}, TEST_CASE)
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
     notes = notes_beside_inputs(batch, EXPECTED)
     result: dict[str, Sequence[str | None]] = {}
-    for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
+    for name, column, read in (
+        ("inputs", "request", partial(_request, are_cases=are_cases)),
+        ("outputs", "response", _response),
+    ):
         cells = read_cells(batch, name)
         if cells is not None:
             result[column] = [
@@ -219,6 +228,20 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     outputs = read_cells(batch, "outputs")
     taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
     return with_notes(with_columns(rename_notes(batch, columns), result, taken), notes)
+
+
+def _stored_dataset(document: Row) -> Row:
+    """The dataset in a document: one of `EvaluationDataset.to_dict()`, or an export of mlflow-export-import."""
+    export = jsontext.structured(document.get("mlflow"))
+    inner = jsontext.structured(export.get("evaluation_dataset")) if isinstance(export, dict) else document
+    return inner if isinstance(inner, dict) and {"dataset_id", "records"} <= inner.keys() else {}
+
+
+def _records_of(document: Row) -> Iterator[Unfolded]:
+    dataset = _stored_dataset(document)
+    beside = {f"dataset_{k}": v for k, v in dataset.items() if k not in ("records", "dataset_id")}
+    for record in all_of(dataset.get("records")):
+        yield {"inputs": None, **beside, **(record if isinstance(record, dict) else {"inputs": record})}, ()
 
 
 def _without_marks_of_store(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -243,9 +266,47 @@ MLFLOW_USER = "mlflow.user"
 """The tag that MLflow gives to every record that it stores."""
 
 
-def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
+TEST_CASE = ("goal", "persona", "context", "simulation_guidelines")
+"""The keys of a test case of MLflow's ConversationSimulator, and the inputs of its record in a dataset."""
+
+
+def is_test_case(inputs: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether inputs are a test case, as MLflow's datasets determine it."""
+    return isinstance(inputs, dict) and "goal" in inputs and inputs.keys() <= set(TEST_CASE)
+
+
+class _TestCase(Struct):
+    """What a conversation can be simulated with; MLflow (3.17) ignores other keys, and fails at other types."""
+
+    goal: NonBlank
+    persona: str | None = None
+    context: dict[str, Any] | None = None
+    simulation_guidelines: str | list[str] | None = None
+
+
+_CASE = Shape(_TestCase, requests.TEST_CASE_VALUE)
+_RESERVED = ("input", "messages", "mlflow_session_id")
+"""Keys of a context under which the simulator passes its own values to the agent."""
+
+
+def _inspect_case(case: dict[str, Any], path: str) -> Iterator[Finding]:
+    yield from _CASE.problems(case, path)
+    context = case.get("context")
+    for key in _RESERVED:
+        if isinstance(context, dict) and key in context:
+            message = f"expected a key that the simulator does not use itself, got `{key}`"
+            yield Finding(requests.TEST_CASE_VALUE, message, path=f"{path}.context.{key}")
+
+
+def _request(text: str, is_json: bool, row: int, notes: Notes, *, are_cases: bool) -> str | None:
     """A request cell: an object with messages or query for its reader to judge; other shapes are translated."""
     value = _parsed(text, is_json)
+    if are_cases or is_test_case(value):
+        is_simulated = are_cases or not {"persona", "simulation_guidelines"}.isdisjoint(value)
+        for issue in _inspect_case(value, "" if are_cases else "inputs") if is_simulated else ():
+            _note(notes, row, "inputs", issue.rule, issue.message, str(issue.path).removeprefix("."))
+        goal = value.get("goal")
+        return encode_text({"messages": chat.user_message(goal if isinstance(goal, str) and goal else text)})
     if isinstance(value, jsontext.Malformed):
         return text if is_json else encode_text(text)
     if not isinstance(value, dict):
@@ -491,19 +552,36 @@ MLFLOW = Format(
     summary="what mlflow.genai.evaluate takes: inputs, outputs, expectations",
     page=MLFLOW_EVALUATE,
     signs=Signs(
-        sure=(("inputs",), ("outputs",), ("expectations",)),
+        sure=(("inputs",), ("outputs",), ("expectations",), *each_with("goal", "persona", "simulation_guidelines")),
+        likely=(("goal",),),
         # of a DataFrame of search_traces with columns of mlflow's too, these and the traces are read, not the copies
-        columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS) - {"request", "response"},
-        test=lambda names: "request" not in [names[i] for i in without_copies(names)],
+        columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS, TEST_CASE) - {"request", "response"},
+        test=lambda names: (
+            "request" not in [names[i] for i in without_copies(names)]
+            and ("goal" not in names or "inputs" in names or chat.QUESTION_NAMES.isdisjoint(names))
+        ),
     ),
     # the columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)
     own=frozenset(
         [
+            *(f"dataset_{name}" for name in ("name", "digest", "tags", "schema", "profile", "experiment_ids")),
+            *(f"dataset_{name}" for name in ("created_time", "last_update_time", "created_by", "last_updated_by")),
             *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
             *("created_by", "last_update_time", "last_updated_by"),
         ]
     ),
+    also_read="`EvaluationDataset.to_dict()`, `evaluation_dataset.json` of mlflow-export-import",
     read=read_mlflow,
+    nested=(
+        Nested(
+            lambda names, head: (
+                {"dataset_id", "records"} <= set(names) or ("mlflow" in names and any(map(_stored_dataset, head())))
+            ),
+            _records_of,
+            parts=("mlflow", "records"),
+            columns=("inputs",),
+        ),
+    ),
     places=ORIGINS,
     has_canonical=True,
     words=WORDS,

@@ -36,6 +36,7 @@ SUPPORT_FIELDS = (
     "reference_topics",
     "tool_definitions",
     "tool_results",
+    "guidelines_context",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -47,7 +48,7 @@ FIELD_WORDS = {
     "expected_uri": "expected_retrieved_context",
     "retriever_span": "a trace with a RETRIEVER span, or content in retrieved_context",
     "tool_span": "a trace with a TOOL span, or predicted_trajectory",
-    "recorded_session": "a recorded session: session_id, or a trace with a session",
+    "recorded_session": "a recorded session (session_id, or a trace with a session), or a test case with a goal",
     "one_truth": "expected_response or expected_facts",
     "judged_text": "a response that is no number or boolean",
     **dict.fromkeys(_TOKENS, "a trace that reports token usage"),

@@ -75,7 +75,8 @@ PLATFORMS: dict[str, Metrics] = {
         **_computed("agent/latency_seconds", "latency"),
         **_judged("response/llm_judged/correctness/rating", _Q, _A, _ANY_TRUTH),
         **_judged("retrieval/llm_judged/context_sufficiency/rating", _Q, _DOCS, _ANY_TRUTH),
-        **_judged("response/llm_judged/guideline_adherence/rating", _Q, _A, "guidelines"),
+        **_judged("response/llm_judged/guideline_adherence/rating", _Q, (_A, "guidelines_context"), "guidelines"),
+        **_judged("response/llm_judged/global_guideline_adherence/rating", _Q, _A),
         **_computed("retrieval/ground_truth/document_recall", "retrieved_uri", "expected_uri"),
     },
     # Without documents, calls or a session in a trace MLflow reads those of the trace that prepare_for_evaluate makes

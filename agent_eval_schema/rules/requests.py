@@ -3,6 +3,7 @@
 from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
     MLFLOW_EVALUATE,
+    MLFLOW_SIMULATOR,
     OPENAI_CHAT,
     OPENAI_EVALS,
     OPENAI_RESPONSES,
@@ -291,6 +292,18 @@ INPUTS_AS_JSON = _mlflow_page.info(
     why="Its JSON text is used as the request, which judges read.",
     hint='No action needed if the agent accepts these inputs; judges read `{"question": "..."}` better.',
     bad=({"inputs": {"topic": "RAG", "tone": "brief"}, "outputs": "Retrieval, then generation."},),
+)
+
+TEST_CASE_VALUE = Page(MLFLOW_SIMULATOR, good=({"goal": "Book a flight", "persona": "In a hurry"},)).error(
+    "AE231 test-case-value",
+    "A test case for a simulated user has an invalid value.",
+    why="MLflow's ConversationSimulator rejects the test cases, or simulates no conversation for this one.",
+    hint="Set `goal` to a string, `context` to an object, and `persona` and `simulation_guidelines` to strings.",
+    bad=(
+        {"goal": "", "persona": "In a hurry"},
+        {"goal": "Book a flight", "persona": "In a hurry", "context": "from SFO"},
+        {"goal": "Book a flight", "persona": "In a hurry", "context": {"messages": []}},
+    ),
 )
 
 OUTPUTS_AS_JSON = _mlflow_page.info(

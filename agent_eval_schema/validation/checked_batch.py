@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import rows_beginning_with, text_array
+from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
 from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
+from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
@@ -55,7 +57,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "retriever_span": untraced & masks.get("retrieved_content", none),
         "tool_span": untraced & masks.get("predicted_trajectory", none),
         "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
-        "recorded_session": masks.get("session", none) & (plan.outputs == "provided"),
+        "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
         "judged_text": _are_texts(rows, answers),
     }
     for row, derived in enumerate(rows.derived or ()):
@@ -143,6 +145,13 @@ def _numbers(column: DecodedColumn, read: Callable[[Any], int] | None = None) ->
 _HUGE = 1 << 63
 
 
+def _simulated(rows: Rows) -> Mask:
+    """Whether MLflow will simulate a conversation for a row, and so record a session."""
+    cells = read_cells(rows.batch, "inputs")
+    texts = [None] * rows.size if cells is None else cells.texts
+    return np.array([bool(t and '"goal"' in t and is_test_case(jsontext.parse_leniently(t))) for t in texts], bool)
+
+
 def _are_texts(rows: Rows, answers: pa.Array) -> Mask:
     """Whether the answer of a row, which may be an original, is none of the numbers and booleans of which some of
     MLflow's scorers make no text: of a list they read the first entry."""
@@ -197,6 +206,7 @@ _PRESENCE: tuple[tuple[str, str, Callable[[DecodedColumn], Mask]], ...] = (
 
 _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
     ("tool_definitions", "tool_definitions", partial(pc.match_substring, pattern='"name"')),
+    ("guidelines_context", "guidelines_context", partial(pc.match_substring, pattern=":")),
     ("tool_results", "azure_response", partial(pc.match_substring, pattern='"tool_result"')),
 )
 """Fields in columns that are not ours, and a test of their JSON text."""

@@ -241,7 +241,19 @@ def vertex_genai(folder: Path) -> None:
         ),
         types.EvalCase(prompt=content("Who decides?", "user")),
     ]
-    _write(folder / "theirs_dataset.json", types.EvaluationDataset(eval_cases=cases).model_dump(mode="json"))
+    dataset = types.EvaluationDataset(eval_cases=cases)
+    _write(folder / "theirs_dataset.json", dataset.model_dump(mode="json"))
+    scores = [
+        types.EvalCaseMetricResult(metric_name="final_response_match_v2", score=1.0, explanation="It names 12."),
+        types.EvalCaseMetricResult(metric_name="safety_v1", error_message="No quota."),
+    ]
+    found = types.ResponseCandidateResult(response_index=0, metric_results={str(s.metric_name): s for s in scores})
+    result = types.EvaluationResult(
+        eval_case_results=[types.EvalCaseResult(eval_case_index=0, response_candidate_results=[found])],
+        summary_metrics=[types.AggregatedMetricResult(metric_name="safety_v1", num_cases_total=1, num_cases_error=1)],
+        evaluation_dataset=[dataset],
+    )
+    _write(folder / "theirs_result.json", result.model_dump(mode="json"))
 
     def load(path: Path) -> Any:
         answered = [row for row in _rows(path) if row.get("response")]  # it refuses a row without a response

@@ -25,7 +25,14 @@ RESPONSE = {"response": "You get 16 weeks."}
 DOCUMENTS = {"retrieved_context": [{"doc_uri": "leave.pdf", "content": "16 weeks of leave"}]}
 TOKENS = {"input_token_count": 1, "output_token_count": 2, "total_token_count": 3}
 
-ANY = ("relevance_to_query", "safety", "groundedness", "chunk_relevance_precision", *TOKENS)
+ANY = (
+    "relevance_to_query",
+    "safety",
+    "global_guideline_adherence",
+    "groundedness",
+    "chunk_relevance_precision",
+    *TOKENS,
+)
 WITH_TRUTH = ("correctness", "context_sufficiency")
 WITH_DOCUMENTS = ("document_recall",)
 
@@ -49,28 +56,39 @@ def test_the_table_of_seed_003_with_the_app_passed(row: dict[str, Any], columns_
     assert supported([row], outputs="generated") == {*columns_of_the_seed, "latency_seconds"}
 
 
+JUDGED = ("relevance_to_query", "safety", "global_guideline_adherence")
+
 PROVIDED = [
-    (R | RESPONSE, {"relevance_to_query", "safety"}),
-    (R | RESPONSE | E, {"relevance_to_query", "safety", "correctness"}),
-    (R | RESPONSE | FACTS, {"relevance_to_query", "safety", "correctness"}),
-    (R | RESPONSE | DOCUMENTS, {"relevance_to_query", "safety", "groundedness", "chunk_relevance_precision"}),
+    (R | RESPONSE, {*JUDGED}),
+    (R | RESPONSE | E, {*JUDGED, "correctness"}),
+    (R | RESPONSE | FACTS, {*JUDGED, "correctness"}),
+    (R | RESPONSE | DOCUMENTS, {*JUDGED, "groundedness", "chunk_relevance_precision"}),
     (
         R | RESPONSE | DOCUMENTS | E,
-        {"relevance_to_query", "safety", "groundedness", "chunk_relevance_precision", *WITH_TRUTH},
+        {*JUDGED, "groundedness", "chunk_relevance_precision", *WITH_TRUTH},
     ),
     (
         R | RESPONSE | DOCUMENTS | C,
-        {"relevance_to_query", "safety", "groundedness", "chunk_relevance_precision", "document_recall"},
+        {*JUDGED, "groundedness", "chunk_relevance_precision", "document_recall"},
     ),
-    (R | RESPONSE | C, {"relevance_to_query", "safety"}),
-    (R | RESPONSE | TOKENS, {"relevance_to_query", "safety", *TOKENS}),
-    (R | RESPONSE | {"guidelines": ["Be kind"]}, {"relevance_to_query", "safety", "guideline_adherence"}),
-    (R | RESPONSE | {"latency_seconds": 0.5}, {"relevance_to_query", "safety", "latency_seconds"}),
+    (R | RESPONSE | C, {*JUDGED}),
+    (R | RESPONSE | TOKENS, {*JUDGED, *TOKENS}),
+    (R | RESPONSE | {"guidelines": ["Be kind"]}, {*JUDGED, "guideline_adherence"}),
+    (
+        R | RESPONSE | {"guidelines": ["Be kind"], "guidelines_context": {"policy": "16 weeks"}},
+        {*JUDGED, "guideline_adherence"},
+    ),
+    # the judge of guidelines reads the context where there is no answer
+    (
+        R | {"response": " ", "guidelines": ["Be kind"], "guidelines_context": {"policy": "16 weeks"}},
+        {"guideline_adherence"},
+    ),
+    (R | RESPONSE | {"latency_seconds": 0.5}, {*JUDGED, "latency_seconds"}),
     # nothing to judge: a blank answer, documents without content, documents without a URI to find
     (R | {"response": " "}, set()),
-    (R | RESPONSE | {"retrieved_context": [{"doc_uri": "a"}]}, {"relevance_to_query", "safety"}),
+    (R | RESPONSE | {"retrieved_context": [{"doc_uri": "a"}]}, {*JUDGED}),
     # looked for and not found: a recall of 0, and nothing to judge
-    (R | RESPONSE | C | {"retrieved_context": []}, {"relevance_to_query", "safety", "document_recall"}),
+    (R | RESPONSE | C | {"retrieved_context": []}, {*JUDGED, "document_recall"}),
 ]
 
 

@@ -265,6 +265,11 @@ def evaluate_eval_set(
         raise EvalSetError(f"predict_fn must be a function, got {describe(predict_fn)}")
     outputs: Outputs = "generated" if predict_fn is not None else "provided"
     prepared = prepare(open_source(data, "data", columns), inputs=inputs, format=format, outputs=outputs)
+    if "inputs" not in prepared.frame:
+        simulator = "ConversationSimulator(test_cases=prepare_for_evaluate(data))"
+        raise EvalSetError(
+            f"expected rows with inputs, got test cases: use mlflow.genai.evaluate(data={simulator}, predict_fn=...)"
+        )
     if prepared.reduced:
         warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
     supported = SupportedScorers() if own is not None else supported_scorers(prepared.report, model=model)

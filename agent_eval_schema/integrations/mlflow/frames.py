@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.databricks import write_databricks
-from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
+from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT, write_databricks
+from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, TEST_CASE, expectations_of, is_test_case
 from agent_eval_schema.traces.encode import TRACED_COLUMNS, made_of, rewritten, with_session
 
 Evaluator = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
@@ -43,11 +43,16 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     if outputs == "provided":
         pairs = zip(cells_of(columns, "outputs"), cells_of(columns, "response"), strict=True)
         frame["outputs"] = [response if own is None else own for own, response in pairs]
+    cases = [case for case in shaped if inputs == "auto" and outputs == "generated" and is_test_case(case)]
+    if len(cases) == len(shaped):  # which MLflow's simulator reads as its test cases
+        frame = {n: [case.get(n) for case in cases] for n in TEST_CASE if any(n in case for case in cases)}
     names = [n for n in ("expectations", "custom_expected", *EXPECTED_COLUMNS) if n in columns]
     sources = ({n: columns[n][row] for n in names} for row in range(len(requests) if names else 0))
     expectations = list(map(expectations_of, sources))
     if any(expectations):
         frame["expectations"] = expectations
+    if "inputs" not in frame:
+        return _frame(frame)
     if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
         are_as_given = all(columns[TRACE_STATE]) and "session_id" not in columns
         frame["trace"] = columns["trace"] if are_as_given else list(_traces(columns))
@@ -104,7 +109,7 @@ def _traces(columns: Columns) -> Iterator[str]:
 # --- the others
 _AGENT_COLUMNS = (
     *("request_id", "request", "response", "expected_response", "expected_facts", "guidelines"),
-    *("expected_retrieved_context", "retrieved_context", "trace", "custom_expected"),
+    *("expected_retrieved_context", "retrieved_context", "trace", "custom_expected", GUIDELINES_CONTEXT),
 )
 _OUTPUTS = ("response", "retrieved_context", "trace")
 

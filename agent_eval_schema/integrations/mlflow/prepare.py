@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.column_names import ColumnNames
+from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
 from agent_eval_schema.integrations.mlflow.frames import (
@@ -219,7 +220,9 @@ def prepare(
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
         kept = [
-            rows_of(checked).select(list(COLUMNS)).append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
+            rows_of(checked)
+            .select([*COLUMNS, *{GUIDELINES_CONTEXT}.intersection(checked.schema.names)])
+            .append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
             for checked in run.batches()
         ]
         report = Report(run)
@@ -241,6 +244,8 @@ def prepare(
                 columns[name] = canonical_values(rows.column(name), FIELDS[name])
                 if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
                     columns[name] = [None if v != v else v for v in columns[name]]
+        if GUIDELINES_CONTEXT in rows.schema.names:
+            columns[GUIDELINES_CONTEXT] = list(map(jsontext.structured, rows.column(GUIDELINES_CONTEXT).to_pylist()))
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)

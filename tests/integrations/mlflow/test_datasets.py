@@ -644,3 +644,24 @@ def test_a_frame_of_a_dataset_has_no_answer_where_its_records_have_none() -> Non
         assert (row["response"], row["outputs"], row["tags"]) == (None, None, {"team": "hr"})
     dataset.merge_records([{"inputs": {"question": "Who?"}, "outputs": "Ann."}])
     assert validate_eval_set(dataset.to_df()).outputs == "provided"
+
+
+@needs_datasets
+@pytest.mark.parametrize("export", ["to_dict", "mlflow-export-import"])
+def test_an_exported_dataset_is_read(export: str, tmp_path: Path) -> None:
+    rows = [
+        {"inputs": {"question": "How many days?"}, "expectations": {"expected_response": "12 days"}},
+        {"inputs": {"goal": "Book a day", "persona": "In a hurry"}},
+    ]
+    for number, row in enumerate(rows):
+        name = f"exported {export} {number}"
+        to_mlflow_dataset([row], name)
+        [dataset] = mlflow.MlflowClient().search_datasets(filter_string=f"name = '{name}'")
+        document = dataset.to_dict()
+        if export != "to_dict":
+            document = {"system": {"package_version": "1"}, "mlflow": {"evaluation_dataset": document}}
+        path = tmp_path / "evaluation_dataset.json"
+        path.write_text(json.dumps(document))
+        report = validate_eval_set(str(path))
+        assert (report.format, [issue.code for issue in report.iter_issues()]) == ("mlflow", [])
+        assert [{k: v for k, v in r.items() if k != "tags"} for r in canonical(str(path))] == canonical([row])

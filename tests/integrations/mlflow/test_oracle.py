@@ -16,7 +16,13 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import evaluate_eval_set, prepare_for_evaluate, supported_scorers, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    evaluate_eval_set,
+    prepare_for_evaluate,
+    supported_scorers,
+    validate_eval_set,
+)
 from agent_eval_schema.metrics.support import metrics_of
 from tests.conftest import Row
 from tests.helpers.mlflow_store import mlflow_store, without_its_warnings
@@ -287,3 +293,79 @@ def test_sessions_of_an_agent_that_will_run_have_no_score(row: Row) -> None:
     report = validate_eval_set([row], outputs="generated")
     assert [name for name in SESSIONS if report.metric_support[name][0]] == []
     assert {snake(name) for name in SESSIONS}.isdisjoint(s.name for s in supported_scorers(report, model=MODEL))
+
+
+CASES: list[Row] = [
+    {"goal": "Know the days", "persona": "In a hurry", "context": {"team": "hr"}, "expectations": TRUTH},
+    {"goal": "Book a day", "simulation_guidelines": ["Be brief"]},
+]
+
+
+@pytest.mark.parametrize("form", ["test cases", "records", "as JSON Lines"])
+def test_a_test_case_supports_what_mlflow_scores_in_its_conversation(
+    form: str, mlflow: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """MLflow's simulator takes the prepared test cases, and its sessions, read again, support the same scorers."""
+    from mlflow.genai.simulators import BaseSimulatedUserAgent, ConversationSimulator
+
+    class User(BaseSimulatedUserAgent):  # type: ignore[misc]
+        def generate_message(self, context: Any) -> str:
+            return f"{context.goal} ({context.turn})"
+
+    def agent(messages: list[Any], team: str = "", **_: Any) -> str:
+        return f"Twelve days, {team}, {len(messages)}."
+
+    records = [
+        {"inputs": {k: v for k, v in case.items() if k != "expectations"}, "expectations": case.get("expectations")}
+        for case in CASES
+    ]
+    data: Any = CASES if form == "test cases" else records
+    if form == "as JSON Lines":
+        (tmp_path / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in CASES))
+        data = str(tmp_path / "cases.jsonl")
+    report = validate_eval_set(data)
+    assert (report.ok, report.outputs, len(report.issues)) == (True, "generated", 0)
+    assert all(report.metric_support[name].all() for name in SESSIONS)
+
+    monkeypatch.setattr(ConversationSimulator, "_check_goal_achieved", lambda *_: False)
+    with without_its_warnings():
+        simulator = ConversationSimulator(
+            test_cases=prepare_for_evaluate(data), max_turns=2, user_model=MODEL, user_agent_class=User
+        )
+        chosen = [s for s in scorers(mlflow) if s.name in SESSIONS]
+        result = mlflow.genai.evaluate(data=simulator, predict_fn=agent, scorers=chosen)
+        traces = mlflow.search_traces(run_id=result.run_id, return_type="list")
+    assert {a.name for t in traces for a in t.info.assessments if a.expectation is None and a.value} == SESSIONS
+    sessions = validate_eval_set([trace.to_dict() for trace in traces])
+    assert (sessions.row_count, sessions.ok) == (4, True)
+    assert all(sessions.metric_support[name].all() for name in SESSIONS)
+    truths = [row["expected_response"] for row in sessions.iter_rows()]
+    assert sorted(map(str, truths)) == ["12 days", "None", "None", "None"]  # that of a session is on its first trace
+
+
+@pytest.mark.parametrize(
+    ("case", "path"),
+    [
+        ({"persona": "In a hurry", "goal": ""}, "goal"),
+        ({"persona": "In a hurry", "goal": None}, "inputs"),
+        ({"goal": "Go", "persona": "In a hurry", "context": "from SFO"}, "context"),
+        ({"goal": "Go", "persona": "In a hurry", "context": {"messages": []}}, "context.messages"),
+        ({"goal": "Go", "persona": "In a hurry", "context": {"mlflow_session_id": "s"}}, "context.mlflow_session_id"),
+    ],
+)
+@pytest.mark.usefixtures("mlflow")
+def test_what_the_simulator_rejects_is_an_error(case: Row, path: str) -> None:
+    from mlflow.genai.simulators import ConversationSimulator
+
+    with pytest.raises(ValueError, match="Test cases at indices"):
+        ConversationSimulator(test_cases=[case], user_model=MODEL)
+    (issue,) = validate_eval_set([case]).iter_issues()
+    assert (issue.code, issue.path) == ("AE231", path)
+    if "goal" in case and case["goal"] is not None:  # as a record of a dataset
+        (issue,) = validate_eval_set([{"inputs": case}]).iter_issues()
+        assert (issue.code, issue.path) == ("AE231", f"inputs.{path}")
+
+
+def test_test_cases_are_not_evaluated_without_the_simulator() -> None:
+    with pytest.raises(EvalSetError, match="ConversationSimulator"):
+        evaluate_eval_set(CASES, [], predict_fn=lambda goal: goal)
