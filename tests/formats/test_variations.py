@@ -119,6 +119,7 @@ VALID: dict[str, tuple[str, Any]] = {
         "mlflow",
         [{"inputs": {"question": "q"}, "outputs": None, "tags": {}, "source_type": "HUMAN", "dataset_record_id": "d"}],
     ),
+    "mlflow: test cases": ("mlflow", [{"goal": "g", "persona": "p"}, {"goal": "g", "context": {"team": "hr"}}]),
     "mlflow: test cases of a simulator": ("mlflow", [{"inputs": {"goal": "g", "persona": "p", "context": {}}}]),
     "mlflow: one guideline": (
         "mlflow",
@@ -186,10 +187,10 @@ def test_what_people_have_is_known_and_valid(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        [{"goal": "g", "persona": "p"}],
+        [{"goal": "g", "question": "q"}],
         [{"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": [1]}}],
     ],
-    ids=["simulator", "squad"],
+    ids=["goal", "squad"],
 )
 def test_what_no_format_has_is_not_judged_as_another(data: Any, tmp_path: Path) -> None:
     report = validate_eval_set(written(data, tmp_path))

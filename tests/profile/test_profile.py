@@ -472,8 +472,9 @@ def test_the_cost_by_hand() -> None:
     assert (found.calls, found.input_tokens, found.output_tokens) == (3, 3 * 68 // 4 + 3 * 400, 450)
     assert found.money == pytest.approx((1251 * 2 + 450 * 10) / 1e6)
     assert lines["response/llm_judged/safety/rating"].input_tokens == 15 + 1200
-    assert set(lines) == {CORRECTNESS, *(f"response/llm_judged/{n}/rating" for n in ("relevance_to_query", "safety"))}
-    assert (profile.summary.cost.calls, profile.summary.cost.minutes) == (9, 1.5)
+    judged = ("relevance_to_query", "safety", "global_guideline_adherence")
+    assert set(lines) == {CORRECTNESS, *(f"response/llm_judged/{n}/rating" for n in judged)}
+    assert (profile.summary.cost.calls, profile.summary.cost.minutes) == (12, 2.0)
 
 
 def test_the_tokens_of_a_tokenizer_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

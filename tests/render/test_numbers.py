@@ -71,14 +71,14 @@ def differing() -> Diff:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_number_of_a_diff_is_broken(differing: Diff, width: int) -> None:
     counts = re.findall(r"(\d+/12) → (\d+/12)$", differing.to_text(width=width), re.MULTILINE)
-    assert len(counts) == 11
+    assert len(counts) == 12
     assert counts[0] == ("12/12", "11/12")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_number_of_a_profile_is_broken(width: int) -> None:
     text = profile_eval_set(SAMPLES / "good.jsonl").to_text(width=width)
-    assert len(re.findall(r" 876 +2,398 +21,146$", text, re.MULTILINE)) == 3
+    assert len(re.findall(r" 876 +2,398 +21,146$", text, re.MULTILINE)) == 4
     assert "chunk_relevance_precision" in text
 
 
