@@ -242,7 +242,7 @@ def _read_turn(source: Row, row: dict[str, Any]) -> None:
         row["request"] = {"messages": [*messages, {"role": "user", "content": question}]}
     row["reference_trajectory"] = _calls(_without_nulls(source))
     if isinstance(actual := source.get("actual_invocation"), dict):
-        row["response"], row["predicted_trajectory"] = _said(actual)[1], _calls(_without_nulls(actual))
+        row["response"], row["predicted_trajectory"] = _texts_of_turn(actual)[1], _calls(_without_nulls(actual))
         row["custom_expected"] = {"scores": scores} if (scores := source.get("scores")) else None
     # no ID is made for a case without one, as the turns of several such cases would share it
     eval_id, place = source.get("eval_id"), source.get("turn")
