@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, ROW_FILES, Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
+from agent_eval_schema.cli.output import ExitCode, in_color, print_text, require_places, save_page
 
 
 def add(commands: Commands) -> None:
@@ -36,13 +36,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.diff.diff import diff_eval_sets
-    from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is reported before the files are read
-    if arguments.html:
-        require_place(arguments.html)
-    require_apart({"OLD": arguments.old, "NEW": arguments.new}, {"--html": arguments.html})
+    require_places(arguments, {"OLD": arguments.old, "NEW": arguments.new})
     found = diff_eval_sets(
         arguments.old,
         arguments.new,
@@ -53,7 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     as_json = arguments.output == "json"
     text = found.to_json() if as_json else found.to_text(color=in_color(), system=arguments.system)
     print_text(text, arguments.output)
-    if arguments.html:
-        save_page(arguments.html, found.to_html(), "comparison", arguments)
+    save_page(found, "comparison", arguments)
     fails = {"any": not found.same, "loss": found.losses, "never": False}
     return ExitCode.FOUND if fails[arguments.diff_fail_on] else ExitCode.CLEAN

@@ -12,8 +12,9 @@ from agent_eval_schema.issues import EvalSetError, FormulaWarning, HardLinkWarni
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from agent_eval_schema.render.printable import Printable
     from agent_eval_schema.runtime.progress import ProgressDisplay
     from agent_eval_schema.validation.report import Report
 
@@ -161,9 +162,24 @@ def progress_screen(arguments: argparse.Namespace, name: str = "") -> ProgressDi
     return None if arguments.quiet else terminal(name=visible(os.path.basename(name)))
 
 
-def save_page(path: str, page: str, what: str, arguments: argparse.Namespace) -> None:
-    """Write an HTML page, and print a note of it."""
+def require_places(arguments: argparse.Namespace, read: Mapping[str, str | None], *rows: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if the page or these options for rows name a place that
+    cannot be written, or that is read."""
+    from agent_eval_schema.io.atomic import require_apart, require_place
+    from agent_eval_schema.io.write import require_writable
+
+    written = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in ("html", *rows)}
+    for option, path in written.items():
+        if path:
+            (require_place if option == "--html" else require_writable)(path)
+    require_apart(read, written)
+
+
+def save_page(result: Printable, what: str, arguments: argparse.Namespace) -> None:
+    """Write the HTML page that `--html` asks for, and print a note of it."""
+    if not arguments.html:
+        return
     from agent_eval_schema.io.atomic import write_text
 
-    write_text(path, page)
-    print_note(f"the {what} as a page written to {path}", arguments)
+    write_text(arguments.html, result.to_html())
+    print_note(f"the {what} as a page written to {arguments.html}", arguments)

@@ -3,7 +3,15 @@
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command, open_input
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
+from agent_eval_schema.cli.output import (
+    ExitCode,
+    in_color,
+    print_note,
+    print_text,
+    progress_screen,
+    require_places,
+    save_page,
+)
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
 
@@ -80,17 +88,11 @@ def _add_number(group: argparse._ArgumentGroup, option: str, default: float, mea
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.io.atomic import require_apart, require_place
-    from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.profile.options import Options
     from agent_eval_schema.profile.profile import build_profile
 
-    if arguments.html:
-        require_place(arguments.html)
-    if arguments.write_distinct:
-        require_writable(arguments.write_distinct)
     read = {"FILE": arguments.file, **{f"--against {name}": name for name in arguments.against}}
-    require_apart(read, {"--html": arguments.html, "--write-distinct": arguments.write_distinct})
+    require_places(arguments, read, "write_distinct")
     options = Options(**{name: getattr(arguments, name) for name in Options.__struct_fields__})
     found = build_profile(
         open_input(arguments.file, arguments),
@@ -105,8 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     text = found.to_json() if arguments.output == "json" else found.to_text(color=in_color())
     print_text(text, arguments.output)
-    if arguments.html:
-        save_page(arguments.html, found.to_html(), "profile", arguments)
+    save_page(found, "profile", arguments)
     if arguments.write_distinct:
         rows = found.write(arguments.write_distinct)
         print_note(f"{rows:,} distinct rows written to {arguments.write_distinct}", arguments)

@@ -1,8 +1,11 @@
 """score: predicted against reference trajectories."""
 
+from __future__ import annotations
+
 import argparse
 import math
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import EXIT, OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
 from agent_eval_schema.cli.output import (
@@ -12,9 +15,15 @@ from agent_eval_schema.cli.output import (
     print_note,
     print_text,
     progress_screen,
+    require_places,
     save_page,
 )
 from agent_eval_schema.issues import FAILING, EvalSetError
+
+if TYPE_CHECKING:
+    from agent_eval_schema.evaluation.comparison import ScoreComparison
+    from agent_eval_schema.evaluation.result import EvalResult
+    from agent_eval_schema.evaluation.result_blocks import ResultSummary
 
 
 def add(commands: Commands) -> None:
@@ -125,27 +134,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low, --fail-on-regression a lower one."""
     from agent_eval_schema.evaluation.result_blocks import result_json, result_view
     from agent_eval_schema.evaluation.score import score_dataset
-    from agent_eval_schema.io.atomic import require_apart, require_place
-    from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-    from agent_eval_schema.render.phrases import number, signed
     from agent_eval_schema.render.printable import as_text
-    from agent_eval_schema.rules import RULES
     from agent_eval_schema.text.choices import require_choice
 
-    if arguments.html:
-        require_place(arguments.html)
-    if arguments.write_scores:
-        require_writable(arguments.write_scores)
     read = {"FILE": arguments.file, **({"--against": arguments.against} if arguments.against else {})}
-    require_apart(read, {"--html": arguments.html, "--write-scores": arguments.write_scores})
+    require_places(arguments, read, "write_scores")
     for option in ("fail_on_regression", "key", "min_effect"):
         if getattr(arguments, option) and not arguments.against:
             raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")
     metrics = codes_in(arguments.metrics) or tuple(TRAJECTORY_METRICS)
-    lowest = dict(arguments.min)
-    for metric in lowest:  # a wrong name is reported before the file is read
+    for metric, _ in arguments.min:  # a wrong name is reported before the file is read
         require_choice("--min", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
     result, *older = (
         score_dataset(
@@ -161,38 +161,46 @@ def run(arguments: argparse.Namespace) -> int:
         for file in read.values()
     )
     comparison = older[0].compare(result, key=arguments.key) if older else None
-    too_low = result.failing(lowest, arguments.confidence)
     summary = result.summary()
     in_json = arguments.output == "json"
     compared = comparison.lines if comparison is not None else ()
     text = result_json(summary, compared=compared) if in_json else as_text(result_view(summary), color=in_color())
     print_text(text, arguments.output)
-    regressions: dict[str, float] = {}
-    if comparison is not None:
-        if not in_json:
-            print_line("")
-            print_text(comparison.to_text(color=in_color()), arguments.output)
-        if arguments.fail_on_regression:
-            significant = arguments.fail_on_regression == "significant"
-            regressions = comparison.regressions(significant=significant, min_effect=arguments.min_effect)
-    if arguments.html:
-        save_page(arguments.html, result.to_html(), "result", arguments)
+    if comparison is not None and not in_json:
+        print_line("")
+        print_text(comparison.to_text(color=in_color()), arguments.output)
+    save_page(result, "result", arguments)
     if arguments.write_scores:
         result.write(arguments.write_scores)
         print_note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
+    return ExitCode.FOUND if _fails(result, summary, comparison, arguments) else ExitCode.CLEAN
+
+
+def _fails(
+    result: EvalResult, summary: ResultSummary, comparison: ScoreComparison | None, arguments: argparse.Namespace
+) -> bool:
+    """Print what --min and --fail-on-regression find, and the rows without a score; whether the run fails."""
+    from agent_eval_schema.render.phrases import number, signed
+    from agent_eval_schema.rules import RULES
+
+    lowest = dict(arguments.min)
+    too_low = result.failing(lowest, arguments.confidence)
     what = "mean" if arguments.confidence is None else f"lower bound at {arguments.confidence:g} confidence"
     for metric, value in too_low.items():
         missing = "no row has a score" if math.isnan(result.tallies[metric].mean) else "there is no interval"
         why = f"{missing}, so no {what} reaches" if math.isnan(value) else f"the {what} {number(value)} is below"
         print_line(f"{metric}: {why} {number(lowest[metric])}")
+    significant = arguments.fail_on_regression == "significant"
+    regressions = {}
+    if comparison is not None and arguments.fail_on_regression:
+        regressions = comparison.regressions(significant=significant, min_effect=arguments.min_effect)
     for metric, difference in regressions.items():
         print_line(f"{metric}: the mean changed by {signed(difference)}")
-    failing = FAILING[arguments.fail_on]
-    gated = [line for line in summary.lines if failing or line.metric in lowest]
+    failing, lines = FAILING[arguments.fail_on], summary.lines
+    gated = [line for line in lines if failing or line.metric in lowest]
     unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
     if unscored and any(line.scored for line in gated):
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
     found = any(RULES[code].severity in failing for code in result.issue_counts)
-    is_empty = failing and not any(line.scored for line in summary.lines)
-    is_found = too_low or regressions or found or unscored or is_empty
-    return ExitCode.FOUND if is_found else ExitCode.CLEAN
+    is_empty = failing and not any(line.scored for line in lines)
+    return bool(too_low or regressions or found or unscored or is_empty)

@@ -19,6 +19,7 @@ from agent_eval_schema.cli.output import (
     print_pace,
     print_text,
     progress_screen,
+    require_places,
     save_page,
 )
 from agent_eval_schema.issues import FAILING, EvalSetError
@@ -72,7 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.registry import find_format
     from agent_eval_schema.validation.chosen_rules import chosen
 
-    _require_places(arguments)
+    several = len(arguments.files) > 1
+    if several and (arguments.write_normalized or arguments.write_invalid):
+        raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
+    if several and arguments.html:
+        raise EvalSetError("--html takes one FILE at a time")
+    read = {"FILE": arguments.files[0], "--fix": arguments.fix}  # OUT of --fix may be FILE
+    require_places(arguments, read, "write_normalized", "write_invalid")
     if arguments.fix or arguments.diff:
         return _fix(arguments)
     chosen(codes_in(arguments.select), codes_in(arguments.ignore))  # a wrong name is reported before a file is read
@@ -84,13 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             report = _check(path, arguments)
         except EvalSetError as error:  # the other files are still reported
-            if len(arguments.files) == 1:
+            if not several:
                 raise
             print_error(error)
             unread += 1
             continue
         if arguments.output == "text":
-            metrics = len(arguments.files) == 1 and not arguments.quiet  # of many files they would be long
+            metrics = not several and not arguments.quiet  # of many files they would be long
             print_text(("\n" if reports else "") + report.to_text(color=in_color(), metrics=metrics))
         elif arguments.output == "concise":
             _print_concise(report)
@@ -100,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     for report in reports:
         _write(report, arguments)
     print_pace(reports, arguments)
-    if len(arguments.files) > 1 and arguments.output == "text":
+    if several and arguments.output == "text":
         from agent_eval_schema.render.report.text import files_line
 
         failed = unread + sum(_exit_code([report], arguments) != ExitCode.CLEAN for report in reports)
@@ -118,25 +125,6 @@ def _print_concise(report: Report) -> None:
     issues = report.iter_issues()
     while part := list(islice(issues, CONCISE_PART)):
         print_text(concise_text(summary_of(report), part, run_of(report).lines(part)))
-
-
-def _require_places(arguments: argparse.Namespace) -> None:
-    """Raise EvalSetError now, rather than after the work, if something cannot be written."""
-    from agent_eval_schema.io.atomic import require_apart, require_place
-    from agent_eval_schema.io.write import require_writable
-
-    if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
-        raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
-    for target in (arguments.write_normalized, arguments.write_invalid):
-        if target:
-            require_writable(target)
-    if arguments.html:
-        if len(arguments.files) > 1:
-            raise EvalSetError("--html takes one FILE at a time")
-        require_place(arguments.html)
-    written = ("html", "write_normalized", "write_invalid")
-    outputs = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in written}
-    require_apart({"FILE": arguments.files[0], "--fix": arguments.fix}, outputs)  # OUT of --fix may be FILE
 
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
@@ -164,8 +152,7 @@ def _ignored(path: str, arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
-    if arguments.html:
-        save_page(arguments.html, report.to_html(), "report", arguments)
+    save_page(report, "report", arguments)
     if arguments.write_normalized:
         count = report.write(arguments.write_normalized)
         bad = report.invalid_count

@@ -122,8 +122,8 @@ def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
 
 def looks_like_truth(name: str, suggested: Mapping[str, str], names: Collection[str]) -> bool:
     """Whether an unknown column looks like ground truth that a table with these columns does not have."""
-    ours = {ours for path, ours in suggested.items() if _is_at(path, name) and is_of_truth(ours)}
-    return any(one not in _ANSWERS or _ANSWERS.isdisjoint(names) for one in ours)
+    columns = {column for path, column in suggested.items() if _is_at(path, name) and is_of_truth(column)}
+    return any(column not in _ANSWERS or _ANSWERS.isdisjoint(names) for column in columns)
 
 
 _ANSWERS = frozenset({"expected_response", "expected_facts"})

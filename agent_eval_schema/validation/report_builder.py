@@ -227,12 +227,11 @@ class ReportBuilder:
             self._add_example(issue)
             found = self.occurrences.setdefault(rule.code, Occurrences())
             found.add_kind(issue.path, issue.message, issue.hint)
-            if row is not None:
-                found.add_rows(np.array([row]))
-                self._rows_of_batch.setdefault(rule.code, []).append(np.array([row]))
             if row is None:
                 self.overall.append(issue)
             else:
+                found.add_rows(np.array([row]))
+                self._rows_of_batch.setdefault(rule.code, []).append(np.array([row]))
                 self.compared_rows.append(row)
                 self.compared_codes.append(rule.code)
             if self._room > 0:

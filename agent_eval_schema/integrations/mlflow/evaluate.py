@@ -39,6 +39,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.validation.plan import Outputs
+from agent_eval_schema.validation.report import Report
 
 # --- the inputs and settings of MLflow's evaluate with which no row of an evaluation is lost
 #
@@ -254,7 +255,6 @@ def evaluate_eval_set(
     """
     try:
         import mlflow
-        from mlflow.exceptions import MlflowException
         from mlflow.genai import evaluate
     except ImportError as error:
         raise missing("mlflow", "mlflow 3.3", error) from None
@@ -285,32 +285,22 @@ def evaluate_eval_set(
     frame = _with_positions(prepared, position_as_id=is_old)
     traces = TraceIds(frame, prepared.request_ids, prepared.positions)
     active = mlflow.active_run()
-    try:
-        with (
-            mlflow.start_run() if active is None else nullcontext(active) as run,
-            no_row_lost(mlflow, "trace" in frame),
-            awaited(predict_fn) as app,
-            traces.written(),
-        ):
-            report = prepared.report
-            mlflow.log_text(report.to_html(), "eval_set/report.html")
-            mlflow.log_text(report.to_json(), "eval_set/report.json")
-            counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
-            rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
-            mlflow.log_metrics({**rows, **counts})
-            if "trace" in frame:
-                texts, tags = frame["trace"].tolist(), frame["tags"].tolist()
-                frame["trace"] = as_the_store_knows(mlflow, texts, tags, run.info.experiment_id)
-            if app is not None:
-                # each call leaves a trace, to which scores are logged, even a call that raises an exception
-                app = app if getattr(app, "__mlflow_traced__", False) else mlflow.trace(app)
-                app = untried(mlflow, traces.called(app))
-            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
-    except MlflowException as error:
-        raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
-    except import_module("google.protobuf.json_format").SerializeToJsonError as error:  # of mlflow's own dependency
-        why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
-        raise EvalSetError(f"mlflow could not evaluate: {why}") from error
+    with (
+        _explained(mlflow),
+        mlflow.start_run() if active is None else nullcontext(active) as run,
+        no_row_lost(mlflow, "trace" in frame),
+        awaited(predict_fn) as app,
+        traces.written(),
+    ):
+        _log_report(mlflow, prepared.report)
+        if "trace" in frame:
+            texts, tags = frame["trace"].tolist(), frame["tags"].tolist()
+            frame["trace"] = as_the_store_knows(mlflow, texts, tags, run.info.experiment_id)
+        if app is not None:
+            # each call leaves a trace, to which scores are logged, even a call that raises an exception
+            app = app if getattr(app, "__mlflow_traced__", False) else mlflow.trace(app)
+            app = untried(mlflow, traces.called(app))
+        result = evaluate(data=frame, scorers=chosen, predict_fn=app)
     otherwise = "the scorer gave no score"
     if is_old and predict_fn is None and "trace" in frame:
         otherwise += f": mlflow {mlflow.__version__} hands it no trace of the data; update mlflow, or give predict_fn"
@@ -339,6 +329,26 @@ def evaluate_eval_set(
     for name, count in found.scored.items():
         client.log_metric(run.info.run_id, f"{name}/scored", count)
     return found
+
+
+@contextmanager
+def _explained(mlflow: Any) -> Iterator[None]:
+    """A block in which the errors of mlflow are EvalSetErrors."""
+    try:
+        yield
+    except mlflow.exceptions.MlflowException as error:
+        raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
+    except import_module("google.protobuf.json_format").SerializeToJsonError as error:  # of mlflow's own dependency
+        why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
+        raise EvalSetError(f"mlflow could not evaluate: {why}") from error
+
+
+def _log_report(mlflow: Any, report: Report) -> None:
+    mlflow.log_text(report.to_html(), "eval_set/report.html")
+    mlflow.log_text(report.to_json(), "eval_set/report.json")
+    counts = {f"eval_set/{severity}s": report.count(severity) for severity in Severity}
+    rows = {"eval_set/rows": report.row_count, "eval_set/invalid_rows": report.invalid_count}
+    mlflow.log_metrics({**rows, **counts})
 
 
 def _listed(mlflow: Any, scorers: Any) -> list[Any]:
