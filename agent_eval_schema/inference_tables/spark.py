@@ -73,6 +73,7 @@ from agent_eval_schema.io.spark import (
     ddl_of,
     in_python,
     named,
+    naming_missing_packages,
     persisted,
     spark_source,
     unpersist,
@@ -105,7 +106,8 @@ class SparkDecisions:
         self._lines = persisted(lines, on_disk=True)
         calls = "COUNT(CASE WHEN part >= 0 AND (record IS NULL OR record = 0) THEN 1 END)"
         counts = ("COUNT(CASE WHEN part >= 0 THEN 1 END)", calls, "COUNT(CASE WHEN part < 0 THEN 1 END)")
-        counted: tuple[int, ...] = self._lines.selectExpr(*counts, "COUNT(feedback)").collect()[0]
+        with naming_missing_packages():
+            counted: tuple[int, ...] = self._lines.selectExpr(*counts, "COUNT(feedback)").collect()[0]
         self.records, self.logged, self.existing, feedback = counted
         self._rated = bool(feedback and plan.labeled) or label_lines is not None
         labels = self._lines if label_lines is None else label_lines

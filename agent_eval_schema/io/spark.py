@@ -12,7 +12,9 @@ The package must be installed where the executors run. Works with the API of Spa
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
@@ -65,7 +67,9 @@ class OnSpark:
 
     def any(self, test: Callable[[pa.RecordBatch], bool]) -> bool:
         """Whether the test is true of any batch; looks no further than it must."""
-        return bool(in_python(self._df, partial(_any, test, self._names), "found boolean").limit(1).collect())
+        found = in_python(self._df, partial(_any, test, self._names), "found boolean")
+        with naming_missing_packages():
+            return bool(found.limit(1).collect())
 
     def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
         """What `work` makes of every batch on the executors, in the order of the rows; first of one without rows."""
@@ -87,12 +91,14 @@ class OnSpark:
     def _columns(self) -> pa.RecordBatch:
         """A batch without rows: of the types that Spark's rows have, if there is one to see."""
         messages = partial(_messages, without_marks, self._names)
-        for row in in_python(self._df.limit(1), messages, "message binary").collect():
-            return unpack(row[0]).slice(0, 0)
+        with naming_missing_packages():
+            for row in in_python(self._df.limit(1), messages, "message binary").collect():
+                return unpack(row[0]).slice(0, 0)
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
     def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
-        with kept_until_read(in_python(self._df, partial(_messages, work, self._names), "message binary")) as messages:
+        found = in_python(self._df, partial(_messages, work, self._names), "message binary")
+        with naming_missing_packages(), kept_until_read(found) as messages:
             for row in messages.toLocalIterator():
                 yield unpack(row[0])
 
@@ -118,8 +124,28 @@ def with_places(df: DataFrame) -> DataFrame:
 
 
 def in_python(df: DataFrame, work: Callable[[Stream], Stream], schema: Any) -> DataFrame:
-    """The result of `work` on the rows of a plainly named DataFrame, without the time that null lists take."""
+    """The result of `work` on the rows of a plainly named DataFrame, without the time that null lists take. Workers on
+    this machine use this interpreter, which has the package, unless the user chose one: Spark takes any `python3`."""
+    context = getattr(df.sparkSession, "_sc", None)  # Spark Connect has none: its server chooses
+    if context is not None and context.master.startswith("local"):
+        is_chosen = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+        context.pythonExec = context.pythonExec if is_chosen else sys.executable
     return lists_filled(df).mapInArrow(partial(_with_nulls, work), schema)
+
+
+@contextmanager
+def naming_missing_packages() -> Iterator[None]:
+    """Raise EvalSetError, in one line, if a package is missing where the rows are."""
+    try:
+        yield
+    except Exception as error:  # of Spark or of Spark Connect, in all versions
+        missing = re.search(r"No module named '[\w.]+'", str(error))
+        if missing is None or isinstance(error, EvalSetError):
+            raise
+        raise EvalSetError(
+            f"the Python of Spark's workers cannot import agent_eval_schema ({missing[0]}): install it there, or set "
+            f"PYSPARK_PYTHON to an interpreter that has it, such as {sys.executable}, before Spark starts"
+        ) from error
 
 
 def lists_filled(df: DataFrame) -> DataFrame:
