@@ -23,7 +23,7 @@ from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_co
 from agent_eval_schema.issues import import_extra
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.scales import WORDS, numbers_of
+from agent_eval_schema.metrics.scales import WORDS, is_wanted_high, numbers_of
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -212,7 +212,11 @@ class MlflowEvaluation(Struct, frozen=True):
                 [name, _score(score), Cell(str(why or ""), "muted")]
                 for name, score, why in zip(names, values[row], whys[row], strict=True)
             ]
-            label, failed, cells_of_scores = str(scores.index[row]), row in self.failures, list(map(_cell, values[row]))
+            label, failed, cells_of_scores = (
+                str(scores.index[row]),
+                row in self.failures,
+                list(map(_cell, names, values[row])),
+            )
             shown = open_row(label, own, CELLS_SHOWN, cells_of_scores, failed=failed, match="call")
             rows.append(replace(shown, table=Table(["Scorer", "Score", "Reason"], lines), request_id=ids[row] or ""))
         return rows
@@ -235,10 +239,10 @@ def _letter(place: int) -> str:
     return f"({name})"
 
 
-def _cell(score: Any) -> Cell:
+def _cell(metric: str, score: Any) -> Cell:
     if score is None:
         return Cell(MISSING, "muted")
-    is_share = isinstance(score, float | int) and 0 <= score <= 1
+    is_share = isinstance(score, float | int) and 0 <= score <= 1 and (score not in (0, 1) or is_wanted_high(metric))
     return Cell(cut(_score(score), LONGEST_SCORE), heat(1 - score) if is_share else "")
 
 

@@ -45,7 +45,7 @@ from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.scales import scale_of
+from agent_eval_schema.metrics.scales import is_wanted_high, scale_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import (
     LONGEST_CELL,
@@ -553,9 +553,10 @@ def open_row(
 
 
 def _scores(metric: str, cells: Sequence[Any]) -> list[Cell]:
-    """The scores of a metric, aligned; the darker the more they lack to 1."""
+    """The scores of a metric, aligned; the darker the more they lack to 1, where that is known to be worse."""
     scores = [math.nan if is_absent(score) else float(score) for score in cells]
-    lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
+    is_judged = metric != LATENCY and (is_wanted_high(metric) or any(0 < score < 1 for score in scores))
+    lost = [1 - score if is_judged and 0 <= score <= 1 else 0.0 for score in scores]
     moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
     return [
         Cell(text, mood, None if math.isnan(score) else score)

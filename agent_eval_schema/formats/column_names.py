@@ -95,7 +95,8 @@ def with_likely_names(source: Source) -> Source:
         return source
     rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
     found = suggested_columns(names, rows, whole=format is None)
-    require_unambiguous(names, found)
+    may_quote = source.options.get("show_values", True)  # the keys in cells
+    require_unambiguous(names, found, {path: column for path, column in found.items() if may_quote or path in names})
     named = [  # without the keys in its cells
         Finding(
             NAMED_COLUMN, f"`{path[: _end_of_column(path, names)]}` is read as `{column}`", _NAME.findall(column)[0]

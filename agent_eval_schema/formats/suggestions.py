@@ -179,7 +179,7 @@ def is_of_truth(name: str) -> bool:
     return _OF_TRUTH.search(name) is not None
 
 
-def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
+def require_unambiguous(names: Sequence[str], found: Mapping[str, str], shown: Mapping[str, str]) -> None:
     """Raise EvalSetError for a guess: no question, two columns for one, or an `answer` of which nothing shows whose."""
     by_name = {name: _COLUMN_OF.get(_plain(name)) for name in names if name not in COLUMNS}
     answers = [name for name in by_name if _plain(name) == "answer"]
@@ -190,17 +190,17 @@ def require_unambiguous(names: Sequence[str], found: Mapping[str, str]) -> None:
         alike = [name for name, column in by_name.items() if column == target and name not in answers]
         if len(alike) > 1 and target not in names:
             choices = [{name: target} for name in alike]
-            raise _ambiguous(found, choices, f"one column for `{target}`, got {listed(alike)}")
+            raise _ambiguous(shown, choices, f"one column for `{target}`, got {listed(alike)}")
     others = {*names, *(column for name, column in by_name.items() if name not in answers)}
     if answers and others.isdisjoint({"response", "expected_response", "expected_facts"}):
         choices = [{answers[0]: target} for target in ("expected_response", "response")]
-        raise _ambiguous(found, choices, f"a column that shows whose answer `{answers[0]}` is, got none")
+        raise _ambiguous(shown, choices, f"a column that shows whose answer `{answers[0]}` is, got none")
 
 
-def _ambiguous(found: Mapping[str, str], choices: Sequence[Mapping[str, str]], expected: str) -> EvalSetError:
+def _ambiguous(shown: Mapping[str, str], choices: Sequence[Mapping[str, str]], expected: str) -> EvalSetError:
     """The error that names the candidates, each as the options of the command."""
     names = {name for choice in choices for name in choice}
-    rest = {path: target for path, target in found.items() if path not in names}
+    rest = {path: target for path, target in shown.items() if path not in names}
     commands = " or ".join(f"`{_options({**rest, **choice})}`" for choice in choices)
     return EvalSetError(f"columns: expected {expected}: use {commands}")
 

@@ -179,6 +179,9 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
 
             force_setattr(self, "batches", Batches(all_of, bool(self.vary), self.columns or ()))
 
+    def __repr__(self) -> str:
+        return f"<Source: {self.name or self.kind}>"
+
     def head(self) -> pa.RecordBatch | None:
         """The first batch of rows, or None if there is no row."""
         assert isinstance(self.batches, Batches)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agent_eval_schema.metrics.catalog import LATENCY, Metric
+from agent_eval_schema.metrics.catalog import LATENCY, METRICS, Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS
 
 Numbers = np.ndarray[Any, Any]
@@ -84,3 +84,11 @@ def scale_of(metric: str) -> Scale | None:
     if metric in (LATENCY, "latency_seconds") or (metric in DEFINITIONS and metric.endswith("_count")):
         return 0.0, math.inf
     return (0.0, 1.0) if metric in DEFINITIONS else None
+
+
+_WANTED_HIGH = {name.replace("_", "").lower() for name in (*(m.name for m in METRICS), *DEFINITIONS)} - {"failure"}
+
+
+def is_wanted_high(metric: str) -> bool:
+    """Whether a 1 is known to be better than a 0: of a scorer that a user wrote, a False may be what is wanted."""
+    return metric.replace("_", "").lower() in _WANTED_HIGH

@@ -331,7 +331,7 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call) 
         count = f"{lost:,} of {plural(documents.expected, 'expected document')}"
         text = f"{count} {'is' if lost == 1 else 'are'} never retrieved."
         yield NextStep(0.3 * lost / documents.expected, text, call.validation(["AE903"]))
-    # values that are as many as the rows are no groups
+    # one value per row: not a grouping
     groups = [b for b in covered.breakdowns if 2 * b.values <= summary.valid]
     if thin := [(b.name, c.value) for b in groups for c in b.thin]:
         name, value = thin[0]

@@ -171,7 +171,7 @@ def _judge_missing_uris(rows: Rows) -> None:
             continue
         derived = rows.derived[row] if rows.derived else None
         if derived is not None and derived.retrieved_context is not None and _uris(derived.retrieved_context) == uris:
-            message = "the document has no doc_uri, in the trace neither"
+            message = "doc_uri is missing in the document and in its trace"
             for i in [i for i, uri in enumerate(uris) if uri is None]:
                 rows.log.add(DERIVED_WITHOUT_URI, row, _CONTEXT, message, path=f"{_CONTEXT}[{i}].doc_uri")
         else:
@@ -207,7 +207,8 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     ):  # the row's own ground truth wins over the trace's, in either form
         if rows.filled[row] & BIT_OF[other]:
             message = f"{column} is dropped: expected at most one of it and {other}, the trace has both"
-            rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=f"trace.info.assessments.{column}")
+            path, hint = f"trace.info.assessments.{column}", "Delete one of the two expectations in MLflow."
+            rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=path, hint=hint)
         return
     values = rows.writable(column)
     if values[row] is None:

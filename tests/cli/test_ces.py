@@ -105,7 +105,7 @@ def test_an_evaluation_that_is_not_stored(
     new = [{"name": f"{NAME}-{i}", "displayName": "A"} for i in range(2)]
     code, _, err = run(capsys, "ces", "update", saved(tmp_path, new), "--against", files[1])
     assert code == 2
-    assert f"`name` of evaluation 1 is missing there: the text '{NAME}-0'" in err
+    assert f"no evaluation has the `name` of evaluation 1: the text '{NAME}-0'" in err
 
 
 def test_a_golden_csv_is_to_be_converted_first(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -269,5 +269,7 @@ def test_a_missing_name_is_named(capsys: pytest.CaptureFixture[str], files: tupl
     new = [{"name": NAME, "displayName": "A"}, {"displayName": "Refund"}]
     code, _, err = run(capsys, "ces", "update", saved(tmp_path, new), "--against", files[1])
     assert code == 2
-    assert f"evaluation 2 (the text 'Refund'): `name` is missing, by which the one in {files[1]} is found" in err
+    assert (
+        f"evaluation 2 (the text 'Refund'): `name` is missing: it identifies the stored evaluation in {files[1]}" in err
+    )
     assert "null" not in err

@@ -229,6 +229,16 @@ def test_a_suggestion_is_a_hint_and_is_not_applied() -> None:
     )
 
 
+def test_hidden_values_are_not_in_the_reason_why_auto_is_refused() -> None:
+    rows = [{"case": {"secret": "s", "question": f"Who is {n}?"}, "output": "a", "reply": "b"} for n in range(3)]
+    with pytest.raises(EvalSetError, match="question") as shown:
+        validate_eval_set(rows, columns="auto")
+    with pytest.raises(EvalSetError) as hidden:
+        validate_eval_set(rows, columns="auto", show_values=False)
+    assert "case.question=request" in str(shown.value)
+    assert "question" not in str(hidden.value)
+
+
 def test_rows_for_an_evaluator_and_traces_are_named_too() -> None:
     rows = [{"ask": "Hi", "reply": "Hello", "gold": "Hello"}]
     columns = {"ask": "request", "reply": "response", "gold": "expected_response"}

@@ -47,3 +47,15 @@ def test_a_cell_that_cannot_be_read_is_not_filled_from_the_trace() -> None:
     report = validate_eval_set(rows)
     assert [(i.row, i.code) for i in report.iter_issues() if i.column == "request"] == [(0, "AE204"), (1, "AE606")]
     assert [row["request"] is None for row in normalize_eval_set(rows, on_invalid="keep")] == [True, False]
+
+
+def test_expectations_that_cannot_be_used_are_corrected_where_they_are() -> None:
+    said = [
+        {"assessment_name": name, "source": {"source_type": "HUMAN"}, "expectation": {"value": value}}
+        for name, value in (("expected_response", "a"), ("expected_facts", ["a"]), ("guidelines", 17))
+    ]
+    trace = {"info": {"trace_id": "x", "state": "OK", "assessments": said}, "data": {"spans": []}}
+    rows = [{"request": "Hi", "response": "a", "trace": trace}]
+    hints = [issue.hint for issue in validate_eval_set(rows).iter_issues() if issue.code == "AE603"]
+    assert len(hints) == 2
+    assert all("in MLflow" in hint and "Export" not in hint for hint in hints), hints

@@ -327,10 +327,12 @@ def _same(wanted: Evaluation, number: int, stored: list[Evaluation], where: str)
     name = wanted.get("name")
     if not name:
         shown = f" ({describe(wanted['displayName'])})" if wanted.get("displayName") else ""
-        raise EvalSetError(f"evaluation {number}{shown}: `name` is missing, by which the one in {where} is found")
+        raise EvalSetError(
+            f"evaluation {number}{shown}: `name` is missing: it identifies the stored evaluation in {where}"
+        )
     match = next((e for e in stored if e.get("name") == name), None)
     if match is None:
-        raise EvalSetError(f"{where}: `name` of evaluation {number} is missing there: {describe(name, 120)}")
+        raise EvalSetError(f"{where}: no evaluation has the `name` of evaluation {number}: {describe(name, 120)}")
     return match
 
 

@@ -31,7 +31,7 @@ REPEATED, DUPLICATE, NEAR_DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_questi
 """The reasons that are decided here; those that a row has from the start (rules/exclusions.py) come before them."""
 
 IN_EXISTING = {REPEATED: "in_existing", DUPLICATE: "question_in_existing", NEAR_DUPLICATE: "near_in_existing"}
-"""The reason of a call where it is the dataset that has its like, rather than another call."""
+"""The reason of a call whose duplicate is in the existing dataset, rather than another call."""
 
 ENTRY = Feedback.__struct_fields__
 """The fields of a feedback entry."""
@@ -52,7 +52,7 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> dict[str, str]:
     """The SELECTs for a plan, each by the name of its result, which later ones read; the last four are the results. A
     dataset that is extended has `existing` rows: they count as drawn."""
     by_near = plan.near is not None
-    # Which of several rows is kept: the first call, unless the dataset has its like; and all rows of the dataset.
+    # Which of several rows is kept: all rows of the dataset, and the first call, unless the dataset has its duplicate.
     first = "(part < 0 OR (nth = 1 AND taken = 0))" if plan.extends else "nth = 1"
     dedupes = [("numbered", REPEATED)] if "repeated" not in plan.kept else []
     dedupes += [("questions", DUPLICATE)] if plan.by_question else []

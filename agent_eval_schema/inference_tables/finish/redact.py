@@ -173,8 +173,11 @@ def _phones(view: str, search: Search) -> Spans:
         while sum(map(str.isdigit, view[start:end])) > 15:  # further numbers after it
             shorter = re.search(rf"{_GAP}[^\s./-]*$", view[start:end])
             end = start if shorter is None else start + shorter.start()
-        if view[start:end].endswith(")") and "(" not in view[start:end]:  # of a parenthesis before it
-            end -= 1
+        closing = view[start:end].count(")") - view[start:end].count("(")
+        if closing > 0 and view[end - 1] == ")":  # of a parenthesis before it
+            end, closing = end - 1, closing - 1
+        if closing > 0 and view[start - 1 : start] == "(":  # around the code of the country
+            start -= 1
         if sum(map(str.isdigit, view[start:end])) >= 8:
             spans.append((start, end))
     yield from spans

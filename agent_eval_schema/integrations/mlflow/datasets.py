@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from functools import partial
 from typing import Any, get_args
 
 import pandas as pd
@@ -276,7 +277,7 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
         raise EvalSetError(f"expected a dataset, its name or its id, got {describe(dataset)}")
     found = store.find(name)
     if found is None:
-        raise EvalSetError(f"the tracking store {store.shown} has no dataset {name!r}")
+        raise store.nothing_called(name, "dataset", partial(store.client.search_datasets, max_results=50))
     records = store.records_of(found)
     read = read_records(records)
     failed = [(record, issue) for record, (_, issue) in zip(records, read, strict=True) if issue is not None]

@@ -8,9 +8,9 @@ EvalSetError that names the store.
 import difflib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -103,14 +103,17 @@ class Store:
                     if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                         raise
         if found is None:
-            with self.reporting_errors():
-                known = [e.name for e in self.client.search_experiments(max_results=100)]
-            close = difflib.get_close_matches(name, known, n=1)
-            meant = f": did you mean {close[0]!r}?" if close else ""
-            raise EvalSetError(f"the tracking store {self.shown} has no experiment {name!r}{meant}")
+            raise self.nothing_called(name, "experiment", partial(self.client.search_experiments, max_results=100))
         if found.lifecycle_stage != "active":
             raise EvalSetError(f"the experiment {name!r} is deleted: restore it in the tracking store {self.shown}")
         return str(found.experiment_id)
+
+    def nothing_called(self, name: str, kind: str, search: Callable[[], Iterable[Any]]) -> EvalSetError:
+        """The error that the store has nothing of that name, with the closest name that there is."""
+        with self.reporting_errors():
+            close = difflib.get_close_matches(name, [found.name for found in search()], n=1)
+        meant = f": did you mean {close[0]!r}?" if close else ""
+        return EvalSetError(f"the tracking store {self.shown} has no {kind} {name!r}{meant}")
 
     @property
     def shown(self) -> str:
@@ -130,7 +133,7 @@ _ID = re.compile(r"d-[0-9a-f]{32}")
 
 
 class DatasetStore(Store):
-    """A tracking store that keeps datasets. Raises EvalSetError for a folder of files, and for an mlflow without."""
+    """A tracking store that keeps datasets. Raises EvalSetError for a file store and for an mlflow without datasets."""
 
     def __init__(self, uri: str | None = None) -> None:
         super().__init__(uri, minimum=OLDEST_WITH_DATASETS)

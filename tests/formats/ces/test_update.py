@@ -458,7 +458,7 @@ def test_updates_are_paired_by_name(tmp_path: Path) -> None:
     assert [match and match["name"] for _, match in plan_updates(new, old, None)] == [f"{NAME}3", f"{NAME}1"]
     assert [match for _, match in plan_updates(new, None, "golden")] == [None, None]
     for wanted, expected in (
-        ([stored[0], {**STORED, "name": f"{NAME}9"}], "`name` of evaluation 2 is missing there"),
+        ([stored[0], {**STORED, "name": f"{NAME}9"}], "no evaluation has the `name` of evaluation 2"),
         ([{k: v for k, v in STORED.items() if k != "name"}], "evaluation 1 .*`name` is missing"),
     ):
         new.write_text(json.dumps(wanted))

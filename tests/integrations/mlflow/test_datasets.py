@@ -514,6 +514,13 @@ def test_by_name_by_id_or_itself(tracking_store: str) -> None:
 
 
 @needs_datasets
+def test_a_close_name_of_a_dataset_is_suggested() -> None:
+    to_mlflow_dataset([{"request": "a"}], "help desk questions")
+    with pytest.raises(EvalSetError, match="has no dataset 'helpdesk questions': did you mean 'help desk questions'"):
+        from_mlflow_dataset("helpdesk questions")
+
+
+@needs_datasets
 @pytest.mark.parametrize(
     ("call", "message"),
     [

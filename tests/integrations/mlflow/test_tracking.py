@@ -135,6 +135,7 @@ def test_the_traces_of_an_evaluation_are_excluded_and_counted(tmp_path: Path) ->
     evaluate(data=[{"inputs": {"question": "c"}, "outputs": "d"}], scorers=[exact])
 
     source = traces_from_store("evaluated sums", page_size=2)
+    assert repr(source) == "<Source: tracking store>"
     assert eval_set_from_traces(source)["request_id"].tolist() == [in_run, plain]
     assert eval_set_from_traces(traces_from_store("evaluated sums", max_results=1))["request_id"].tolist() == [in_run]
     [excluded] = [issue for issue in validate_traces(source).iter_issues() if issue.code == "AE613"]
@@ -357,7 +358,7 @@ def test_an_old_mlflow(monkeypatch: pytest.MonkeyPatch, version: str, old: bool)
 
 
 def test_a_folder_called_mlflow_is_not_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "import_module", lambda _: object())
+    monkeypatch.setattr(stores, "import_extra", lambda *_: object())
     with pytest.raises(EvalSetError, match=r"this needs mlflow 3\.3 or newer, got none"):
         require_mlflow()
 
