@@ -39,7 +39,7 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
     if not (counts and resolved):
         return None
     command = fix_command(call, on_invalid="raise" if after.ok else "keep")
-    return FixPreview(resolved, command, str(counts), after.valid_count)
+    return FixPreview(resolved, command, str(counts), after.valid_count, after.counts)
 
 
 def fix_command(call: Call, *, on_invalid: str = "keep") -> str:

@@ -139,10 +139,11 @@ def test_numbered_commands_are_a_list_on_a_page() -> None:
     assert "Start here" not in view_page(found)
 
 
-def test_a_page_has_a_script_only_if_it_has_rows_to_search() -> None:
+def test_a_page_has_a_script_only_if_it_has_rows_to_search_or_a_command_to_copy() -> None:
     plain, sortable = (Table(["a"], [["x"]], sortable=is_sortable) for is_sortable in (False, True))
     assert "<script>" not in view_page(document(plain))
     assert "<script>" in view_page(document(Section("s", "S", [sortable])))
+    assert "<script>" in view_page(document(following=[NextCommand("run a", "one")]))
     assert "<script>" not in view_page(document(Only("text", [sortable])))
 
 

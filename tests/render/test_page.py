@@ -280,3 +280,25 @@ def test_the_page_of_a_build(browser: Any, tmp_path: Path) -> None:
     text = Visit(browser, saved(tmp_path, page_text("build"))).page.inner_text("body")
     for said in (build().summary.funnel, "feedback request for another row", "2026-11-17", "9 with seed 0"):
         assert said in text
+
+
+FIRST_SCREEN: dict[str, tuple[str, str]] = {
+    "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),
+}
+"""Per page its verdict, and the first thing to do."""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("kind", FIRST_SCREEN)
+def test_the_first_screen_has_the_verdict_and_the_first_action(
+    browser: Any, tmp_path: Path, kind: str, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(saved(tmp_path, page_text(kind)).as_uri())
+    verdict, action = FIRST_SCREEN[kind]
+    title, first = page.locator("h1"), page.locator(".start code, #next ~ ol code").first
+    assert verdict in title.inner_text()
+    assert action in first.inner_text()
+    for shown in (title, first):
+        box = shown.bounding_box()
+        assert box["y"] + box["height"] <= 900

@@ -28,7 +28,7 @@ def embedded(page: str) -> dict[str, Any]:
 
 
 def test_the_script_is_small() -> None:
-    assert len(SCRIPT.encode()) <= 4096
+    assert len(SCRIPT.encode()) <= 8192
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|fetch|import\b", SCRIPT)
 
 
@@ -230,6 +230,20 @@ class TestInBrowser:
         page.goto(path.as_uri() + "#AE404")
         assert page.locator("#AE404").get_attribute("open") is not None
         assert page.locator("#AE402").get_attribute("open") is None
+
+    def test_the_first_command_is_copied(self, browser: Any, tmp_path: Path) -> None:
+        text = validate_eval_set(SAMPLES / "broken.jsonl").to_html()
+        page = browser.new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
+        page.goto(saved(tmp_path, text).as_uri())
+        page.click(".copy")
+        page.wait_for_selector("text=Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == page.inner_text(".start code")
+
+    def test_what_is_left_by_hand_leads_to_its_issues(self, broken: Any) -> None:
+        broken.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
+        broken.click(".left a >> nth=0")
+        broken.wait_for_selector(".issues > details[open]")
+        assert self.codes(broken)[0] == broken.locator(".issues > details[open]").get_attribute("id")
 
     def test_a_trace_is_a_waterfall(self, browser: Any, tmp_path: Path) -> None:
         page = Visit(browser, saved(tmp_path, validate_eval_set(SAMPLES / "good.jsonl").to_html())).page

@@ -22,13 +22,15 @@ from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     enabled,
     invalid_advice,
+    left_codes,
     needs_no_action,
     next_commands,
     no_action_line,
+    renames_columns,
     report_headline,
     support_advice,
 )
-from agent_eval_schema.rules import RULES, columns
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 
 EXAMPLES_ON_A_PAGE = 600
@@ -68,6 +70,9 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
     codes = _codes(report, shown, most)
     plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items() if d.count >= FEWEST]
     pairs = None if inline else together(report)
+    following = next_commands(report, shown.fixes) if report.row_count else []
+    # columns that are read by their likely names change every issue
+    left = left_codes(report, shown.fixes) if report.row_count and not renames_columns(report) else []
     parts = [("issues", "Issues")] if report.counts else []
     parts += [("together", "Issues that occur together")] if pairs else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
@@ -85,7 +90,9 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "valid_share": percent(report.valid_count, report.row_count),
         "rules_off": report.ignored,
         "parts": [*parts, ("source", "Source")],
-        "starts": _starts(report, shown),
+        "following": following,
+        "left": [(code, RULES[code].name, str(RULES[code].severity), n, code in report.counts) for code, n in left],
+        "is_fixable": shown.fixes is not None,
         "codes": codes[:ISSUES_INLINE] if inline else codes,
         "folded": codes[ISSUES_INLINE:] if inline else [],
         "severities": [(str(s), TITLES[s], report.count(s)) for s in Severity if report.codes_of(s)],
@@ -120,19 +127,6 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "data": json_block({"total": report.row_count, "rows": shown.rows}),
         "facts": _facts(report),
     }
-
-
-def _starts(report: ReportSummary, shown: Shown) -> list[dict[str, str]]:
-    """What to do first: rename misspelled columns, fix what can be fixed, else look at the first issue."""
-    if not report.row_count:
-        return []
-    misspelled = columns.MISSPELT_COLUMN.code
-    starts = []
-    for kind, _ in report.occurrences[misspelled].kinds.most_common() if misspelled in report.counts else []:
-        starts.append({"text": f"column `{kind.path}`: {kind.hint}", "command": "", "effect": ""})
-    for command, effect in next_commands(report, shown.fixes):
-        starts.append({"text": "", "command": command, "effect": effect})
-    return starts
 
 
 def _codes(report: ReportSummary, shown: Shown, most: int) -> list[dict[str, Any]]:

@@ -27,12 +27,13 @@ class Excerpt(NamedTuple):
 
 class FixPreview(Struct, frozen=True):
     """What the safe fixes would change: the number of issues per code that they fix (None: not counted), the cells,
-    rows and column names that they change, the valid rows afterwards, and what applies them."""
+    rows and column names that they change, the valid rows and the issues per code afterwards, and what applies them."""
 
     codes: Mapping[str, int | None]
     command: str
     changes: str = ""
     valid_count: int | None = None
+    left: Mapping[str, int] | None = None
 
 
 class ShownSpan(Struct, frozen=True, array_like=True):

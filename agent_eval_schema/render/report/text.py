@@ -118,18 +118,17 @@ def report_headline(report: ReportSummary) -> str:
 
 
 def effect(fixes: FixPreview, report: ReportSummary) -> str:
-    """What the fixes would do: `8 cells in 8 rows and 1 column name fixable → 21 of 37 rows valid`."""
+    """What the fixes would do: `fixes 8 cells in 8 rows and 1 column name → 21 of 37 rows valid`."""
     if fixes.valid_count is None:
         return f"may fix issues of {plural(len(fixes.codes), 'code')}; --diff shows which"
     rules = " by the selected rules" if report.unselected else ""
-    return f"{fixes.changes} fixable → {fixes.valid_count:,} of {report.row_count:,} rows valid{rules}"
+    return f"fixes {fixes.changes} → {fixes.valid_count:,} of {report.row_count:,} rows valid{rules}"
 
 
 def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextCommand]:
     """What to type next; nothing if there is nothing to do."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
-    named = {name.partition(".")[0] for name in report.suggested.values()}
-    if report.invalid_count == report.row_count and not named.isdisjoint(("request", "inputs")):
+    if renames_columns(report):
         return [
             NextCommand(report.call.naming(report.suggested).validation(), "reads the columns by their likely names")
         ]
@@ -141,6 +140,21 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
         left = report.count(Severity.ERROR) + report.count(Severity.WARNING)
         return [NextCommand(command, f"lists what is left for a person to decide: {plural(left, 'issue')}")]
     return [NextCommand(f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue")]
+
+
+def renames_columns(report: ReportSummary) -> bool:
+    """Whether the first thing to do is to read the columns by their likely names."""
+    named = {name.partition(".")[0] for name in report.suggested.values()}
+    return report.invalid_count == report.row_count and not named.isdisjoint(("request", "inputs"))
+
+
+def left_codes(report: ReportSummary, fixes: FixPreview | None) -> list[tuple[str, int]]:
+    """The codes that no fix resolves, with the number of issues: errors first, then those with the most issues."""
+    counts = report.counts
+    if fixes is not None:
+        counts = {code: n for code, n in counts.items() if code not in fixes.codes} if fixes.left is None else fixes.left
+    found = [(RULES[code].severity, -n, code) for code, n in counts.items() if RULES[code].severity is not Severity.INFO]
+    return [(code, -n) for _, n, code in sorted(found, key=lambda f: (list(Severity).index(f[0]), *f[1:]))]
 
 
 # --- issues

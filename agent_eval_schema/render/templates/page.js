@@ -4,7 +4,7 @@ const el = (tag, cls, ...parts) => { const e = document.createElement(tag); e.cl
 const list = one("#rowlist"), data = list && JSON.parse(one("#data").textContent);
 const items = all(".issues > details, .rows > tbody"), search = one("#search"), found = one("#found");
 let filter = "", picked = null, title = "";
-const hit = text => text.toLowerCase().includes(search.value.toLowerCase());
+const hit = text => !search || text.toLowerCase().includes(search.value.toLowerCase());
 const words = r => [r.row, r.id, ...r.codes, ...r.cells.flat()].join(" ");
 function draw() {
   let shown = 0;
@@ -13,7 +13,7 @@ function draw() {
     e.hidden = (filter === "fixable" ? !s.fixable : filter && s.severity !== filter) || !hit(e.textContent);
     shown += !e.hidden;
   }
-  found.textContent = `${shown} of ${items.length} ${found.dataset.of}`;
+  if (found) found.textContent = `${shown} of ${items.length} ${found.dataset.of}`;
   if (list) drawRows();
 }
 function drawRows() {
@@ -47,7 +47,7 @@ for (const b of filters) b.onclick = () => {
   for (const o of filters) o.ariaPressed = o === b;
   draw();
 };
-search.oninput = draw;
+if (search) search.oninput = draw;
 for (const s of all("#sort")) s.onchange = () => {
   const k = s.value, v = d => k == "rows" ? -d.dataset.rows : k ? d.id : items.indexOf(d);
   one(".issues").append(...[...items].sort((a, b) => v(a) < v(b) ? -1 : 1));
@@ -67,6 +67,10 @@ if (list) {
   }
   one("#all").onclick = () => pick(null, "");
 }
+for (const b of all(".copy")) b.onclick = async () => {
+  try { await navigator.clipboard.writeText(b.previousElementSibling.textContent); b.textContent = "Copied" }
+  catch { getSelection().selectAllChildren(b.previousElementSibling) }
+};
 onhashchange = () => { const d = items.find(d => "#" + d.id === location.hash); if (d) d.open = true };
 for (const e of all("[data-script], .nojs")) e.hidden = !e.hidden;
 draw();

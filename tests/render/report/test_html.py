@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import diff_eval_sets, validate_eval_set
+from agent_eval_schema.cli import main
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 from tests.conftest import ROOT
@@ -136,7 +137,7 @@ def test_the_inline_form_has_the_same_body() -> None:
     inline, page = report._repr_html_(), report.to_html()
     assert "<html" not in inline
     assert " id=" not in inline  # two reports in one notebook would clash
-    for part in ("Issues", "Metric coverage", "Field coverage", "AE206", "Start here", "8 cells in 8 rows"):
+    for part in ("Issues", "Metric coverage", "Field coverage", "AE206", "Start here", "fixes 8 cells in 8 rows"):
         assert part in inline
         assert part in page
 
@@ -185,3 +186,23 @@ def test_a_page_names_the_rules_that_were_switched_off_and_where_the_data_came_f
         __version__,
     ):
         assert part in facts
+
+
+def test_what_is_left_by_hand_is_what_the_command_leaves(tmp_path: Path) -> None:
+    report = validate_eval_set(ROOT / "sample_data" / "broken.jsonl")
+    start, left = re.findall(r'<p class="(?:start|left)">(.*?)</p>', report.to_html())
+    assert start.count("<code>") == 1  # one command, and nothing that it does anyway
+    assert "expected_respones" not in start + left
+    main(["validate", str(ROOT / "sample_data" / "broken.jsonl"), "--fix", str(tmp_path / "fixed.jsonl")])
+    after = validate_eval_set(tmp_path / "fixed.jsonl").counts
+    found = re.findall(r'href="#(AE\d+)">.*?<span class="count">(\d+)</span>', left)
+    assert len(found) == 6
+    assert all(after[code] == int(count) for code, count in found)
+    assert all(RULES[code].severity == "error" for code, _ in found)
+
+
+def test_errors_are_by_hand_before_warnings_and_a_column_is_renamed_once() -> None:
+    rows = [{"request": "Hi", "response": "x", "expected_respones": "y"}] * 3 + [{"request": " ", "response": "x"}]
+    (left,) = re.findall(r'<p class="left">(.*?)</p>', validate_eval_set(rows).to_html())
+    assert re.findall(r"AE\d+(?= )", left)[0] == "AE202"
+    assert "AE102" not in left

@@ -37,7 +37,7 @@ def test_the_last_lines_are_the_verdict_and_the_next_command(
     _, out = printed(f"validate {BROKEN}", capsys)
     verdict, effect, command = out.splitlines()[-3:]
     assert verdict == "✗ 23 of 37 rows cannot be evaluated (62%): 23 errors, 6 warnings."
-    assert effect == "8 cells in 8 rows and 1 column name fixable → 21 of 37 rows valid:"
+    assert effect == "Fixes 8 cells in 8 rows and 1 column name → 21 of 37 rows valid:"
     words = shlex.split(command)
     assert words[:3] == ["agent-eval-schema", "validate", BROKEN]
     # the command does what the line before it announces
