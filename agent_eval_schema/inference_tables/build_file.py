@@ -72,7 +72,7 @@ def build_file(
         if excluded:
             build.write_excluded(excluded)
         if html:
-            write_text(html, build.to_html())
+            write_text(html, build._page(out))
         if folder is not None:
             with replacing(out) as temporary, open(local, "rb") as rows, creating(temporary) as file:
                 shutil.copyfileobj(rows, file)
@@ -105,7 +105,7 @@ def build_on_spark(
         if excluded:
             build.write_excluded(excluded)
         if html:
-            write_text(html, build.to_html())
+            write_text(html, build._page(out))
         summary = build.summary
         write_text(manifest_of(out), manifest(table, out, chosen, summary, more=("--engine", "spark")))
     return summary

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -18,8 +19,9 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.formats.suggestions import is_of_truth
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, redactor_of
-from agent_eval_schema.inference_tables.options import BuildPlan, Hook
+from agent_eval_schema.inference_tables.options import COMMAND_LINE, BuildPlan, Hook, flag
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -37,6 +39,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.phrases import Call, NextCommand, counted, plural
 from agent_eval_schema.render.printable import Printable
+from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
@@ -244,12 +247,18 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
 
 
 # --- its text, page and JSON
-def funnel_view(summary: BuildSummary, *, output: str | None = None, alone: bool = True) -> View:
-    """The row counts per step; `output` is the file with the rows. If not `alone`, the report on the rows follows."""
+def funnel_view(summary: BuildSummary, *, output: str | None = None, report: ReportSummary | None = None) -> View:
+    """The row counts per step; `output` is the file with the rows. The report on the rows follows, if there is one."""
+    alone = report is None
     where, line = os.path.basename(summary.table or ""), summary.funnel
-    command = Call(output).command("profile") if summary.rows else ""
+    command = Call(output).command("profile") or "profile_eval_set(build.rows)" * (not alone)
     excluded = [
-        (reason, f"{rows:,}", REASONS[reason].sentence, Cell(REASONS[reason].remedy, "muted"))
+        (
+            reason,
+            f"{rows:,}",
+            REASONS[reason].sentence,
+            Cell(Part(_typed(REASONS[reason].remedy, output), "message"), "muted"),
+        )
         for reason, rows in summary.excluded.items()
     ]
     facts = list(_facts(summary))
@@ -278,11 +287,41 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, alone: bool
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
         verdict=line,
-        mood="good" if summary.rows else "error",
-        following=[NextCommand(command, "shows which differences the rows can measure")] if command else [],
+        heading=_heading(summary, report),
+        notes=[Only("html", [Line(line, "muted")])],
+        mood="error" if not summary.rows else "warning" if report is not None and not report.ok else "good",
+        following=[NextCommand(command, "shows which differences the rows can measure")]
+        if command and summary.rows
+        else [],
         blocks=[Only("text", list(_in_text(summary, facts))), Only("html", on_page)],
         kind="build",
     )
+
+
+def _heading(summary: BuildSummary, report: ReportSummary | None) -> str:
+    """`13 rows of 27 logged: 13 valid, 3 with expected_response`."""
+    rows, found = f"{plural(summary.rows, 'row')} of {summary.logged:,} logged", []
+    truth = {name: count for name, count in summary.labels.items() if is_of_truth(name)}
+    if report is not None:
+        rows, found = (
+            f"{plural(report.row_count, 'row')} of {summary.logged:,} logged",
+            [f"{report.valid_count:,} valid"],
+        )
+        truth = {line.field: line.rows for line in report.presence if is_of_truth(line.field) and line.rows}
+    found += [f"{count:,} with {name}" for name, count in truth.items()] or ["none with ground truth"]
+    return f"{rows}: {', '.join(found)}"
+
+
+def _typed(remedy: str, output: str | None) -> str:
+    """A remedy with its options as they are typed: on the command line if there is a file for the rows."""
+    if output is None:
+        return remedy
+    words = {
+        name: argument.get("metavar", "").split("|")[0]
+        for group in COMMAND_LINE.values()
+        for name, argument in group.items()
+    }
+    return re.sub(r"(\w+)=(?:'(\w+)'|\.\.\.)", lambda m: f"{flag(m[1])} {m[2] or words[m[1]]}", remedy)
 
 
 def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:

@@ -273,11 +273,12 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
     def _json(self) -> str:
         return self.summary.to_json()
 
-    def _page(self) -> str:
+    def _page(self, output: str | None = None) -> str:
+        """The page; `output` is the file with the rows, if a command wrote one."""
         from agent_eval_schema.render.report.html import report_page
 
-        before = funnel_view(self.summary, alone=False)
-        return report_page(summary_of(self.report), shown_on_page(self._run), before)
+        report = summary_of(self.report)
+        return report_page(report, shown_on_page(self._run), funnel_view(self.summary, output=output, report=report))
 
     def _view(self) -> View:
         return funnel_view(self.summary)

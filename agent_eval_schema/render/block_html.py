@@ -49,7 +49,9 @@ CALL_MARKS = {
 
 def view_page(view: View) -> str:
     blocks = _all_blocks(view.blocks, "page")
-    script = bool(view.following) or any(isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks)
+    script = bool(view.following) or any(
+        isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks
+    )
     return page(view.title, _drawn(view, "page"), STYLE, script=script)
 
 

@@ -22,7 +22,9 @@ class Reason(Struct, frozen=True):
 REASONS = {
     reason.name: reason
     for reason in (
-        Reason("filtered", "the row does not match the condition (where)", "Change the condition to include the row."),
+        Reason(
+            "filtered", "the row does not match the condition", "Change the condition (`where=...`) to include the row."
+        ),
         Reason(
             "feedback",
             "feedback request for another row",
@@ -31,7 +33,7 @@ REASONS = {
         Reason(
             "outside_window",
             "logged outside the time window",
-            "Change since and until to include the row.",
+            "Change `since=...` and `until=...` to include the row.",
             switchable=True,
         ),
         Reason(
@@ -43,7 +45,7 @@ REASONS = {
         Reason(
             "oversize",
             "the request or response was too large to be logged",
-            "Join a traces table (traces=...), from which request and response are then derived.",
+            "Join a traces table (`traces=...`), from which request and response are then derived.",
         ),
         Reason(
             "malformed",
@@ -62,12 +64,12 @@ REASONS = {
             "Inspect the model's output: responses cannot be assigned to records.",
         ),
         Reason(
-            "no_request", "no request content", "Join a traces table (traces=...), or map the column (columns=...)."
+            "no_request", "no request content", "Join a traces table (`traces=...`), or map the column (`columns=...`)."
         ),
         Reason(
             "no_response",
             "no response content and no trace",
-            "Join a traces table (traces=...), or map the column (columns=...).",
+            "Join a traces table (`traces=...`), or map the column (`columns=...`).",
         ),
         Reason(
             "defect",
@@ -83,12 +85,12 @@ REASONS = {
         Reason(
             "duplicate_question",
             "another row has the same question",
-            "No action needed. Build without dedupe='question' to keep every call.",
+            "No action needed. Build without `dedupe='question'` to keep every call.",
         ),
         Reason(
             "near_duplicate",
             "another row has a near-duplicate question",
-            "No action needed. Build with another `near`, or without dedupe='near', to keep more calls.",
+            "No action needed. Build with another `near=...`, or without `dedupe='near'`, to keep more calls.",
         ),
         Reason(
             "in_existing",
@@ -98,14 +100,14 @@ REASONS = {
         Reason(
             "question_in_existing",
             "the dataset that is extended has the same question",
-            "No action needed. Build without dedupe='question' to add the call.",
+            "No action needed. Build without `dedupe='question'` to add the call.",
         ),
         Reason(
             "near_in_existing",
             "the dataset that is extended has a near-duplicate question",
-            "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
+            "No action needed. Build with another `near=...`, or without `dedupe='near'`, to add the call.",
         ),
-        Reason("not_sampled", "not drawn for the sample", "Increase the sample or change the seed."),
+        Reason("not_sampled", "not drawn for the sample", "Increase `sample=...` or change `seed=...`."),
         Reason(
             "invalid",
             "the row has validation errors",

@@ -780,18 +780,19 @@ def test_the_forms_of_the_summary() -> None:
     numbers = json.loads(build.to_json())
     assert (numbers["version"], numbers["logged"], numbers["excluded"]) == (1, 10, build.summary.excluded)
     assert numbers["funnel"] == build.summary.funnel in build.to_text()
+    assert "<code>traces=...</code>" in build.to_html()
     for page in (build.to_html(), build.summary.to_html(), build._repr_html_()):
         assert build.summary.funnel in page
         assert page.count("<script") == (2 if page == build.to_html() else 0)  # the rows and ours
 
 
 def test_hostile_names_are_only_shown(tmp_path: Path) -> None:
-    path = tmp_path / "<b>\x1b[2J.parquet"
+    path = tmp_path / "<u>\x1b[2J.parquet"
     pq.write_table(table([chat("a", served_entity_id="<i>\x1b[2J"), chat("b")]), path)
     build = BUILD(str(path), sample=1, stratify="served_entity")
     assert "\x1b" not in build.to_text()
     assert "<i>" not in build.to_html()
-    assert "<b>" not in build.to_html()
+    assert "<u>" not in build.to_html()
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,8 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert said["records"] == rows.num_rows + len(others)
     assert {r["reason"] for r in others} == {"feedback", "duplicate_question", "not_sampled"}
     assert said["funnel"] in page.read_text()
+    for words in (f"agent-eval-schema profile {out}", "<code>--dedupe question</code>"):  # as on the command line
+        assert words in page.read_text()
 
 
 @pytest.mark.parametrize(

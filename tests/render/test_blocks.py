@@ -120,8 +120,8 @@ def test_changes_name_the_path_only_where_it_is_not_the_field() -> None:
 @pytest.mark.parametrize(
     ("mood", "last", "head"),
     [
-        ("good", "✓ v", '<h1 class="good">v'),
-        ("error", "✗ v", '<h1 class="error">v'),
+        ("good", "✓ v", '<h1 class="good">✓ v'),
+        ("error", "✗ v", '<h1 class="error">✗ v'),
         ("warning", "✗ v", '<h1 class="warning">⚠ v'),
         ("", "v", "<h1>v"),
     ],

@@ -283,6 +283,7 @@ def test_the_page_of_a_build(browser: Any, tmp_path: Path) -> None:
 
 
 FIRST_SCREEN: dict[str, tuple[str, str]] = {
+    "build": ("✓ 9 rows of 27 logged: 9 valid, 3 with expected_response", "profile_eval_set(build.rows)"),
     "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),
 }
 """Per page its verdict, and the first thing to do."""

@@ -53,7 +53,8 @@ ROWS_NAMED = 3
 
 def report_page(report: ReportSummary, shown: Shown, before: View | None = None) -> str:
     """The report as a standalone HTML page; `before` comes first, with its title."""
-    body = drawn("report.html", page=True, **_values(report, shown, 20, report.systems, inline=False))
+    values = _values(report, shown, 20, report.systems, inline=False)
+    body = drawn("report.html", page=True, is_first=before is None, **values)
     if before is not None:
         return page(before.title, part_of_page(before) + body, script=True)
     where = os.path.basename(report.name) if report.name else "evaluation set"
@@ -63,7 +64,7 @@ def report_page(report: ReportSummary, shown: Shown, before: View | None = None)
 
 def report_inline(report: ReportSummary, shown: Shown) -> str:
     values = _values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True)
-    return inline(drawn("report.html", page=False, **values))
+    return inline(drawn("report.html", page=False, is_first=True, **values))
 
 
 def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[str], *, inline: bool) -> dict[str, Any]:

@@ -152,9 +152,12 @@ def left_codes(report: ReportSummary, fixes: FixPreview | None) -> list[tuple[st
     """The codes that no fix resolves, with the number of issues: errors first, then those with the most issues."""
     counts = report.counts
     if fixes is not None:
-        counts = {code: n for code, n in counts.items() if code not in fixes.codes} if fixes.left is None else fixes.left
-    found = [(RULES[code].severity, -n, code) for code, n in counts.items() if RULES[code].severity is not Severity.INFO]
-    return [(code, -n) for _, n, code in sorted(found, key=lambda f: (list(Severity).index(f[0]), *f[1:]))]
+        counts = (
+            {code: n for code, n in counts.items() if code not in fixes.codes} if fixes.left is None else fixes.left
+        )
+    most_first = sorted(counts, key=lambda code: (-counts[code], code))
+    both = (Severity.ERROR, Severity.WARNING)
+    return [(code, counts[code]) for severity in both for code in most_first if RULES[code].severity is severity]
 
 
 # --- issues
