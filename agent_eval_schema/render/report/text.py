@@ -150,7 +150,7 @@ def renames_columns(report: ReportSummary) -> bool:
 
 def left_codes(report: ReportSummary, fixes: FixPreview | None) -> list[tuple[str, int]]:
     """The codes that no fix resolves, with the number of issues: errors first, then those with the most issues."""
-    counts = report.counts
+    counts: Mapping[str, int] = report.counts
     if fixes is not None:
         counts = (
             {code: n for code, n in counts.items() if code not in fixes.codes} if fixes.left is None else fixes.left
