@@ -15,8 +15,8 @@ ENDS: dict[str, tuple[str, str]] = {
     f"validate {EDITED}": ("✗ 1 of 12 rows cannot be evaluated (8.3%)", f"validate {EDITED} --fix fixed.jsonl"),
     "validate otel_traces_broken.jsonl": ("✗ 3 of 4 rows cannot be evaluated (75%)", "explain AE201"),
     f"validate {GOOD} {EDITED}": ("✗ 1 of 2 files failed.", ""),
-    f"metrics {GOOD}": ("12 of 12 metrics can score at least one row", ""),
-    f"metrics {BROKEN}": ("12 of 12 metrics can score at least one row", f"validate {BROKEN}"),
+    f"metrics {GOOD}": ("13 of 13 metrics can score at least one row", ""),
+    f"metrics {BROKEN}": ("13 of 13 metrics can score at least one row", f"validate {BROKEN}"),
     f"diff {GOOD} {GOOD}": ("✓ No difference: all 12 rows are the same.", ""),
     f"diff {GOOD} {EDITED}": ("✗ 5 of 11 matched rows changed", f"validate {EDITED} --select AE206"),
     f"diff {GOOD} {BROKEN}": ("✗ 1 of 1 matched row changed, 36 added", f"validate {BROKEN}"),  # 27 codes are no line

@@ -748,7 +748,7 @@ def test_scorers_of_sessions(mlflow: Any) -> None:
     [scorer] = [s for s in found if s.name == "user_frustration"]
     assert scorer.is_session_level_scorer
     again = listed(validate_eval_set([{"trace": recorded}], outputs="generated"), model=MODEL)
-    assert "a recorded session: session_id, or a trace with a session" in why(again)["UserFrustration"]
+    assert "a recorded session (session_id, or a trace with a session)" in why(again)["UserFrustration"]
 
 
 @pytest.mark.usefixtures("mlflow")
