@@ -94,7 +94,9 @@ def _flattened_message(message: Any) -> Any:
     if not isinstance(message, dict):
         return message
     flat = {k: message[k] for k in ("role", "content", "name", "tool_call_id") if k in message}
-    parts = message.get("contents")
+    parts, texts = message.get("contents"), flat.get("content")
+    if isinstance(texts, list):  # of the Claude Agent SDK
+        flat["content"] = "".join(text for text in texts if isinstance(text, str))
     if "content" not in flat and isinstance(parts, list):
         inner = [p.get("message_content", p) for p in parts if isinstance(p, dict)]
         texts = [p["text"] for p in inner if isinstance(p, dict) and isinstance(p.get("text"), str)]
@@ -113,6 +115,15 @@ def _flattened_call(call: Any) -> Any:
     identity = {"id": call["id"]} if isinstance(call, dict) and isinstance(call.get("id"), str) else {}
     named = {"name": _as_text(function.get("name")), "arguments": _as_text(function.get("arguments"))}
     return {**identity, "type": "function", "function": named}
+
+
+def _arguments_of_smolagents(value: Any) -> Any:
+    """The task of an agent of smolagents, among the other arguments of its run, and the named arguments of a tool."""
+    if not isinstance(value, dict):
+        return value
+    if isinstance(value.get("task"), str) and "reset" in value:
+        return value["task"]
+    return value["kwargs"] if "sanitize_inputs_outputs" in value and value.get("kwargs") else value
 
 
 def _retriever_output(value: Any) -> Any:
@@ -134,7 +145,10 @@ _OPENINFERENCE = Convention(
             "PROMPT": "CHAIN",
         },
     },
-    inputs=(Key("llm.input_messages.N", _flattened_messages), Key("input.value")),
+    inputs=(
+        Key("llm.input_messages.N", _flattened_messages),
+        Key("input.value", _arguments_of_smolagents, (b'\\"reset', b"sanitize_inputs_outputs")),
+    ),
     outputs=(Key("llm.output_messages.N", _flattened_messages), Key("output.value")),
     documents=(Key("retrieval.documents.N", _flattened_documents),),
     tool=_keys("tool.name"),

@@ -244,6 +244,9 @@ def _response(response_span: TranslatedSpan, whole: bool = True) -> tuple[Raw, s
     raw = response_span.attributes.outputs
     plain = _plain_messages(raw)
     value = plain or value_of(raw)
+    if isinstance(value, dict) and "messages" in value and chat.read_answer(value)[0] is None:  # calls only
+        whole_value = (found for _, found in response_span.found.get("outputs", ()) if not isinstance(found, list))
+        return next(whole_value, raw), None
     if plain is not None and len(plain) == 1:
         text, is_known = plain[0]["content"], True
     else:

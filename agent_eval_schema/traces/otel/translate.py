@@ -10,10 +10,12 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import python_value
 from agent_eval_schema.traces.otel.conventions import ENTRIES, MERGED_TOOLS, NAMES, PREFIXES, Entry
 from agent_eval_schema.traces.otel.spans import (
     AnySpan,
@@ -54,7 +56,7 @@ def messages_in(events: Sequence[Event]) -> tuple[Messages, Messages]:
                 inner = body.get(key) if isinstance(body, dict) else None
                 logged = inner.get("messages") if isinstance(inner, dict) else None
                 items = logged if isinstance(logged, list) else []
-                messages += [_logged_message(item, role) for item in items if isinstance(item, dict)]
+                messages += [m for item in items if isinstance(item, dict) for m in _logged_messages(item, role)]
         elif event.name in _ROLES or event.name == _CHOICE:
             values = {key: _value(raw) for key, raw in pairs_of(event.attributes)}
             role = _ROLES.get(event.name, "assistant")
@@ -79,14 +81,42 @@ def _value(raw: Raw) -> Any:
     return None if raw is NOTHING else _leaf(content_of(raw))
 
 
-def _logged_message(message: dict[str, Any], role: str) -> dict[str, Any]:
+def _logged_messages(message: dict[str, Any], role: str) -> Messages:
+    """A message of an event. That of LangChain has the state of a graph, the generations of a model, or the message of
+    a tool as its content."""
     content = jsontext.structured(message.get("content"))
+    if isinstance(content, dict) and isinstance(content.get("messages"), list):
+        return chat.read_messages(content) or []
+    generations = content.get("generations") if isinstance(content, dict) else None
+    if isinstance(generations, list):
+        flat = [g for batch in generations if isinstance(batch, list) for g in batch if isinstance(g, dict)]
+        return [{"role": "assistant", "content": str(g.get("text") or "")} for g in flat]
     if isinstance(content, dict):  # {"content": …} of a request, {"message": …} of an answer
         content = next((content[k] for k in ("content", "message", "text") if content.get(k) is not None), content)
         content = jsontext.structured(content)
     if not isinstance(content, list | str | None):
         content = jsontext.encode(content).decode()
-    return {"role": message.get("role") or role, "content": content}
+    return [{"role": message.get("role") or role, "content": content}]
+
+
+def _tool_in(events: Sequence[Event]) -> Attributes | None:
+    """The call of a tool by LangChain, whose span has nothing but an event of ADOT: the result has the name."""
+    for body in (_value(event.body) for event in events if event.body is not NOTHING):
+        sides = [body.get(key) if isinstance(body, dict) else None for key in ("input", "output")]
+        logged = [side.get("messages") if isinstance(side, dict) else None for side in sides]
+        asked, result = (
+            (m[0].get("content") if isinstance(m, list) and m and isinstance(m[0], dict) else None) for m in logged
+        )
+        result = jsontext.structured(result)
+        if isinstance(result, dict) and result.get("type") == "tool" and isinstance(result.get("name"), str):
+            arguments = python_value(asked) or jsontext.structured(asked)
+            return Attributes(
+                "TOOL",
+                inputs=_as_raw(arguments),
+                outputs=_as_raw(result.get("content")),
+                tool_name=_as_raw(result["name"]),
+            )
+    return None
 
 
 def exceptions_in(events: Sequence[Event]) -> Raw:
@@ -149,6 +179,8 @@ def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan
     attributes = _attributes_of(found, name or "", place, notes)
     if attributes is None:
         return None
+    tool = _tool_in(events) if events and not found else None
+    attributes = tool or attributes
     translated = Span(
         name=name,
         span_id=identity,
@@ -159,7 +191,7 @@ def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan
         attributes=attributes,
         events=exceptions_in(events) if events else NOTHING,
     )
-    return TranslatedSpan(translated, attributes.type, found, events, False)
+    return TranslatedSpan(translated, attributes.type, found, events, tool is not None)
 
 
 def attributes_of(

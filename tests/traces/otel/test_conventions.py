@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from agent_eval_schema import eval_set_from_traces, validate_eval_set
+from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.otel.conventions import CONVENTIONS, ENTRIES, FIELDS
@@ -68,6 +70,78 @@ def test_messages_in_the_log_records_of_adot() -> None:
     operation = {"gen_ai.operation.name": "invoke_agent"}
     found = derived(span(1, "invoke_agent a", operation, span_events=[{"event_name": "strands", "body": body}]))
     assert (found.request, found.response) == ([{"role": "user", "content": "Hi"}], "Hello")
+
+
+AGENT, TOOL = {"openinference.span.kind": "AGENT"}, {"openinference.span.kind": "TOOL"}
+CALL = "message.tool_calls.0.tool_call.function"
+
+
+def test_the_answer_of_the_claude_agent_sdk() -> None:
+    """A list of texts in a message, or where its messages only call tools, the output of the whole span."""
+    calls = {
+        "llm.output_messages.0.message.role": "assistant",
+        f"llm.output_messages.0.{CALL}.name": "Bash",
+        f"llm.output_messages.0.{CALL}.arguments": '{"command": "ls"}',
+        "input.value": "Which files?",
+    }
+    found = derived(span(1, "ClaudeAgentSDK.query", {**AGENT, **calls, "output.value": "There is one."}))
+    assert (found.request, found.response) == ([{"role": "user", "content": "Which files?"}], "There is one.")
+    texts = {"llm.output_messages.1.message.role": "assistant", "llm.output_messages.1.message.content.0": "One."}
+    assert derived(span(1, "ClaudeAgentSDK.query", {**AGENT, **calls, **texts})).response == "One."
+
+
+def test_the_arguments_of_smolagents() -> None:
+    run = {"task": "How many?", "stream": False, "reset": True, "images": None}
+    tool = {"args": [], "sanitize_inputs_outputs": False, "kwargs": {"query": "Tokyo"}}
+    spans = [
+        span(1, "CodeAgent.run", {**AGENT, "input.value": json.dumps(run), "output.value": "14 million"}),
+        span(2, "SearchTool", {**TOOL, "tool.name": "web_search", "input.value": json.dumps(tool)}, 1),
+    ]
+    found = derived(*spans)
+    assert found.request == [{"role": "user", "content": "How many?"}]
+    assert found.predicted_trajectory == [ToolCall("web_search", {"query": "Tokyo"})]
+    # an argument with that name of another agent stays in its inputs
+    other = derived(span(1, "run", {**AGENT, "input.value": '{"task": "x", "n": 1}'}))
+    assert other.request == [{"role": "user", "content": '{"task":"x","n":1}'}]
+
+
+def test_log_records_of_langchain_from_adot() -> None:
+    """The state of the graph, the generations of a model and the message of a tool are the contents of messages."""
+
+    def logged(number: int, asked: str, answered: Any) -> dict[str, Any]:
+        sides = {"input": ("user", asked), "output": ("assistant", json.dumps(answered))}
+        body = {side: {"messages": [{"role": role, "content": text}]} for side, (role, text) in sides.items()}
+        return span(number, "langchain", {}, span_events=[{"event_name": "langchain", "body": body}])
+
+    state = json.dumps({"messages": [{"content": "Where?", "type": "human"}]})
+    found = derived(
+        logged(1, state, {"messages": [{"content": "In Rome.", "type": "ai"}]}),
+        logged(2, "Where?", {"generations": [[{"text": "Let me look."}]], "llm_output": None}),
+        logged(3, "{'city': 'Rome'}", {"name": "find", "type": "tool", "content": "Here", "tool_call_id": "t"}),
+    )
+    assert (found.request, found.response) == ([{"role": "user", "content": "Where?"}], "In Rome.")
+    assert found.predicted_trajectory == [ToolCall("find", {"city": "Rome"})]
+
+
+def test_spans_of_a_session_in_an_object(tmp_path: Path) -> None:
+    spans = [span(1, "a", {**AGENT, "input.value": "Hi", "output.value": "Hello", "session.id": "s-1"})]
+    (tmp_path / "session.json").write_text(json.dumps({"session_id": "s-1", "span_count": 1, "spans": spans}))
+    report = validate_eval_set(tmp_path / "session.json")
+    (row,) = report.iter_rows()
+    assert (report.format, len(report.issues)) == ("otel", 0)
+    assert (row["request"]["messages"][0]["content"], row["response"], row["session_id"]) == ("Hi", "Hello", "s-1")
+
+
+def test_a_blank_question_is_judged_alike_in_the_normalized_row() -> None:
+    """Whether the trace is of OpenTelemetry or of MLflow."""
+    from tests.integrations.mlflow.test_oracle import spans
+
+    otel = json.dumps([span(1, "a", {**AGENT, "input.value": " ", "output.value": "Hello"})])
+    for trace in (otel, spans(inputs={"question": " "}), spans(inputs={"messages": [{"role": "user", "content": ""}]})):
+        report = validate_eval_set([{"trace": trace}])
+        again = validate_eval_set(list(report.iter_rows()))
+        assert (report.ok, again.ok) == (False, False), trace
+        assert {"AE202"} <= report.counts.keys() & again.counts.keys()
 
 
 def test_details_in_an_event_belong_to_the_span() -> None:
