@@ -26,7 +26,8 @@ measurement is a process of its own; those that are compared take turns, several
 because a neighbour can only make a run slower. Nothing here passes or fails a test.
 
 The files are generated (6 GB for all of it; a whole run takes half an hour); ``--keep DIR`` keeps and reuses them, so
-empty it after a change of data.py. ``--quick`` is the short form, three minutes: one round of every section that does
+empty it after a change of data.py. ``--against COMMIT`` compares the package with that of another commit, verb by verb
+(against.py). ``--quick`` is the short form, three minutes: one round of every section that does
 not need MLflow's store or Spark, on small files. ``--rows N`` makes a small trial, whose figures say little.
 """
 
@@ -46,6 +47,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.benchmarks import against
 
 # This process imports neither pyarrow nor the package: a child's peak memory starts with what its parent holds, since
 # Linux counts the pages that are shared until the child's exec.
@@ -113,6 +116,9 @@ class Bench:
 def main() -> None:
     arguments = parse_arguments()
     print(machine())
+    if arguments.against:
+        against.main(arguments.against, 1 if arguments.quick else ROUNDS)
+        return
     with folder(arguments.keep) as where:
         bench = Bench(
             Path(where), arguments.rows or (QUICK_ROWS if arguments.quick else None), 1 if arguments.quick else ROUNDS
@@ -130,6 +136,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="the short form, three minutes")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files there, and use those that are there")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with the package of another commit")
     return parser.parse_args()
 
 

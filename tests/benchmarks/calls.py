@@ -54,17 +54,22 @@ def diff(rows: Any) -> None:
     aes.diff_eval_sets(rows, rows)
 
 
+def verb(name: str) -> Callable[[Any], object]:
+    """A function of the package; one of another commit may lack it (against.py)."""
+    return lambda rows: getattr(aes, name)(rows)
+
+
 VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
-    "validate traces": (trace_table, aes.validate_eval_set),
-    "validate a list": (plain, aes.validate_eval_set),
-    "validate a table": (plain_table, aes.validate_eval_set),
-    "normalize a list": (plain, aes.normalize_eval_set),
-    "prepare a list": (plain, aes.prepare_for_evaluate),
+    "validate traces": (trace_table, verb("validate_eval_set")),
+    "validate a list": (plain, verb("validate_eval_set")),
+    "validate a table": (plain_table, verb("validate_eval_set")),
+    "normalize a list": (plain, verb("normalize_eval_set")),
+    "prepare a list": (plain, verb("prepare_for_evaluate")),
     "convert a list": (plain, convert),
     "diff two lists": (plain, diff),
-    "profile a list": (plain, aes.profile_eval_set),
-    "score trajectories": (trajectories, aes.score_trajectories),
-    "build from an inference table": (payload_table, aes.eval_set_from_inference_table),
+    "profile a list": (plain, verb("profile_eval_set")),
+    "score trajectories": (trajectories, verb("score_trajectories")),
+    "build from an inference table": (payload_table, verb("eval_set_from_inference_table")),
 }
 """Per verb its data, and what is done with them."""
 
