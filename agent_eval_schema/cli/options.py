@@ -132,7 +132,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-q", "--quiet", action="store_true", help="suppress progress and informational messages")
 
     def add_jobs(self) -> None:
-        help = "number of worker processes (default: one per core for data over 64 MB)"
+        help = "number of worker processes (default: one per core where the first rows show that it pays)"
         self.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
 
     def reads_and_writes(self, reads: Sequence[str], writes: Sequence[str] = ()) -> None:

@@ -232,18 +232,19 @@ class Remote(Protocol):
         """Run a picklable function on every batch, where the rows are; its results in the order of the rows."""
 
 
-class Share(Struct, frozen=True):
-    """What one of several workers checks: the units in turn, after a head start (in bytes) of number 0, which need not
-    wait for the others to start."""
+class Share(Struct):
+    """What one of several workers checks: the units in turn, after the `first` ones and a head start (in bytes), which
+    number 0 has to itself: it need not wait for the others to start."""
 
     worker: int
     workers: int
-    head_start: int = HEAD_START_BYTES
+    head_start: float = HEAD_START_BYTES
+    first: int = 0
 
     def has(self, unit: int, unit_bytes: float) -> bool:
         """Whether a unit of about this size belongs to the share."""
-        first = unit < int(self.head_start / max(unit_bytes, 1))
-        return self.worker == (0 if first else unit % self.workers)
+        alone = unit < self.first + int(self.head_start / max(unit_bytes, 1))
+        return self.worker == (0 if alone else unit % self.workers)
 
 
 def schema_of(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None) -> pa.Schema:
@@ -289,7 +290,13 @@ def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) ->
 
 
 WORTH_IT = 64 << 20
-"""From this size on data take longer to check than workers take to start (half a second)."""
+"""The size from which on data take longer than workers take to start; a validation measures it from a quarter on."""
+
+WORTH_SECONDS = 1.5
+"""What the rest of the data takes one process, if they are."""
+
+START_SECONDS = 0.5
+"""What a worker takes to start."""
 
 
 def size_of(source: Source) -> float:
@@ -303,9 +310,9 @@ def size_of(source: Source) -> float:
     return batch_bytes(head) / share if head is not None and share else 0
 
 
-def worth_workers(size: float) -> int:
+def worth_workers(size: float, measured: bool = False) -> int:
     """The number of processes for so many bytes: one per core if they are large (or AGENT_EVAL_SCHEMA_JOBS)."""
-    if not sys.executable or size < WORTH_IT:  # no interpreter: Python is embedded
+    if not sys.executable or size < (WORTH_IT // 4 if measured else WORTH_IT):  # no interpreter: Python is embedded
         return 1
     jobs = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
     if jobs.isdecimal():

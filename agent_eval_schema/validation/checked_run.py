@@ -11,6 +11,7 @@ again: a run keeps a few bytes per row, never cells.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -29,8 +30,8 @@ from agent_eval_schema.cells.arrow import filtered, packed, unpack
 from agent_eval_schema.cells.notes import NOTE, own_columns
 from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import (
-    HEAD_START_BYTES,
     Share,
     Source,
     first_rows,
@@ -78,14 +79,15 @@ class Job(Struct, frozen=True):
 
 
 def check_with_workers(
-    source: Source, path: str, plan: Plan, workers: int, head_start: int = HEAD_START_BYTES
+    units: Iterable[tuple[int, pa.RecordBatch]], share: Share, path: str, plan: Plan
 ) -> Iterator[pa.RecordBatch]:
-    """The checked batches of a file, in order. Raises EvalSetError if a worker could not do its share."""
-    first, *rest = (Share(k, workers, head_start) for k in range(workers))
-    jobs = (msgspec.msgpack.encode(Job(path, plan, share)) for share in rest)
-    others = [Worker("agent_eval_schema.validation.checked_run:check_share", job) for job in jobs]
+    """The checked batches of a file, in order; the units are those of this process, which has the share of number 0.
+    Raises EvalSetError if a worker could not do its share."""
+    jobs = [Job(path, plan, replace(share, worker=k)) for k in range(1, share.workers)]
+    run = "agent_eval_schema.validation.checked_run:check_share"
+    others = [Worker(run, msgspec.msgpack.encode(job)) for job in jobs]
     parts = [((unit, unpack(payload)) for unit, payload in worker.messages()) for worker in others]
-    own = ((unit, check_batch(batch, plan)) for unit, batch in units_of(source, first))
+    own = ((unit, check_batch(batch, plan)) for unit, batch in units)
     try:
         for _, checked in in_order([own, *parts]):
             yield checked
@@ -212,8 +214,9 @@ class CheckedRun:
 
     `source` is prepared as its format requires, with the remarks of the format; `plan` is that of the report, `builder`
     has the counts. `check` runs on each batch in place of the validation alone; `jobs` is the number of processes (0:
-    one per core if the data are large). `satisfied` are rules that nothing can violate any more, so that no memory is
-    needed to compare rows; `keep` is the number of issues that are kept (None: all, of a file only so many).
+    one per core if the first batches show that it pays). `satisfied` are rules that nothing can violate any more, so
+    that no memory is needed to compare rows; `keep` is the number of issues that are kept (None: all, of a file only so
+    many).
     """
 
     def __init__(
@@ -243,16 +246,39 @@ class CheckedRun:
         """Check and count all batches, in order; the rows stay where they are: in other processes, or on Spark."""
         source, check = self.source, partial(self._check, plan=self._first)
         is_here = source.remote is None and self._check is check_batch  # workers do nothing else
-        workers = (self._jobs or worth_workers(size_of(source))) if is_here else 1
+        workers = (self._jobs or worth_workers(size_of(source), measured=True)) if is_here else 1
         if source.remote is not None:
             checked = source.remote.map(check)
-        elif workers > 1 and source.path is not None and not (source.fixed or source.in_order):
-            checked = check_with_workers(source, source.path, self._first, workers)
         elif workers > 1:
-            checked = check_sent(source.batches(), self._first, workers)
+            checked = self._with_workers(workers)
         else:
             checked = (checked for _, checked in _stream(source.batches(), check))
         yield from map(self.add, checked)
+
+    def _with_workers(self, workers: int) -> Iterator[pa.RecordBatch]:
+        """The checked batches. Unless the number of processes was given, this one is alone until what the first batches
+        took shows that the rest is worth the start of others."""
+        source, plan = self.source, self._first
+        path = None if source.fixed or source.in_order else source.path
+        share = Share(0, workers) if self._jobs else Share(0, workers, 0, sys.maxsize)
+        units = iter(units_of(source, share) if path is not None else enumerate(source.batches()))
+        if not self._jobs:
+            rows, seconds, start = 0, 0.0, time.perf_counter()
+            for unit, batch in units:
+                checked = check_batch(batch, plan)
+                seconds, rows = seconds + time.perf_counter() - start, rows + batch.num_rows
+                yield checked
+                read = source.read_share(rows) if source.read_share is not None else None
+                if read is None or seconds * (1 / max(read, 1e-9) - 1) >= source_.WORTH_SECONDS:
+                    share.first = unit + 1 + int(source_.START_SECONDS * (unit + 1) / seconds)
+                    break
+                start = time.perf_counter()
+            else:
+                return
+        if path is not None:
+            yield from check_with_workers(units, share, path, plan)
+        else:
+            yield from check_sent((batch for _, batch in units), plan, workers)
 
     def pairs(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Check and count all batches, in order and in this process: each batch of the source, and checked."""

@@ -27,7 +27,7 @@ def check_source(
 ) -> Report:
     """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. If
     `labeled`, feedback on traces gives labels. Cells of more than `max_cell_bytes` are not read. The rows are validated
-    by `jobs` processes (0: one per core if the data are large). Long operations show their progress on the screen, if
+    by `jobs` processes (0: one per core where it pays). Long operations show their progress on the screen, if
     there is one. A report that is drawn shows a `preview` of the safe fixes."""
     source = source.quoting(values)
     with progress(source.read_share, screen) as so_far:

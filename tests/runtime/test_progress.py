@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from agent_eval_schema import cli, eval_set_from_traces, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.source import Share
 from agent_eval_schema.runtime import progress
 from agent_eval_schema.runtime.progress import PATIENCE, PAUSE, pace_text, progress_text, terminal
 from agent_eval_schema.validation import checked_run
@@ -143,7 +145,7 @@ def test_the_share_of_a_packed_file(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_workers_are_counted_too(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checked_run.check_with_workers, "__defaults__", (0,))  # no head start
+    monkeypatch.setattr(checked_run, "Share", partial(Share, head_start=0))
     found = shares(KINDS[kind](ROWS * 5, tmp_path), 5 * len(ROWS), jobs=2)
     assert found == sorted(found, key=lambda s: s or 0)
     assert found[-1] == 1

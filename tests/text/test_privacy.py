@@ -25,6 +25,7 @@ from agent_eval_schema.formats import adk_schema
 from agent_eval_schema.formats.ces import golden, schema
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.atomic import replacing
+from agent_eval_schema.io.source import Share, units_of
 from agent_eval_schema.render.report.github import github_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.rules import RULES
@@ -459,7 +460,8 @@ def test_workers_say_no_more(tmp_path: Path) -> None:
     source = open_source(str(path)).quoting(False)
     plan = make_plan(source, "auto", "auto", values=False)
     run = CheckedRun(source, plan)
-    for checked in check_with_workers(source, str(path), plan, 2, head_start=0):
+    share = Share(0, 2, 0)
+    for checked in check_with_workers(units_of(source, share), share, str(path), plan):
         run.add(checked)
     report = Report(run)
     assert report.row_count == 38 * 700

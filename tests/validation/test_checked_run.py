@@ -17,7 +17,7 @@ import pytest
 from agent_eval_schema import EvalSetError, InvalidRowsWarning, Report, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
-from agent_eval_schema.io.source import Share, Source
+from agent_eval_schema.io.source import Share, Source, units_of
 from agent_eval_schema.runtime.processes import Worker
 from agent_eval_schema.validation import checked_run
 from agent_eval_schema.validation.checked_run import CheckedRun, check_sent, check_with_workers
@@ -49,7 +49,8 @@ def verdicts(source: Source, processes: int, values: bool = True) -> tuple[str, 
     elif source.path is None:
         checked = check_sent(source.batches(), plan, processes)
     else:
-        checked = check_with_workers(source, source.path, plan, processes, head_start=0)
+        share = Share(0, processes, 0)
+        checked = check_with_workers(units_of(source, share), share, source.path, plan)
     for batch in checked:
         run.add(batch)
     report = Report(run)
@@ -116,7 +117,13 @@ def test_data_in_memory_are_sent(kind: Callable[..., Any], values: bool, sent: l
     assert len(sent) >= TAKEN
 
 
-@pytest.mark.parametrize("kind", [list, as_frame, as_jsonl], ids=lambda f: f.__name__)
+def in_groups(rows: list[dict[str, str]], folder: Path) -> str:
+    path = folder / "groups.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=250)
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", [list, as_frame, in_groups], ids=lambda f: f.__name__)
 def test_a_prepared_frame_does_not_depend_on_who_checked_its_rows(
     kind: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,10 +135,12 @@ def test_a_prepared_frame_does_not_depend_on_who_checked_its_rows(
 
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "2")
     monkeypatch.setattr(checked_run, "Worker", start)
+    monkeypatch.setattr(source_, "WORTH_SECONDS", 0)
+    monkeypatch.setattr(source_, "BATCH_BYTES", 50_000)
     for worth_it in (source_.WORTH_IT, 1):
         monkeypatch.setattr(source_, "WORTH_IT", worth_it)
         with pytest.warns(InvalidRowsWarning, match="7,429 of 10,000 rows are invalid"):
-            frames.append(prepare_for_evaluate(kind(ROWS, tmp_path) if kind == as_jsonl else kind(ROWS)))
+            frames.append(prepare_for_evaluate(kind(ROWS, tmp_path) if kind == in_groups else kind(ROWS)))
         assert len(started) == (worth_it == 1)
     one, two = frames
     pd.testing.assert_frame_equal(one, two)
@@ -179,12 +188,12 @@ def test_a_worker_that_has_not_started_is_not_waited_for(tmp_path: Path, monkeyp
     assert verdicts(open_source(ROWS), 2) == one
 
 
-@pytest.mark.parametrize(("workers_", "head"), [(1, 0), (2, 0), (3, 0), (2, 5)])
-def test_every_unit_is_in_one_share(workers_: int, head: int) -> None:
-    shares = [Share(k, workers_, head * 100) for k in range(workers_)]
+@pytest.mark.parametrize(("workers_", "head", "first"), [(1, 0, 0), (2, 0, 0), (3, 0, 0), (2, 5, 0), (2, 2, 3)])
+def test_every_unit_is_in_one_share(workers_: int, head: int, first: int) -> None:
+    shares = [Share(k, workers_, head * 100, first) for k in range(workers_)]
     owners = [[s.worker for s in shares if s.has(unit, 100)] for unit in range(20)]
     assert all(len(found) == 1 for found in owners)
-    assert owners[:head] == [[0]] * head
+    assert owners[: head + first] == [[0]] * (head + first)
     assert {k for [k] in owners} == set(range(workers_))
 
 
@@ -209,12 +218,41 @@ def test_only_large_data_deserve_workers(tmp_path: Path, monkeypatch: pytest.Mon
     assert source_.worth_workers(source_.WORTH_IT) == 3
 
 
+@pytest.mark.parametrize("kind", [in_groups, as_table])
+def test_workers_start_when_the_rest_is_worth_it(
+    kind: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the first batches took; the verdict is that of one process, whoever checks the others."""
+    started, now, step = list[str](), [0.0], [1e-6]
+
+    def start(run: str, *rest: Any, **more: Any) -> Worker:
+        started.append(run)
+        return Worker(run, *rest, **more)
+
+    def clock() -> float:
+        now[0] += step[0]
+        return now[0]
+
+    monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "2")
+    monkeypatch.setattr(source_, "BATCH_BYTES", 50_000)
+    monkeypatch.setattr(source_, "WORTH_IT", 1)
+    data = kind(ROWS, tmp_path) if kind == in_groups else kind(ROWS)
+    one = check_source(open_source(data), jobs=1).to_json()
+    monkeypatch.setattr(checked_run, "Worker", start)
+    monkeypatch.setattr(checked_run.time, "perf_counter", clock)
+    assert check_source(open_source(data)).to_json() == one
+    assert started == []
+    step[0] = 1.0
+    assert check_source(open_source(data)).to_json() == one
+    assert len(started) == 1
+
+
 def test_a_script_without_a_main_guard_can_use_them(tmp_path: Path) -> None:
     """multiprocessing would run the script again in each worker."""
     path = as_jsonl(ROWS, tmp_path)
     script = tmp_path / "script.py"
     script.write_text(
-        "from agent_eval_schema.io import source\nsource.WORTH_IT = 1\n"
+        "from agent_eval_schema.io import source\nsource.WORTH_IT, source.WORTH_SECONDS = 1, 0\n"
         f"from agent_eval_schema import validate_eval_set\nprint(validate_eval_set({path!r}).to_json())\n"
     )
     environment = {"AGENT_EVAL_SCHEMA_JOBS": "2", "PATH": ""}
