@@ -18,6 +18,7 @@
              (in seconds of the core, not of the clock)
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
     start    CPU time of commands on a small file, against interpreters that import only what they cannot do without
+    pool     16 MB to 2 GB, of a file and in memory: as many processes as the package takes, against one
     frames   a DataFrame above 64 MB: one process against one per core, and the memory of all processes together
     growth   the exponent with which the time grows when rows, columns, spans, issues, texts … double, on hostile shapes
 
@@ -74,6 +75,9 @@ MEASURED_FILES = {
     "golden.csv": GOLDEN_ROWS,
 }
 PAYLOAD_ROWS = 1_000_000
+POOL_SIZES = (16, 64, 128, 256, 512, 2_048)
+ROWS_OF_TRACES, ROWS_OF_PLAIN = 42, 810
+"""Rows of a megabyte."""
 OTHER_FILES = {
     "trajectories.parquet": 1_000_000,
     "trajectories-tenth.parquet": 100_000,
@@ -355,6 +359,18 @@ def frames(bench: Bench) -> list[Line]:
     ]
 
 
+def pool(bench: Bench) -> list[Line]:
+    lines = []
+    for kind, rows in (("traces", ROWS_OF_TRACES), ("plain", ROWS_OF_PLAIN)):
+        for where, ending in (("file", "jsonl"), ("memory", "parquet")):
+            for size in (16, 64, 128, 256) if bench.rounds == 1 else POOL_SIZES:
+                path = bench.file_of(f"{kind}.{ending}", size * rows)
+                best = fastest(path, "pool_by_one_process", "pool_by_default", rounds=bench.rounds)
+                one, default = (per_row(result) for result in best.values())
+                lines.append(at_most(f"{kind}, {size:,} MB, {where}: default / one process", default / one, 1.05, " ×"))
+    return lines
+
+
 def growth(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     lines = []
     for line in python("-m", "tests.benchmarks.growth").splitlines():
@@ -374,10 +390,11 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "ces": ces,
     "import": imports,
     "start": start,
+    "pool": pool,
     "frames": frames,
     "growth": growth,
 }
-LONG = ("memory", "evaluate", "production", "trajectories")
+LONG = ("memory", "evaluate", "production", "trajectories", "pool")
 """What the short form leaves out."""
 
 

@@ -587,6 +587,7 @@ FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Wri
     "traces-one-group.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet_in_one_group),
     "trajectories.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
     "trajectories-tenth.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
+    "plain.jsonl": (PLAIN_SCHEMA, PLAIN_BATCHES, write_jsonl),
     "plain.parquet": (PLAIN_SCHEMA, PLAIN_BATCHES, write_parquet_in_larger_groups),
     "payloads.parquet": (PAYLOAD_SCHEMA, PAYLOAD_BATCHES, write_parquet),
     "golden.csv": (ces.GOLDEN_SCHEMA, ces.golden_batches, ces.write_csv),

@@ -462,6 +462,32 @@ def of_a_source(path: Path, jobs: int) -> Result:
     return {"seconds": time.perf_counter() - start, "rows": len(frame)}
 
 
+def pool_by_one_process(path: Path) -> Result:
+    """A file, or what a Parquet file has as a table in memory, by this process alone."""
+    return by_processes(path, 1)
+
+
+def pool_by_default(path: Path) -> Result:
+    """The same by as many processes as the package takes."""
+    return by_processes(path, 0)
+
+
+def by_processes(path: Path, jobs: int) -> Result:
+    import pyarrow.parquet as pq
+
+    from agent_eval_schema.formats.opening import open_source
+    from agent_eval_schema.validation.validate import check_source
+
+    data = pq.read_table(path) if path.suffix == ".parquet" else str(path)
+    with tempfile.TemporaryDirectory() as folder:
+        few = Path(folder, "few.jsonl")
+        few.write_text('{"request": "Hi", "response": "Hello"}\n')
+        check_source(open_source(str(few)))
+    start = time.perf_counter()
+    report = check_source(open_source(data), jobs=jobs)
+    return {"seconds": time.perf_counter() - start, "rows": report.row_count}
+
+
 def read_frame(path: Path) -> Result:
     """The frame alone."""
     import pandas as pd
@@ -609,6 +635,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
         *(msgspec_decode, json_format_parse),
         *(evaluate_eval_set, mlflow_evaluate, prepare_in_memory, validate_in_memory),
         *(validate_frame_by_one_process, validate_frame_by_all_cores, read_frame),
+        *(pool_by_one_process, pool_by_default),
         *(build_embedded, build_on_spark, read_decode_and_write, orjson_payloads, msgspec_payloads),
     )
 }
