@@ -37,6 +37,8 @@ SUPPORT_FIELDS = (
     "tool_definitions",
     "tool_results",
     "guidelines_context",
+    "retrieved_documents",
+    "calls_in_response",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -56,6 +58,8 @@ FIELD_WORDS = {
     "session": "a trace with a session, or session_id",
     "failure": "a trace or failure",
     "tool_results": "results of tools in the messages of the response",
+    "retrieved_documents": "retrieved_documents with a relevance_score each",
+    "calls_in_response": "tool calls in the messages of the response",
     **{key: f"{key} in custom_expected" for key in ("expected_output", "rubrics", "reference_topics")},
 }
 """How a report names a field that a user should add; the others go by their column's name."""
@@ -63,7 +67,9 @@ FIELD_WORDS = {
 MADE_BY_THE_APP = {
     **dict.fromkeys(("response", "judged_text", "trace", "latency", "failure"), ""),
     **dict.fromkeys(("retrieved_content", "retrieved_uri", "retriever_span"), "if the agent retrieves documents"),
-    **dict.fromkeys(("predicted_trajectory", "tool_results", "tool_span"), "if the agent calls tools"),
+    **dict.fromkeys(
+        ("predicted_trajectory", "tool_results", "tool_span", "calls_in_response"), "if the agent calls tools"
+    ),
     **dict.fromkeys(_TOKENS, "if the agent's trace reports token usage"),
 }
 """The fields that will exist after the agent has run, and the condition that a report adds."""

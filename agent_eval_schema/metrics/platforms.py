@@ -12,7 +12,8 @@ compares each list with the package that it comes from. Sources:
     vertex          Vertex AI, "Evaluate an agent": metrics of trajectories
     ces             google-cloud-ces 0.7.2: `TurnReplayResult`
     adk             google-adk 2.13.0: `PrebuiltMetrics` and their evaluators
-    azure           azure-ai-evaluation 1.18.10: the signatures and validators of its evaluators
+    azure           azure-ai-evaluation 1.18.10: what its evaluators accept of rows of each kind, with a stub as the
+                    judge (`tests/formats/test_scored.py`)
     bedrock         botocore 1.44.5: `metricNames` of an evaluation job
     bedrock-rag     botocore 1.44.5; its user guide: "Use metrics to understand RAG system performance", with the
                     citations
@@ -25,8 +26,10 @@ compares each list with the package that it comes from. Sources:
     phoenix         arize-phoenix-evals 3.9.4: the input schemas
     inspect         inspect-ai 0.3.285
     promptfoo       promptfoo 0.121.20: the handlers of assertions
-    ragas           ragas 0.4.3: `_required_columns`, and the arguments of `ascore` of its collections
-    deepeval        deepeval 4.3.1: `_required_params`
+    ragas           ragas 0.4.3: `_required_columns`, and the arguments of `ascore` of its collections, on rows of each
+                    kind (`tests/formats/test_scored.py`)
+    deepeval        deepeval 4.3.1: `_required_params`, with its own check on rows of each kind
+                    (`tests/formats/test_scored.py`)
     langsmith       openevals 0.2.2, the evaluators of LangSmith's documentation: the variables of its prompts
     langfuse        langfuse 0a6ecf1 (the repository): `managed-evaluators.json`: the variables of the prompts
     openai          openai 2.0.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`
@@ -141,8 +144,8 @@ PLATFORMS: dict[str, Metrics] = {
         **_judged("violence sexual self_harm hate_unfairness content_safety", _A),
         **_judged("protected_material indirect_attack code_vulnerability", _A),
         **_computed("f1_score bleu_score gleu_score rouge_score meteor_score", _A, _TRUTH),
-        **_computed("document_retrieval", "retrieved_uri", "expected_uri"),
-        **_computed("task_navigation_efficiency", *TOOL_CALL_NEEDS),
+        **_computed("document_retrieval", "retrieved_documents", "expected_uri"),
+        **_computed("task_navigation_efficiency", "calls_in_response", "reference_trajectory"),
     },
     "bedrock": {
         **_judged("Builtin.Correctness Builtin.Completeness Builtin.Faithfulness Builtin.Helpfulness", _Q, _A),

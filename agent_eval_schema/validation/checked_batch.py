@@ -207,6 +207,8 @@ _PRESENCE: tuple[tuple[str, str, Callable[[DecodedColumn], Mask]], ...] = (
 _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
     ("tool_definitions", "tool_definitions", partial(pc.match_substring, pattern='"name"')),
     ("guidelines_context", "guidelines_context", partial(pc.match_substring, pattern=":")),
+    ("retrieved_documents", "azure_retrieved_documents", partial(pc.match_substring, pattern='"relevance_score"')),
+    ("calls_in_response", "azure_response", partial(pc.match_substring, pattern='"tool_call"')),
     ("tool_results", "azure_response", partial(pc.match_substring, pattern='"tool_result"')),
 )
 """Fields in columns that are not ours, and a test of their JSON text."""
