@@ -124,7 +124,7 @@ def _joined(value: Any) -> Any:
     parts = value.get("parts")
     if parts and all(part.keys() <= {"text"} for part in parts):
         return "\n".join(part["text"] for part in parts if part.get("text"))
-    says = {"final_response": lambda answer: bool(answer.get("parts")), "rubrics": bool}
+    says = {"final_response": lambda answer: bool(answer.get("parts")), "rubrics": bool, "tags": bool}
     return {key: _joined(item) for key, item in value.items() if says.get(key, lambda _: True)(item)}
 
 
