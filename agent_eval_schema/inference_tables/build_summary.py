@@ -289,7 +289,11 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, report: Rep
         verdict=line,
         heading=_heading(summary, report),
         notes=[Only("html", [Line(line, "muted")])],
-        mood="error" if not summary.rows else "warning" if report is not None and not report.ok else "good",
+        mood="error"
+        if not (summary.rows or summary.existing)
+        else "warning"
+        if report is not None and not report.ok
+        else "good",
         following=[NextCommand(command, "shows which differences the rows can measure")]
         if command and summary.rows
         else [],
