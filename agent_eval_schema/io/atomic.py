@@ -49,10 +49,12 @@ class FileState(Struct, frozen=True):
     @staticmethod
     def of(path: str) -> FileState | None:
         """The state that the file has now; None if there is no such file."""
+        if "\0" in path:  # the name of no file
+            return None
+        place = real_path(path)
         try:
-            place = real_path(path)
             found = os.stat(place)
-        except (OSError, ValueError):  # a name with a NUL is that of no file
+        except OSError:
             return None
         return FileState(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
