@@ -197,19 +197,23 @@ def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
 
 def _is_result(names: Sequence[str], _: Head) -> bool:
     """An EvaluationResult, also as `agents-cli eval grade` writes it; that of ADK names its evalset."""
-    return bool({"eval_case_results", "evalCaseResults"} & set(names)) and {"eval_set_id", "evalSetId"}.isdisjoint(
-        names
-    )
+    return not set(_RESULTS).isdisjoint(names) and {"eval_set_id", "evalSetId"}.isdisjoint(names)
+
+
+_RESULTS = ("eval_case_results", "evalCaseResults")
 
 
 def _rows_of_result(document: Row) -> Iterator[Unfolded]:
     """The rows of the cases with the scores of each response; a case of several turns has them on its last one."""
     result = _snake(document)
+    if result.get("eval_case_results") is None:  # a row beside results
+        yield from rows_of_agent_data(result)
+        return
     datasets = [_snake(structured(d)) for d in all_of(structured(result.get("evaluation_dataset")))]
     for place, entry in enumerate(map(_snake, all_of(result.get("eval_case_results")))):
         case = entry.get("eval_case_index")
         case = case if isinstance(case, int) else place
-        for index, found in enumerate(map(_snake, all_of(entry.get("response_candidate_results")))):
+        for index, found in enumerate(map(_snake, all_of(entry.get("response_candidate_results")) or [None])):
             index = found["response_index"] if isinstance(found.get("response_index"), int) else index
             # with several candidates there is a dataset for each, else a case has several responses
             dataset = datasets[index if 0 <= index < len(datasets) else 0] if datasets else {}
@@ -369,7 +373,7 @@ GENAI = Format(
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
     without_request="Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first.",
     nested=(
-        Nested(_is_result, _rows_of_result, parts=("eval_case_results", "evalCaseResults"), columns=_COLUMNS),
+        Nested(_is_result, _rows_of_result, parts=_RESULTS, columns=_COLUMNS, lists=_RESULTS),
         lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),
         CaseList(FRAME, {FRAME: []}, text="prompt", mark="intermediate_events").nested,
         Nested(_has_agent_data, rows_of_agent_data, parts=("agent_data", "agentData"), columns=_COLUMNS),
