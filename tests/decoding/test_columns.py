@@ -239,10 +239,14 @@ def test_columns_that_our_own_builds_write_are_known(name: str) -> None:
     assert validate_eval_set([{**ROW, name: "x"}]).counts == {}
 
 
-@pytest.mark.parametrize("name", ["trace_id", "latency", "text", "id", "question", "reference"])
+@pytest.mark.parametrize("name", ["trace_id", "latency", "text", "id", "question"])
 def test_ordinary_names_are_unknown_not_misspelled(name: str) -> None:
     report = validate_eval_set([{**ROW, name: "x"}])
     assert report.counts == {"AE103": 1}
+
+
+def test_ground_truth_under_another_name_is_a_warning() -> None:
+    assert validate_eval_set([{**ROW, "reference": "x"}]).counts == {"AE119": 1}
 
 
 def test_unknown_columns_are_carried_along_unchanged() -> None:

@@ -42,6 +42,7 @@ def facts() -> set[str]:
         "MLflow 3,",  # a product
         # the exit codes, as tests/cli/test_main.py has them
         "its **exit code is 1**",
+        "0 without errors, 1 with errors, 2 for unreadable input",
         "0 without errors, 1 with errors, 2 if an input could not be processed",
         "Exit code 0: no issue. A broken file has exit code 1",
         "| 0, 1, 2, and variables |",

@@ -171,7 +171,7 @@ def test_the_inline_profile_has_its_key_numbers() -> None:
         "none: 12 rows show",
         "0 of 12 rows",
         "1 of 2",
-        "74 calls of judges",
+        "86 calls of judges",
     ):
         assert number in shown
     assert "Size and power" not in shown

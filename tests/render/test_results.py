@@ -15,7 +15,7 @@ def test_the_headline_states_the_coverage_in_the_color_of_a_warning() -> None:
     assert '<h1 class="warning">⚠ 2 of 4 rows scored; 2 unreadable</h1>' in page
     assert page.count('class="meter hatched"') == page.count('<td class="n warning" data-label="coverage">50%') == 5
     whole = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().to_html()
-    assert '<h1 class="good">1 row evaluated</h1>' in whole
+    assert '<h1 class="good">✓ 1 row evaluated</h1>' in whole
     assert 'class="meter hatched"' not in whole
     assert '<td class="n" data-label="coverage">100%' in whole
 
