@@ -21,7 +21,11 @@ def load_on_use(
 
     def load(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            from difflib import get_close_matches  # only for a name that is not there
+
+            close = [home for home in homes if home.startswith(name)] or get_close_matches(name, homes)
+            why = f"; did you mean {close[0]!r}?" if close and not name.startswith("_") else ""
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{why}")
         home = import_module(f"{_PACKAGE}.{homes[name]}")
         value = home if homes[name] == name else getattr(home, name)
         setattr(sys.modules[module], name, value)

@@ -65,7 +65,22 @@ def meant(value: Any, choices: Iterable[Any]) -> str:
     """`; did you mean 'databricks'?`, or nothing if no choice is close."""
     plain = value.strip().lower().replace(" ", "_") if isinstance(value, str) else ""
     known = {choice.lower(): choice for choice in reversed(list(choices)) if isinstance(choice, str)}
+    if (same := _WORDS_OF_OTHERS.get(plain, "")).partition(" ")[0] in known:
+        return f"; did you mean {same!r}?"
     for spelling in (plain, plain.replace("_", "-")):
         for close in difflib.get_close_matches(spelling, known, n=1):
             return f"; did you mean {known[close]!r}?"
     return ""
+
+
+_WORDS_OF_OTHERS = {
+    **dict.fromkeys(("check", "lint", "test", "verify"), "validate"),
+    **dict.fromkeys(("evaluate", "eval", "run"), "score"),
+    "fix": "validate FILE --fix OUT",
+    "compare": "diff",
+    "stats": "profile",
+    "build": "from-inference-table",
+    "--json": "--output json",
+    "--strict": "--fail-on warning",
+}
+"""What other tools call a command or an option, and what it is here, if it begins with one of the choices."""

@@ -97,6 +97,10 @@ def test_each_example_of_the_help_runs(
 MEANT = "; did you mean {!r}?".format
 WRONG = {
     "validat x.jsonl": ("COMMAND: expected one of validate, metrics, ", MEANT("validate")),
+    "lint x.jsonl": ("COMMAND: expected one of ", MEANT("validate")),
+    "fix x.jsonl": ("COMMAND: expected one of ", MEANT("validate FILE --fix OUT")),
+    "validate good.jsonl --json": ("unexpected option '--json'", MEANT("--output json")),
+    "validate good.jsonl --strict": ("unexpected option '--strict'", MEANT("--fail-on warning")),
     "Explain AE206": ("COMMAND: expected one of ", MEANT("explain")),
     "ces templat": ("VERB: expected one of template, update, import, get, list; got 'templat'", MEANT("template")),
     "explain ae90": ("code: expected a code (AE206) or a name ", MEANT("AE905")),

@@ -32,6 +32,15 @@ def test_a_name_that_is_not_there_is_an_attribute_error(module: ModuleType) -> N
         _ = module.bogus
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("validate", "validate_eval_set"), ("normalize", "normalize_eval_set"), ("validate_evalset", "validate_eval_set")],
+)
+def test_a_name_that_is_close_is_suggested(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; did you mean '{meant}'\\?$"):
+        getattr(agent_eval_schema, name)
+
+
 def test_all_scorers_have_public_names() -> None:
     pytest.importorskip("mlflow", minversion="3.3")
     from agent_eval_schema.integrations.mlflow import scorers as defined
