@@ -75,7 +75,7 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
         found = derived.retrieved_context or []
         if len(reading.retrievers) > 1 and not any(document.content for document in found):
             found = [document for span in reading.retrievers for document in documents_of_span(span)]
-        derived.has_retriever_span = any(document.content for document in found)
+        derived.has_retriever_span = any([document.content for document in found])
     derived.has_tool_span = bool(reading.tools)
     derived.notes = reading.notes
     derived.inputs, derived.outputs = reading.inputs, reading.outputs

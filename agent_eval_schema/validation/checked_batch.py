@@ -60,9 +60,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
         "judged_text": _are_texts(rows, answers),
     }
-    for row, derived in enumerate(rows.derived or ()):
-        for field in ("retriever_span", "tool_span"):
-            read[field][row] |= derived is not None and getattr(derived, f"has_{field}")
+    if rows.derived is not None:
+        read["retriever_span"] |= np.array([d is not None and d.has_retriever_span for d in rows.derived], bool)
+        read["tool_span"] |= np.array([d is not None and d.has_tool_span for d in rows.derived], bool)
     for field, present in read.items():
         presence |= present * np.uint32(BIT[field])
     truths = _truths(values["expected_response"], values["expected_facts"])
