@@ -156,6 +156,18 @@ def test_the_command_has_the_options_of_a_build(tmp_path: Path, capsys: pytest.C
         assert COMMAND_LINE[title][name]["help"].replace("-", "") in words.replace("- ", "").replace("-", "")
 
 
+def test_a_second_run_without_new_traces_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The dataset stays as it is: a job that finds nothing new has not failed."""
+    new, first, out = write(tmp_path / "t.jsonl", ASKED), str(tmp_path / "first.jsonl"), str(tmp_path / "out.jsonl")
+    assert main(["from-traces", new, first]) == 0
+    capsys.readouterr()
+    assert main(["from-traces", new, out, "--extend", first]) == 0
+    said = capsys.readouterr().out
+    assert "✗" not in said
+    assert "✓" in said
+    assert len(Path(out).read_text("utf-8").splitlines()) == len(ASKED)
+
+
 def test_an_invalid_trace_is_excluded_from_a_build_or_fails_the_command(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     new, out = write(tmp_path / "new.jsonl", [*ASKED, {"info": {"trace_id": "x"}, "data": {"spans": []}}]), "out.jsonl"
