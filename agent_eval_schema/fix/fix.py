@@ -178,8 +178,10 @@ class FixCounts:
             yield batch, fixes
 
     def __str__(self) -> str:
-        counts = f"{plural(self.cells, 'cell')} in {plural(self.rows, 'row')}"
-        return counts + (f" and {plural(self.columns, 'column name')}" if self.columns else "")
+        cells = (
+            [f"{plural(self.cells, 'cell')} in {plural(self.rows, 'row')}"] if self.cells or not self.columns else []
+        )
+        return " and ".join([*cells, *([plural(self.columns, "column name")] if self.columns else [])])
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.columns)

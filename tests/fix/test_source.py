@@ -1168,3 +1168,12 @@ def test_many_columns_of_like_names_are_compared_once_each(monkeypatch: pytest.M
     fixed = fix_source(open_source([{**ROW, **dict.fromkeys(names, "x")}]))
     assert len(looked) <= 2 * len(names)
     assert all(len(reason) < 500 for reason in fixed.unrenamed.values())
+
+
+def test_only_what_is_fixed_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"request": "Hi", "respones": "Hello"}\n')
+    assert main(["validate", str(path), "--fix", str(path)]) == 0
+    assert f"\n1 column name fixed, written to {path}\n" in f"\n{capsys.readouterr().err}"
+    assert main(["validate", str(path), "--fix", str(path)]) == 0
+    assert "column name" not in capsys.readouterr().err
