@@ -28,6 +28,8 @@ def test_questions_are_compared_if_they_decide(dedupe: str | None, by_question: 
 
 
 def test_the_libraries_of_redaction_are_noted() -> None:
+    pytest.importorskip("phonenumbers")
+    pytest.importorskip("stdnum")
     redacted = plan(redact="default", redact_region="GB")
     assert redacted.redact_with == libraries_at_hand(redacted.redact_region)
     assert (plan(redact=None).redact_with, plan(redact="none").redact) == ((), None)
