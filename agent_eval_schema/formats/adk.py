@@ -138,8 +138,8 @@ def turns_of_result(document: Mapping[str, Any]) -> Iterator[Unfolded]:
         turns: list[dict[str, Any]] = []
         for invocation in _objects(case.get("eval_metric_result_per_invocation")):
             (actual,) = _objects([invocation.get("actual_invocation")]) or [{}]
-            asked = {"user_content": actual.get("user_content")}
-            (expected,) = _objects([invocation.get("expected_invocation")]) or [asked]
+            question = {"user_content": actual.get("user_content")}
+            (expected,) = _objects([invocation.get("expected_invocation")]) or [question]
             scores = _scores(invocation.get("eval_metric_results"))
             turns.append({**expected, "actual_invocation": actual, "scores": scores})
         if turns:

@@ -104,12 +104,12 @@ def _tool_in(events: Sequence[Event]) -> Attributes | None:
     for body in (_value(event.body) for event in events if event.body is not NOTHING):
         sides = [body.get(key) if isinstance(body, dict) else None for key in ("input", "output")]
         logged = [side.get("messages") if isinstance(side, dict) else None for side in sides]
-        asked, result = (
+        request, result = (
             (m[0].get("content") if isinstance(m, list) and m and isinstance(m[0], dict) else None) for m in logged
         )
         result = jsontext.structured(result)
         if isinstance(result, dict) and result.get("type") == "tool" and isinstance(result.get("name"), str):
-            arguments = python_value(asked) or jsontext.structured(asked)
+            arguments = python_value(request) or jsontext.structured(request)
             return Attributes(
                 "TOOL",
                 inputs=_as_raw(arguments),
