@@ -288,40 +288,62 @@ def unpack(data: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
 #
 # A cell of at most MAX_DEPTH bytes, or with at most as many opening brackets, cannot be: only the others are measured
 # one by one.
-_AT_ONCE = 1 << 17
+_BLOCK = 255 * 8
+"""Bytes whose opening brackets are counted together: eight sums of one byte each hold the result."""
+_AT_ONCE = 64 * _BLOCK
 """Bytes that are looked at together: what they are compared with stays in the processor's cache."""
 
 
 def deep_cells(array: pa.Array) -> list[int]:
     """The rows of a column of strings whose text is nested deeper than MAX_DEPTH."""
+    return depths(array)[0]
+
+
+def depths(array: pa.Array) -> tuple[list[int], np.ndarray[Any, Any]]:
+    """The rows of a column of strings whose text is nested deeper than MAX_DEPTH; and, for each row, a number of
+    brackets than which no more open in its text."""
     if not len(array) or (data := array.buffers()[2]) is None:
-        return []
-    return _deep(np.frombuffer(data, np.uint8), _offsets(array), MAX_DEPTH)
+        return [], np.zeros(len(array), np.int64)
+    return _depths(np.frombuffer(data, np.uint8), _offsets(array), MAX_DEPTH)
 
 
 def deep_texts(texts: Sequence[bytes], levels: int) -> list[int]:
     """The places of the texts that are nested deeper than so many levels."""
-    return _deep(np.frombuffer(b"".join(texts), np.uint8), bounds([len(text) for text in texts]), levels)
+    return _depths(np.frombuffer(b"".join(texts), np.uint8), bounds([len(text) for text in texts]), levels)[0]
 
 
-def _deep(data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], levels: int) -> list[int]:
-    long = np.flatnonzero(np.diff(ends) > levels)
+def _depths(
+    data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], levels: int
+) -> tuple[list[int], np.ndarray[Any, Any]]:
+    opening = np.diff(ends)
+    long = np.flatnonzero(opening > levels)
     if not len(long):
-        return []
+        return [], opening
     starts, stops = ends[long], ends[long + 1]
-    found: list[int] = []
-    parts = np.flatnonzero(np.diff(starts // _AT_ONCE, prepend=-1)).tolist()  # the first cell of each part
-    for first, last in zip(parts, [*parts[1:], len(long)], strict=True):
-        begin, end = int(starts[first]), int(stops[last - 1])
-        opening = (data[begin : end - (end - begin) % 8] & 0xDF) == _OPENING
-        eights = opening.view(np.uint64) * _ONES >> np.uint64(56)  # how many of eight bytes open: a sum of an eighth
-        counts = np.add.reduceat(eights, (starts[first:last] - begin) // 8)  # up to the next long cell
-        suspects = (first + np.flatnonzero(counts > levels - 16)).tolist()  # at both ends up to seven are not counted
-        found += [int(long[i]) for i in suspects if is_too_deep(data[starts[i] : stops[i]].tobytes(), levels)]
-    return found
+    begin = int(starts[0])
+    so_far = np.concatenate([[0], np.cumsum(_opening_in_blocks(data[begin : int(stops[-1])]))])
+    in_blocks = so_far[(stops - begin - 1) // _BLOCK + 1] - so_far[(starts - begin) // _BLOCK]
+    opening[long] = np.minimum(opening[long], in_blocks)
+    suspects = np.flatnonzero(opening > levels).tolist()
+    return [row for row in suspects if is_too_deep(data[ends[row] : ends[row + 1]].tobytes(), levels)], opening
 
 
-_ONES = np.uint64(0x0101010101010101)
+def _opening_in_blocks(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """How many brackets open in each block."""
+    found = []
+    for start in range(0, len(data), _AT_ONCE):
+        part = data[start : start + _AT_ONCE]
+        opening = np.empty(-(-len(part) // _BLOCK) * _BLOCK, np.bool_)
+        np.equal(part & 0xDF, _OPENING, out=opening[: len(part)])
+        opening[len(part) :] = False
+        found.append(np.add.reduce(opening.view(np.uint64).reshape(-1, _BLOCK // 8), axis=1))
+    eights = np.concatenate(found)
+    fours = (eights & _EVEN) + (eights >> _8 & _EVEN)
+    return (fours * _ONES >> _48).astype(np.int64)
+
+
+_8, _48 = np.uint64(8), np.uint64(48)
+_EVEN, _ONES = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
 _OPENING = ord("[")
 """Of the ASCII characters, `[` and `{` alone have these bits."""
 

@@ -88,9 +88,10 @@ def parse(text: str | bytes | memoryview) -> Any:
         )
 
 
-def parse_leniently(text: str) -> Any:
-    """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text."""
-    if len(text) > reading.MAX_DEPTH and is_too_deep(text):
+def parse_leniently(text: str, shallow: bool = False) -> Any:
+    """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text. One that is
+    known to be `shallow` is not measured."""
+    if not shallow and len(text) > reading.MAX_DEPTH and is_too_deep(text):
         return text
     try:
         return decode_shallow(text)

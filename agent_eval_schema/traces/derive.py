@@ -72,10 +72,10 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
             if name not in origin:
                 setattr(derived, name, None)
     if reading.retrievers:  # the documents are those of the last one; a judge reads all
-        found = derived.retrieved_context or []
-        if len(reading.retrievers) > 1 and not any(document.content for document in found):
-            found = [document for span in reading.retrievers for document in documents_of_span(span)]
-        derived.has_retriever_span = any([document.content for document in found])
+        has_content = any([document.content for document in derived.retrieved_context or ()])
+        if not has_content and len(reading.retrievers) > 1:
+            has_content = any(d.content for span in reading.retrievers for d in documents_of_span(span))
+        derived.has_retriever_span = has_content
     derived.has_tool_span = bool(reading.tools)
     derived.notes = reading.notes
     derived.inputs, derived.outputs = reading.inputs, reading.outputs
@@ -95,7 +95,7 @@ _MADE = MADE.encode()
 def _request(reading: Reading) -> chat.Messages | None:
     if reading.trace.messages is not None:
         return reading.trace.messages or None
-    value = value_of(reading.inputs)
+    value = value_of(reading.inputs, reading.spare)
     messages = chat.read_messages(value)
     if messages and any([m.get("content") is None and chat.lacks_content(m) for m in messages]):
         messages = None  # no column could hold them
@@ -129,7 +129,7 @@ def _response(reading: Reading) -> str | None:
     if reading.trace.answer is not None:
         return _opened(reading.trace.answer)
     try:
-        found = _completion(content_text(reading.outputs))
+        found = _completion(content_text(reading.outputs, reading.spare))
     except msgspec.MsgspecError:
         value = value_of(reading.outputs)
         text, known = chat.read_answer(value)

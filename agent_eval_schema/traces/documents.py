@@ -33,7 +33,9 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
     last = max(reversed(reading.outermost(reading.retrievers)), key=start_of)
     own = attributes(last)
     try:
-        found = _usual_documents(content_text(own.outputs), isinstance(own, AttributesById), reading.values)
+        found = _usual_documents(
+            content_text(own.outputs, reading.spare), isinstance(own, AttributesById), reading.values
+        )
     except msgspec.MsgspecError:
         found = None
     if found is not None:

@@ -20,12 +20,13 @@ class Reading:
 
     __slots__ = (
         *("trace", "values", "notes", "retrievers", "tools", "models", "failed"),
-        *("root", "inputs", "outputs", "metadata", "state", "_top"),
+        *("root", "inputs", "outputs", "metadata", "state", "spare", "_top"),
     )
 
     def __init__(self, trace: Trace, values: bool = True) -> None:
         self.trace = trace
         self.values = values
+        self.spare = trace.spare
         self.notes: list[Finding] = trace.notes
         self.retrievers: list[Span] = []
         self.tools: list[Span] = []
@@ -128,23 +129,27 @@ def token_counts(reading: Reading) -> Tokens | None:
     used: dict[Span, Tokens] = {}
     for span in reading.models:
         found = attributes(span)
-        tokens = _stated(found.token_usage) or _stated_in_output(found.outputs)
+        tokens = _stated(found.token_usage, reading.spare) or _stated_in_output(found.outputs)
         if tokens is not None:
             used[span] = tokens
     if used:
         counts = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
-        known = [[n for n in column if n is not None] for column in counts]
-        inputs, outputs, totals = [sum(column) if column else None for column in known]
+        inputs, outputs, totals = [_sum_of_known(c) if None in c else sum(c) for c in counts]
         return inputs, outputs, totals
     stated = _stated(reading.metadata.token_usage) if reading.metadata else None
     return stated or _stated_in_output(reading.outputs)
 
 
-def _stated(raw: Raw) -> Tokens | None:
+def _sum_of_known(counts: tuple[int | None, ...]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _stated(raw: Raw, spare: int = 0) -> Tokens | None:
     if raw is NOTHING:
         return None
     try:
-        return counts_of(_usage(content_text(raw)))
+        return counts_of(_usage(content_text(raw, spare)))
     except ValueError:
         return usage_of(value_of(raw))
 

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import is_too_deep
 
@@ -165,6 +164,8 @@ class Trace(Struct):
     plain: bool = False
     messages: list[dict[str, Any]] | None = None
     answer: str | None = None
+    spare: int = 0
+    """How many brackets more than open in its text could open without that a part of it is nested too deep."""
 
 
 _raw_text = msgspec.json.Decoder(str).decode
@@ -183,9 +184,9 @@ def text_of(raw: Raw) -> str | None:
         return value if isinstance(value, str) else None
 
 
-def content_text(raw: Raw) -> str | Raw:
+def content_text(raw: Raw, spare: int = 0) -> str | Raw:
     """The JSON text that an attribute holds: in a text mostly, as it is for spans that were translated; none that is
-    nested too deep."""
+    nested too deep. Where the trace has brackets to spare, those of a text need not be counted."""
     if raw is NOTHING:
         return ""
     if memoryview(raw)[0] in _STRUCTURED:
@@ -194,18 +195,25 @@ def content_text(raw: Raw) -> str | Raw:
         text = _raw_text(raw)  # as in `text_of`, without the call
     except ValueError:
         text = text_of(raw) or ""
-    return "" if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text) else text
+    return "" if not _few_open(raw, text, spare) and is_too_deep(text) else text
+
+
+def _few_open(raw: Raw, text: str, spare: int) -> bool:
+    """Whether no more brackets can open in a text than there may be levels: an escaped one (`\\u005b`), which the
+    trace's text does not show, takes five bytes more than it is."""
+    return len(raw) - len(text) < 5 * spare
 
 
 _STRUCTURED = frozenset(b"{[")
 
 
-def value_of(raw: Raw) -> Any:
+def value_of(raw: Raw, spare: int = 0) -> Any:
     """The content of an attribute: its value is JSON text in JSON; text that is not JSON is taken as it is."""
     if raw is NOTHING:
         return None
     text = text_of(raw)
-    return jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace") if text is None else text)
+    text = bytes(raw).decode("utf-8", "replace") if text is None else text
+    return jsontext.parse_leniently(text, _few_open(raw, text, spare))
 
 
 def json_of(raw: Raw) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import to_builtins
 
-from agent_eval_schema.cells.arrow import deep_cells, is_text, simplified, text_views
+from agent_eval_schema.cells.arrow import depths, is_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.decoding import requests as requests_
@@ -21,6 +21,7 @@ from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_cal
 from agent_eval_schema.issues import Finding, Severity
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.rules.expectations import EXPECTED_AS_JSON, EXPECTED_RESPONSE_TYPE
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
 from agent_eval_schema.schema import COLUMNS, Document, JsonValue, columns_of
 from agent_eval_schema.text import jsontext
@@ -39,7 +40,7 @@ def read_traces(rows: Rows) -> None:
     """Decode the traces and derive their fields; a trace that cannot be read is an issue of the trace column."""
     if "trace" not in rows.batch.schema.names:
         return
-    cells, deep = _trace_texts(rows.batch)
+    cells, deep, spare = _trace_texts(rows.batch)
     rows.derived = [None] * rows.size
     values, states = ListColumn(cells), list[bool | None]([None] * rows.size)
     decode = decode_for_mlflow if rows.beside_traces else decode_shallow
@@ -48,6 +49,7 @@ def read_traces(rows: Rows) -> None:
         if cell is not None:
             trace = too_deep() if row in deep else decode(cell, values_matter)
             if isinstance(trace, Trace):
+                trace.spare = spare[row]
                 rows.derived[row], states[row] = derive(trace, values_matter, rows.figures), trace.plain
                 if rows.labeled and (found := read_trace_feedback(bytes(trace.info.assessments), None, None)):
                     rows.feedback[row] = found
@@ -65,22 +67,24 @@ _COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_c
 def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
     if "trace" not in batch.schema.names:
         return [None] * batch.num_rows
-    found, _ = _trace_texts(batch)
+    found, _, _ = _trace_texts(batch)
     return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in found]
 
 
-def _trace_texts(batch: pa.RecordBatch) -> tuple[Sequence[str | memoryview | None], Collection[int]]:
-    """The traces' JSON texts (of a text cell, the text), and the rows of those that are nested too deep."""
+def _trace_texts(batch: pa.RecordBatch) -> tuple[Sequence[str | memoryview | None], Collection[int], Sequence[int]]:
+    """The traces' JSON texts (of a text cell, the text), the rows of those that are nested too deep, and what each has
+    to `spare`."""
     at = batch.schema.get_field_index("trace")
     if not is_json_column(batch.schema.field(at)):
         column = simplified(batch.column(at))
         if is_text(column.type):
-            return text_views(column), frozenset(deep_cells(column))
+            deep, opening = depths(column)
+            return text_views(column), frozenset(deep), (MAX_DEPTH - opening).tolist()
     cells = read_cells(batch, "trace")
     assert cells is not None
     inner = [jsontext.parse_leniently(t) if t is not None and t[0] == '"' else t for t in cells.texts]
     texts = [v if v is None or isinstance(v, str) else t for v, t in zip(inner, cells.texts, strict=True)]
-    return texts, [row for row, text in enumerate(texts) if text is not None and is_too_deep(text)]
+    return texts, [row for row, text in enumerate(texts) if text is not None and is_too_deep(text)], [0] * len(texts)
 
 
 def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:

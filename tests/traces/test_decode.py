@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, eval_set_from_traces
+from agent_eval_schema import EvalSetError, eval_set_from_traces, validate_eval_set
 from agent_eval_schema.api import UnreadableTraceWarning
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
 from agent_eval_schema.traces.spans import Trace
@@ -304,6 +306,15 @@ def test_depth_raises_nothing(case: str) -> None:
     """Python gives up at about 1000; where exactly depends on who calls."""
     for depth in (500, *range(880, 1010, 2), 100_000):
         said(DEEP[case](nested(depth)))
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_escaped_brackets_are_counted(depth: int) -> None:
+    """The brackets of the traces are counted for a whole column, which does not see those that a text escapes: one that
+    is nested too deep is no list."""
+    cell = attribute("Hi").replace('Outputs": "Hi"', 'Outputs": "' + nested(depth).replace("[", "\\u005b") + '"')
+    report = validate_eval_set(pa.table({"trace": [f'{{"spans": [{cell}]}}']}))
+    assert ("AE608" in set(report.issues["code"])) is (depth == MAX_DEPTH)
 
 
 def said(text: str | bytes) -> list[str]:
