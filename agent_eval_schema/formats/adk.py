@@ -39,7 +39,7 @@ from agent_eval_schema.formats.format import (
     named,
     save_json,
 )
-from agent_eval_schema.formats.genai import CASES, FRAME, cases_of
+from agent_eval_schema.formats.genai import CASES, OF_DATASET, cases_of
 from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
 from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, calls_from
 from agent_eval_schema.issues import Finding
@@ -67,8 +67,8 @@ def is_evalset(names: Sequence[str], head: Head) -> bool:
     if not set(CASES) & set(names):
         return False
     cases = [c for row in head() for c in cases_of(row)]
-    if not cases and FRAME in names:
-        return False
+    if not cases:  # which both may be, without a key beside them
+        return bool(set(names) - set(CASES)) and OF_DATASET.isdisjoint(names)
     first = next((c for c in cases if isinstance(c, dict)), {})
     return OF_GENAI_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
 

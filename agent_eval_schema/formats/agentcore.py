@@ -79,7 +79,9 @@ def _has_scenarios(names: Sequence[str], head: Head) -> bool:
     if "scenarios" not in names:
         return {"scenario_id", "turns"} <= set(names) and "turn" not in names
     found = [s for row in head() for s in all_of(row.get("scenarios")) if isinstance(s, dict)]
-    return not found or any(not s.keys().isdisjoint(("scenario_id", "turns", "input", "actor_profile")) for s in found)
+    if not found:  # a file of scenarios of ADK may have none, too
+        return [*head()] != [{"scenarios": []}]
+    return any(not s.keys().isdisjoint(("scenario_id", "turns", "input", "actor_profile")) for s in found)
 
 
 def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:

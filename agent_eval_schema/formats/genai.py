@@ -162,6 +162,8 @@ def _is_dataset(names: Sequence[str], head: Head) -> bool:
     if not set(CASES) & set(names):
         return False
     cases = [_snake(structured(c)) for row in head() for c in cases_of(row)]
+    if not cases:
+        return FRAME not in names and not OF_DATASET.isdisjoint(names)
     found = next((c for c in cases if c), {})
     return not found.keys().isdisjoint(OF_CASE) and found.keys().isdisjoint({"conversation", "eval_id"})
 
@@ -186,6 +188,12 @@ OF_CASE = frozenset(
     ]
 )
 """Keys by which a case of an EvaluationDataset is known."""
+
+OF_DATASET = OF_CASE | {
+    *(FRAME, "candidate_name", "bigquery_source", "gcs_source"),
+    *("evalDatasetDf", "candidateName", "bigquerySource", "gcsSource"),
+}
+"""Keys beside its cases by which an EvaluationDataset is known."""
 
 
 def rows_of_dataset(row: Row) -> Iterator[Unfolded]:

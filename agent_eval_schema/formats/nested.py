@@ -62,6 +62,8 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
         if document and _by_columns(document):
             return _COLUMNS
         is_known = detect(names).format is not None or is_export(source)
+        if list(document.values()) == [[]] and not is_known:  # no row shows whose list it is
+            return Nested(lambda *_: False, lambda _: (), parts=tuple(document))
         return _LIST if _list_of_rows(document) is not None and not is_known else None
     return found
 

@@ -29,6 +29,23 @@ def rows_of(path: str, form: str) -> list[Row]:
     return [{k: v for k, v in row.items() if v is not None} for row in normalize_eval_set(path).to_dict("records")]
 
 
+@pytest.mark.parametrize(
+    ("document", "format"),
+    [
+        ({"scenarios": []}, "databricks"),  # of ADK or of AgentCore: as data without columns
+        ({"eval_cases": []}, "databricks"),  # of ADK or of Vertex
+        ({"eval_cases": [], "eval_set_id": "s"}, "adk"),
+        ({"eval_cases": [], "interactions_data_source": {"interaction": "i"}}, "vertex-genai"),
+        ({"evalCases": [], "candidateName": "a"}, "vertex-genai"),
+    ],
+)
+def test_a_file_without_rows_is_of_a_platform_by_a_key_of_it(document: Row, format: str, tmp_path: Path) -> None:
+    for data in (document, written(document, tmp_path)):
+        report = validate_eval_set(data)
+        (issue,) = report.iter_issues()
+        assert (report.format, report.row_count, issue.code) == (format, 0, "AE101")
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("by_alias", [False, True])
 def test_a_result_of_adk_has_a_row_per_invocation(by_alias: bool, tmp_path: Path) -> None:
