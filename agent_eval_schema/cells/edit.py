@@ -26,6 +26,16 @@ def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], nests
     return batch.set_column(at, batch.schema.field(at), _spliced(batch.column(at), texts))
 
 
+def with_edits(batch: pa.RecordBatch, cells: Mapping[str, dict[int, Any]], nests: bool) -> pa.RecordBatch:
+    """The batch with other values in cells of several columns, some of which it may lack."""
+    for column, values in cells.items():
+        if column not in batch.schema.names:
+            absent = pa.field(column, pa.string(), metadata=JSON_CELLS)
+            batch = batch.append_column(absent, pa.nulls(batch.num_rows, pa.string()))
+        batch = with_cells(batch, column, values, nests)
+    return batch
+
+
 def _replaced(array: pa.Array, values: dict[int, Any], nests: bool) -> pa.Array | None:
     """The array with other values, or None if its type cannot hold them."""
     if is_text(simplified(array).type):

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
 from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.cells.edit import json_texts, with_cells, with_json
+from agent_eval_schema.cells.edit import json_texts, with_cells, with_edits, with_json
 from agent_eval_schema.cells.notes import LINE, Notes, filled_rows, is_hidden, line_texts, own_columns, with_notes
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.search import PLACE, CellFix, fixes_in, moves_in, read_exactly, tries_of, twins_in
@@ -83,7 +83,7 @@ class FixedSource(Struct, frozen=True):
     def written_to(self, path: str) -> Source:
         """The fixed source as the file to which it is written."""
         source, options = self.source, {k: v for k, v in self.original.options.items() if k != "columns"}
-        lines = source.lines if _is_rewritten(self.original, path) else None
+        lines = source.lines if is_rewritten(self.original, path) else None
         return source if path == STDOUT else replace(source, name=path, options=options, lines=lines)
 
     def batches(self) -> FixedBatches:
@@ -137,7 +137,7 @@ class FixedSource(Struct, frozen=True):
         batches = counts.over(self.batches())
         # a fix may need a column that a file with a header lacks
         adds_a_column = self.plan.format == "mlflow" and self.original.kind == "csv"
-        if _is_rewritten(self.original, path) and not adds_a_column:
+        if is_rewritten(self.original, path) and not adds_a_column:
             edits, state = _edits(batches), self.original.state
             rewrite_file(str(self.original.path), self.original.kind, path, self.renames, edits, state)
             return counts
@@ -189,7 +189,7 @@ class FixCounts:
 
 def require_fixable(source: Source, path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if the fixed rows cannot be written to `path`."""
-    if _is_rewritten(source, path):
+    if is_rewritten(source, path):
         require_place(path, stdout=True)
         return
     require_writable(path)
@@ -200,7 +200,7 @@ def require_fixable(source: Source, path: str) -> None:
         )
 
 
-def _is_rewritten(source: Source, path: str) -> bool:
+def is_rewritten(source: Source, path: str) -> bool:
     """Whether each row is a part of the file's text; of a table that is one object by columns none is."""
     return _is_of_form(source, path, *REWRITTEN) and not source.in_order
 
@@ -236,12 +236,7 @@ def _with_fixes(batch: pa.RecordBatch, start: int, fixes: list[CellFix], nests: 
         for column, value in {fix.column: fix.after, **dict.fromkeys(fix.emptied)}.items():
             cells.setdefault(column, {})[fix.row - start] = value
         notes.setdefault(fix.row - start, []).append(_note(fix))
-    for column, values in cells.items():
-        if column not in batch.schema.names:
-            absent = pa.field(column, pa.string(), metadata=JSON_CELLS)
-            batch = batch.append_column(absent, pa.nulls(batch.num_rows, pa.string()))
-        batch = with_cells(batch, column, values, nests)
-    return with_notes(batch, notes)
+    return with_notes(with_edits(batch, cells, nests), notes)
 
 
 def _note(fix: CellFix) -> Finding:

@@ -383,18 +383,19 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     def _written_of(self, row: Row) -> dict[str, Any]:
         """The row of the format for values that were read and not decoded yet."""
         try:
-            return self._without_originals(_with_messages(row))
+            return self.write_fields(_with_messages(row))
         except (TypeError, KeyError, AttributeError, ValueError, IndexError):  # invalid values, which rules report
             return {}
 
     # --- writing
     def write_row(self, row: Row) -> dict[str, Any]:
         """A canonical row as one of the format; absent values have no key."""
-        result = self._without_originals(row)
+        result = self.write_fields(row)
         own = {c: structured(row[name]) for c, name in self._originals.items() if row.get(name) is not None}
         return self._with_originals(row, result, own) if own else result
 
-    def _without_originals(self, row: Row) -> dict[str, Any]:
+    def write_fields(self, row: Row) -> dict[str, Any]:
+        """The same, of the canonical columns alone."""
         written: dict[str, Any] = {}
         for field in self.fields:
             for path, part in field.written(row):

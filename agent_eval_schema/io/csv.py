@@ -17,7 +17,7 @@ from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import is_full
-from agent_eval_schema.io.streams import Edits, Position, Renames, creating, most_unpacked, opened, too_large
+from agent_eval_schema.io.streams import DROPPED, Edits, Position, Renames, creating, most_unpacked, opened, too_large
 from agent_eval_schema.issues import EvalSetError, Finding, FormulaWarning
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
@@ -313,6 +313,8 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     yield _text_bytes(_record_text(header, new, kept, comma) if renames else header.text)
     for record in records:
         cells = next(edits) if record.fields or record.error else {}
+        if cells is DROPPED:
+            continue
         if record.error or len(record.fields) != len(names) or not (cells or moves):
             yield _text_bytes(record.text)
             continue

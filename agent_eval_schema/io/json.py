@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, write_jsonl
-from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
+from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.jsontext import is_json
 
@@ -206,9 +206,19 @@ def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
 
 def rewrite_json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
+    opening: bytes | None = None  # what is before the first element, if that is left out
+    kept = False
     for number, part in enumerate(json_parts(path), start=1):
         if part.problem:
             raise EvalSetError(f"{path}: element {number}: {part.problem}: correct this first, then fix the file")
-        yield part.before
+        cells = {} if part.text is None else next(edits)
+        if cells is DROPPED:
+            opening = part.before if opening is None and not kept else opening
+            continue
+        if kept or opening is None:
+            yield part.before
+        else:
+            yield opening if part.text is not None else opening + part.before
         if part.text is not None:
-            yield replaced_cells(part.text, renames, next(edits))
+            kept = True
+            yield replaced_cells(part.text, renames, cells)

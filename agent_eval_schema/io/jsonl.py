@@ -18,7 +18,7 @@ from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import is_full
-from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
+from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import columns, reading
 from agent_eval_schema.rules.reading import MAX_DEPTH
@@ -34,7 +34,7 @@ from agent_eval_schema.text.privacy import byte_name
 # A value that is replaced looks like the one before: in ASCII where that was, on as many lines.
 REMOVED: Any = object()
 """The placeholder for a cell that is removed with its key. A key that the object lacks takes the first place of such a
-one."""
+one, or that behind its last."""
 
 
 class _Pair(NamedTuple):
@@ -113,10 +113,19 @@ def _splices(
     style = (", ", ": ") if any(text[p.key_end : p.value] != ":" for p in pairs) else (",", ":")
     values |= {k: _in_the_form_of(values[k], v, style) for k, v in cells.items() if k in values}
     changed = {k: i for k, i in place.items() if values[k] != text[pairs[i].value : pairs[i].end]}
-    for key in (k for k in cells if k not in values and removed):
+    new = [key for key in cells if key not in values]
+    for key in new[: len(removed)]:
         pair = pairs[removed.pop(0)]
         value = _in_the_form_of(text[pair.value : pair.end], cells[key], style)
         splices.append((pair.start, pair.end, f"{json.dumps(key)}{style[1]}{value}"))
+        new = new[1:]
+    if new:  # between them and the others is what is between the last two of those
+        end = pairs[-1].end if pairs else _skip(text, 0, "{")
+        comma = text[pairs[-2].end : pairs[-1].start] if len(pairs) > 1 else style[0]
+        added = [
+            json.dumps(k) + style[1] + json.dumps(cells[k], ensure_ascii=text.isascii(), separators=style) for k in new
+        ]
+        splices.append((end, end, (comma if pairs else "") + comma.join(added)))
     for i in removed:  # with a comma: the one before the pair, if any pair stays before it
         leads = all(before in removed for before in range(i))
         start, end = (pairs[i].start, pairs[i + 1].start) if leads else (pairs[i - 1].end, pairs[i].end)
@@ -298,5 +307,7 @@ def rewrite_jsonl(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     between = b""
     for line in jsonl_lines(path):
         blank = not line or line.isspace()
-        yield between + (line if blank else replaced_cells(line, renames, next(edits)))
-        between = b"\n"
+        cells = {} if blank else next(edits)
+        if cells is not DROPPED:
+            yield between + (line if blank else replaced_cells(line, renames, cells))
+            between = b"\n"

@@ -246,6 +246,11 @@ class ReportBuilder:
         found = [self._with_file(issue) for kept in self._kept for issue in _issues_in(*kept)]
         return sorted([*found, *self._own], key=by_row)
 
+    @property
+    def compared_issues(self) -> list[Issue]:
+        """The issues that are kept of rules that compare rows, and of the dataset as a whole."""
+        return self._own
+
     def issues_of(self, rows: Collection[int]) -> list[Issue]:
         """The issues of these rows that are kept, those of rules that compare rows last."""
         found = []

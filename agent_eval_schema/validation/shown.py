@@ -137,7 +137,7 @@ def _contents(run: CheckedRun, chosen: list[int]) -> dict[int, _Content]:
     found = dict[int, _Content]()
     for row, place, batch, read_batch in rows_in(run.source.batches(), chosen, find_format(run.plan.format).read):
         by_name = dict(_cells(read_batch, place))
-        spans = _spans(by_name["trace"]) if "trace" in by_name else []
+        spans = spans_of(by_name["trace"]) if "trace" in by_name else []
         request_id = by_name.get("request_id")
         cells = [(name, _cut(text, CELL)) for name, text in _cells(batch, place)]
         found[row] = request_id and _cut(request_id, 200), cells, spans
@@ -158,7 +158,7 @@ def _cells(batch: pa.RecordBatch, row: int) -> Iterator[tuple[str, str]]:
         yield batch.schema.names[i], value
 
 
-def _spans(text: str) -> list[ShownSpan]:
+def spans_of(text: str) -> list[ShownSpan]:
     """The spans of a trace by their start, each with the place of its bar."""
     trace = decode_trace(text)
     if not isinstance(trace, Trace):

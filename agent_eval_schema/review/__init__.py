@@ -1,0 +1,1 @@
+"""The review screen: people give rows their ground truth, and decide what no rule can decide."""

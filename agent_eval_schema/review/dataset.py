@@ -1,0 +1,316 @@
+"""The dataset under review: its rows in memory, what the rules found in them, and the queues that follow.
+
+source ──CheckedRun──▶ batches, and per row: valid, fields, question, hash ──▶ QUEUES, by what a label buys
+   └────fix_source──▶ the fixes of each row
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.cells import row_texts
+from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
+from agent_eval_schema.conversion.convert import convert_eval_set
+from agent_eval_schema.fix.fix import FIXED_FORMATS, fix_source
+from agent_eval_schema.fix.search import CellFix
+from agent_eval_schema.formats.names import TargetFormat
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.registry import UNKNOWN, find_format, require_rows
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import BIT, Metric
+from agent_eval_schema.metrics.differences import Z
+from agent_eval_schema.metrics.intervals import wilson
+from agent_eval_schema.metrics.support import metrics_of, supports
+from agent_eval_schema.profile.facts import question_of
+from agent_eval_schema.review.journal import RowKey, State
+from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states
+from agent_eval_schema.rules import columns
+from agent_eval_schema.schema import CANONICAL
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan, make_plan
+
+Array = np.ndarray[Any, Any]
+
+TRUTH_FIELDS = ("expected_response", "expected_facts", "guidelines", "expected_uri", "reference_trajectory")
+"""The fields of a row that people give it."""
+
+TRUTH = sum(BIT[name] for name in TRUTH_FIELDS)
+
+AUDITED = 50
+"""Rows with ground truth that are drawn for a second look."""
+
+TITLE = 160
+"""Characters of a question that a list shows."""
+
+
+class Reviewed:
+    """The rows of a source, validated once and kept in memory."""
+
+    def __init__(self, source: Source, *, format: str = "auto", outputs: str = "auto") -> None:
+        plan = make_plan(source, format, outputs)
+        require_rows(plan.format)
+        if plan.format == UNKNOWN.name:
+            raise EvalSetError(f"{source.name or 'data'}: expected evaluation rows, got columns of no known format")
+        self.format, self.original = plan.format, source
+        writer = find_format(plan.format).writer
+        self.is_document = writer is not None and writer.document is not None
+        self.is_canonical = writer is None
+        if writer is None or self.is_document:  # a row has no cells of its own there: canonical rows do
+            source = _canonical(source, plan)
+            plan = make_plan(source, "databricks", plan.outputs)
+        self.source, self.plan = source, plan
+        self.run = CheckedRun(source, replace(plan, columns=True))
+        self.batches: list[pa.RecordBatch] = []
+        self.starts: list[int] = []
+        self.titles: list[str] = []
+        self.ids: list[str | None] = []
+        self.hashes: list[str] = []
+        requests_: list[Any] = []
+        truths: list[Array] = []
+        askings: list[Array] = []
+        for batch, checked in self.run.pairs():
+            self.starts.append(len(self.titles))
+            self.batches.append(batch)
+            rows = rows_of(checked)
+            self.titles += [question[:TITLE] for question in question_of(rows)]
+            self.ids += verdict(checked, "id").to_pylist()
+            hashes, _ = hash_texts(row_texts(batch, ()))
+            self.hashes += [f"{h:016x}" for h in hashes.tolist()]
+            requests_ += rows.column("request").to_pylist()
+            truths.append(_filled(verdict(checked, "truth_hash")))
+            askings.append(_filled(verdict(checked, "request_hash")))
+        self.run.builder.finish()
+        self.valid, self.usable, self.masks = (
+            self.run.builder.valid.copy(),
+            self.run.builder.usable.copy(),
+            self.run.builder.masks.copy(),
+        )
+        self.questions, absent = hash_texts([None if text is None else str(text) for text in requests_])
+        self.questions[np.zeros(len(self), bool) if absent is None else absent] = 0
+        self._truths = np.concatenate(truths) if truths else np.zeros(0, np.uint64)
+        self._askings = np.concatenate(askings) if askings else np.zeros(0, np.uint64)
+        self.fixes, self.fixable = self._find_fixes()
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    def _find_fixes(self) -> tuple[dict[int, list[CellFix]], Array]:
+        """The fixes of each row, and the rows that are valid with all of theirs. Columns are not renamed here: that
+        concerns all rows at once, and `validate --fix` does it."""
+        codes = self.plan.codes - {columns.MISSPELT_COLUMN.code}
+        found: dict[int, list[CellFix]] = {}
+        valid = self.valid.copy()
+        if self.plan.format not in FIXED_FORMATS:
+            return found, valid
+        fixed = fix_source(self.source, format=self.plan.format, outputs=self.plan.outputs, codes=codes)
+        start = 0
+        for batch, fixes in fixed.batches():
+            for fix in fixes:
+                found.setdefault(fix.row, []).append(fix)
+            if fixes:
+                rows = np.array(sorted({fix.row for fix in fixes}))
+                valid[rows] = np.asarray(verdict(check_batch(batch, self.plan), "valid")).astype(bool)[rows - start]
+            start += batch.num_rows
+        return found, valid
+
+    # rows
+
+    def key(self, row: int) -> RowKey:
+        return RowKey(id=self.ids[row], hash=self.hashes[row], n=row)
+
+    def place(self, row: int) -> tuple[int, int]:
+        """The batch of a row, and the place in it."""
+        batch = int(np.searchsorted(self.starts, row, "right")) - 1
+        return batch, row - self.starts[batch]
+
+    def batch_of(self, row: int) -> pa.RecordBatch:
+        """The row alone."""
+        batch, at = self.place(row)
+        return self.batches[batch].slice(at, 1)
+
+    def applied(self, row: int, state: State) -> Applied:
+        """The row with what was decided about it."""
+        return apply_states(self.batch_of(row), {0: state}, {0: self.fixes.get(row, [])}, self.plan)
+
+    def applied_batches(self, states: Mapping[int, State]) -> Iterator[Applied]:
+        """All batches with what was decided about their rows."""
+        for start, batch in zip(self.starts, self.batches, strict=True):
+            own = {row - start: states[row] for row in states if start <= row < start + batch.num_rows}
+            fixes = {at: self.fixes.get(start + at, []) for at in own}
+            yield apply_states(batch, own, fixes, self.plan) if own else Applied(batch, {}, {})
+
+    def unheld(self, applied: Applied, state: State) -> list[str]:
+        """The labels of a row that the format cannot hold."""
+        if not self.is_document or state.keys().isdisjoint(LABELS):
+            return applied.unheld.get(0, [])
+        lost = convert_eval_set(pa.Table.from_batches([applied.batch]), cast(TargetFormat, self.format)).losses
+        return [label for label in LABELS if label in state and COLUMN_OF[label] in set(lost["column"])]
+
+    def recount(self, states: Mapping[int, State]) -> None:
+        """Take in what the rows hold with these states."""
+        for start, batch, applied in zip(self.starts, self.batches, self.applied_batches(states), strict=True):
+            rows = sorted(row for row in states if start <= row < start + batch.num_rows)
+            if rows:
+                checked = check_batch(applied.batch, self.plan)
+                self.take(rows, [row - start for row in rows], checked)
+
+    def take(self, rows: list[int], places: list[int], checked: pa.RecordBatch) -> None:
+        """Take in what was checked of rows; an ID that an earlier row has stays an error."""
+        repeated = np.isin(rows, self.run.builder.compared_rows) & ~self.run.builder.usable[rows]
+        for mask, name in ((self.valid, "valid"), (self.usable, "usable")):
+            mask[rows] = np.asarray(verdict(checked, name)).astype(bool)[places] & ~repeated
+        self.masks[rows] = np.asarray(verdict(checked, "presence"))[places]
+
+    # what a label buys
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of the platform of the format."""
+        return metrics_of(find_format(self.format).system)
+
+    def supported(self, masks: Array, usable: Array) -> Array:
+        """How many metrics each row supports."""
+        found = np.zeros(len(masks), np.int64)
+        for metric in self.metrics:
+            found += supports(metric, masks, usable, self.plan.outputs)
+        return found
+
+    @cached_property
+    def gains(self) -> Array:
+        """How many more metrics each row would support with ground truth: facts, and what fits the rest of the row."""
+        more = BIT["expected_facts"] | BIT["one_truth"] | BIT["guidelines"]
+        masks = np.where(self.masks & BIT["expected_response"], self.masks, self.masks | more)
+        masks = np.where(masks & BIT["retrieved_uri"], masks | BIT["expected_uri"], masks)
+        calls = BIT["predicted_trajectory"] | BIT["tool_span"]
+        masks = np.where(masks & calls, masks | BIT["reference_trajectory"], masks)
+        return self.supported(masks, self.usable) - self.supported(self.masks, self.usable)
+
+    @cached_property
+    def again(self) -> Array:
+        """How often each row's question was asked before it: a repeated question narrows no interval."""
+        seen = Counter[int]()
+        found = np.zeros(len(self), np.int64)
+        for row, question in enumerate(self.questions.tolist()):
+            found[row] = seen[question]
+            seen[question] += 1
+        return found
+
+    def coverage(self) -> list[dict[str, Any]]:
+        """Per metric the rows that support it and, of a rate, half of the interval: that of `profile` for rows whose
+        questions differ."""
+        found = []
+        for metric in self.metrics:
+            mask = supports(metric, self.masks, self.usable, self.plan.outputs)
+            distinct = len(np.unique(self.questions[mask]))
+            low, high = wilson(0.5, distinct, Z) if distinct else (0.0, 1.0)
+            found.append({"metric": metric.name, "rows": int(mask.sum()), "half": round(50 * (high - low), 1)})
+        return found
+
+    # rows that ask the same
+
+    @cached_property
+    def conflicts(self) -> list[list[int]]:
+        """The groups of rows that ask the same and expect different answers (AE902)."""
+        groups = _groups(self._askings)
+        return [rows for rows in groups if len(np.unique(self._truths[rows])) > 1]
+
+    @cached_property
+    def duplicates(self) -> list[list[int]]:
+        """The groups of rows that ask the same."""
+        return _groups(self.questions)
+
+    @cached_property
+    def group_of(self) -> dict[int, list[int]]:
+        """The rows beside which a row is shown."""
+        return {row: group for groups in (self.duplicates, self.conflicts) for group in groups for row in group}
+
+
+def _groups(hashes: Array) -> list[list[int]]:
+    """The rows of each hash that several rows have, 0 apart."""
+    order = np.argsort(hashes, kind="stable")
+    cuts = np.flatnonzero(np.diff(hashes[order])) + 1
+    return sorted(part.tolist() for part in np.split(order, cuts) if len(part) > 1 and hashes[part[0]])
+
+
+def _filled(hashes: pa.Array) -> Array:
+    return np.asarray(hashes.fill_null(0)).copy()
+
+
+def _canonical(source: Source, plan: Plan) -> Source:
+    """The normalized rows of a source, whose format has no place for labels."""
+    run = CheckedRun(source, plan)
+    parts = list(run.normalized())
+    schema = pa.unify_schemas([p.schema for p in parts], promote_options="permissive") if parts else pa.schema([])
+    table = pa.concat_tables([pa.Table.from_batches([p]) for p in parts], promote_options="permissive")
+    named = open_source(table.cast(schema).replace_schema_metadata(CANONICAL))
+    return replace(named, name=source.name)
+
+
+# --- queues: which rows come up, and in which order
+class Queue(Struct, frozen=True):
+    """A queue: its name, its title, and the rows that are in it, in their order."""
+
+    name: str
+    title: str
+    rows: Callable[[Reviewed, Mapping[int, State]], Iterable[int]]
+
+
+def _by_gain(reviewed: Reviewed, rows: Array) -> list[int]:
+    """The rows whose label enables the most metrics first; of those, questions that were not asked before."""
+    order = np.lexsort((rows, reviewed.again[rows] > 0, -reviewed.gains[rows]))
+    return [int(row) for row in rows[order]]
+
+
+def _without_truth(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
+    return _by_gain(reviewed, np.flatnonzero(((reviewed.run.builder.masks & TRUTH) == 0) & reviewed.fixable))
+
+
+def _errors(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
+    return [int(row) for row in np.flatnonzero(~reviewed.fixable)]
+
+
+def _drawn(reviewed: Reviewed, rows: Array, count: int, seed: int) -> list[int]:
+    """A sample that is the same for everybody: the rows with the smallest hashes."""
+    keys = seeded_hashes([reviewed.hashes[row] for row in rows.tolist()], seed)
+    return sorted(int(row) for row in rows[np.argsort(keys, kind="stable")[:count]])
+
+
+def _audited(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
+    return _drawn(reviewed, np.flatnonzero(reviewed.run.builder.masks & TRUTH), AUDITED, 1)
+
+
+def overlap(reviewed: Reviewed, count: int) -> list[int]:
+    """The rows that every reviewer gets, by which their agreement is measured."""
+    lacks = np.flatnonzero((reviewed.run.builder.masks & TRUTH) == 0)
+    rows = lacks if len(lacks) else np.arange(len(reviewed))
+    return _by_gain(reviewed, np.array(_drawn(reviewed, rows, count, 2), np.int64))
+
+
+QUEUES = (
+    Queue("truth", "No ground truth", _without_truth),
+    Queue("errors", "Errors for a person", _errors),
+    Queue("fixes", "Fixes to accept", lambda reviewed, _: sorted(reviewed.fixes)),
+    Queue("conflicts", "Conflicts", lambda reviewed, _: [row for rows in reviewed.conflicts for row in rows[:1]]),
+    Queue("duplicates", "Duplicates", lambda reviewed, _: [row for rows in reviewed.duplicates for row in rows[:1]]),
+    Queue("audit", "Sampled for audit", _audited),
+    Queue("flagged", "Needs another person", lambda _, states: _with_status(states, "flagged")),
+    Queue("all", "All rows", lambda reviewed, _: range(len(reviewed))),
+)
+"""The queues that the rules make, in the order of the page."""
+
+QUEUE_NAMES = (*(queue.name for queue in QUEUES[:-1]), "changed", "overlap", "together", QUEUES[-1].name)
+
+
+def _with_status(states: Mapping[int, State], status: str) -> list[int]:
+    return sorted(row for row, state in states.items() if state.get("status") == status)

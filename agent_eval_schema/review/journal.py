@@ -1,0 +1,234 @@
+"""The journal of a review: one line for each change, appended and synced before anybody is told that it is saved.
+
+    change ──append, sync──▶ FILE.maria.review.jsonl ──fold──▶ {row: {path: value}}
+
+The state is the fold of the lines. No line is ever changed: a step is undone by a line that undoes it, after a restart
+too. A line that was torn when a process was killed is ignored, and the next one begins on a line of its own.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text.visible import visible
+
+State: TypeAlias = dict[str, Any]
+"""What was decided about a row: a value for each path."""
+
+
+class RowKey(Struct, frozen=True, kw_only=True):
+    """The row that a change is about: it is found again by the hash of its cells, or else by its ID."""
+
+    id: Annotated[str | None, Meta(description="The request_id of the row.")] = None
+    hash: Annotated[str, Meta(description="The hash of the cells of the row, as they are in the source.")]
+    n: Annotated[int, Meta(description="The number of the row in the source, from 0.", ge=0)]
+
+
+class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One change of one row: `path` had the value `old`, and has the value `new`; null stands for none."""
+
+    v: Annotated[Literal[1], Meta(description="The version of the journal.")]
+    seq: Annotated[int, Meta(description="The number of the change in its journal, from 1.", ge=1)]
+    at: Annotated[str, Meta(description="The time in UTC.")]
+    by: Annotated[str, Meta(description="The reviewer.")]
+    row: RowKey
+    op: Annotated[Literal["set", "undo"], Meta(description="Whether a value was set, or an earlier change was undone.")]
+    path: Annotated[
+        str,
+        Meta(
+            description="What was set: a label (expected_facts, expected_response, guidelines, documents, "
+            "reference_trajectory, tags, note), a decision (status, dropped, choice, fix:COLUMN) or, of several "
+            "reviewers, what they decided together (decided).",
+        ),
+    ]
+    old: Any = None
+    new: Any = None
+    first: Annotated[
+        int | None, Meta(description="Of several changes that were made at once, the number of the first.")
+    ] = None
+    undoes: Annotated[int | None, Meta(description="The number of the change that was undone.")] = None
+
+
+class Change(Struct, frozen=True):
+    """A change to be made: what has the value `old` gets the value `new`."""
+
+    row: RowKey
+    path: str
+    old: Any = None
+    new: Any = None
+
+
+class Stale(Exception):
+    """A change of a value that is no longer what its author saw."""
+
+
+class Journal(Struct, dict=True):
+    """The journal of one reviewer, in a file or (without a path) in memory."""
+
+    by: str
+    path: str | None = None
+    events: list[Event] = field(default_factory=list)
+    unread: int = 0
+    _size: int = 0
+    _torn: bool = False
+
+    def __post_init__(self) -> None:
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what another process of the same reviewer has appended."""
+        if self.path is None or not os.path.exists(self.path):
+            return
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._size)
+                text = file.read()
+        except OSError as error:
+            raise EvalSetError(f"{self.path}: cannot be read: {error.strerror}") from error
+        if not text:
+            return
+        self._size += len(text)
+        lines = text.split(b"\n")
+        self._torn = lines[-1] != b""
+        for line in lines:
+            event = read_event(line)
+            if event is not None:
+                self.events.append(event)
+            elif line.strip():
+                self.unread += 1
+
+    def append(self, changes: Sequence[Change]) -> list[Event]:
+        """Append changes and sync them to the disk. Raises Stale, and changes nothing, if one of the values is no
+        longer the old one; raises EvalSetError if the disk does not take them."""
+        self.catch_up()
+        now = self.states()
+        for change in changes:
+            state = now.setdefault(change.row.hash, {})
+            if state.get(change.path) not in (change.old, change.new):
+                raise Stale(change.path)
+            state[change.path] = change.new
+        return self._write([("set", change, None) for change in changes])
+
+    def undo(self) -> list[Event]:
+        """Undo the last step that was not undone; returns its undoing, which is empty if there is no step."""
+        self.catch_up()
+        undone = {event.undoes for event in self.events}
+        left = [event for event in self.events if event.op == "set" and event.seq not in undone]
+        if not left:
+            return []
+        last = left[-1].first or left[-1].seq
+        step = [event for event in left if (event.first or event.seq) == last]
+        return self._write([("undo", Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
+
+    def _write(self, changes: Sequence[tuple[Literal["set", "undo"], Change, int | None]]) -> list[Event]:
+        seq = max((event.seq for event in self.events), default=0) + 1
+        at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        first = seq if len(changes) > 1 else None
+        events = [
+            Event(
+                v=1, seq=seq + i, at=at, by=self.by, row=c.row, op=op, path=c.path, old=c.old, new=c.new,
+                first=first, undoes=undoes,
+            )
+            for i, (op, c, undoes) in enumerate(changes)
+        ]  # fmt: skip
+        if self.path is not None and events:
+            lines = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
+            self._size += append_synced(self.path, (b"\n" if self._torn else b"") + lines)
+            self._torn = False
+        self.events += events
+        return events
+
+    def states(self) -> dict[str, State]:
+        """The state of each row, by its hash."""
+        return fold(self.events)
+
+    def keys(self) -> dict[str, RowKey]:
+        """The rows of the journal by their hashes, each as it was known last."""
+        return {event.row.hash: event.row for event in self.events}
+
+
+def read_event(line: bytes) -> Event | None:
+    """The change in a line; None if it is no whole one."""
+    try:
+        return _decode(line)
+    except msgspec.MsgspecError:
+        return None
+
+
+_decode = msgspec.json.Decoder(Event).decode
+
+
+def fold(events: Sequence[Event]) -> dict[str, State]:
+    """The state of each row, by its hash, after these changes."""
+    states: dict[str, State] = {}
+    for event in events:
+        state = states.setdefault(event.row.hash, {})
+        if event.new is None:
+            state.pop(event.path, None)
+        else:
+            state[event.path] = event.new
+    return states
+
+
+def append_synced(path: str, text: bytes) -> int:
+    """Append text to a file and sync it; returns its size. If the disk is full, the file is as it was."""
+    try:
+        is_new = not os.path.exists(path)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            size = os.fstat(handle).st_size
+            try:
+                left = memoryview(text)
+                while left:
+                    left = left[os.write(handle, left) :]
+                os.fsync(handle)
+            except OSError:
+                os.ftruncate(handle, size)
+                raise
+        finally:
+            os.close(handle)
+        if is_new and os.name == "posix":  # the name of a new file is in its folder, which is synced, too
+            folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+    except OSError as error:
+        raise EvalSetError(f"{path}: not saved: {error.strerror}") from error
+    return len(text)
+
+
+# --- the files of the reviewers
+ENDING = ".review.jsonl"
+
+
+def journal_path(data: str, reviewer: str) -> str:
+    """The journal of a reviewer of a file, beside it: `support.jsonl.maria.review.jsonl`."""
+    if not re.fullmatch(r"[\w.@+-]{1,64}", reviewer):
+        raise EvalSetError(
+            f"--reviewer: expected a name of letters, digits and . @ + - _, got {visible(reviewer)[:80]!r}"
+        )
+    return f"{data}.{reviewer}{ENDING}"
+
+
+def other_journals(data: str, reviewer: str) -> Iterator[Journal]:
+    """The journals of the other reviewers of a file."""
+    for path in sorted(glob.glob(f"{glob.escape(data)}.*{ENDING}")):
+        name = path[len(data) + 1 : -len(ENDING)]
+        if name != reviewer:
+            yield Journal(name, path)
+
+
+def journal_schema() -> dict[str, Any]:
+    """The JSON Schema of a line of a journal."""
+    found = msgspec.json.schema(Event)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a review journal", **found}

@@ -1,0 +1,391 @@
+"""A review session: a dataset, the journal of a reviewer and those of the others, as plain values for a page.
+
+Whoever asks (the server, a bundle, a test) gets the same answers; `lock` keeps two requests apart.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import structs
+
+from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.fix.search import CellFix
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
+from agent_eval_schema.review.agreement import agreement, merged_states, undecided
+from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
+from agent_eval_schema.review.journal import Change, Event, Journal, RowKey, State
+from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.dataset import COPIED_TRUTH
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.shown import spans_of
+
+SUBMITTED, SKIPPED, FLAGGED = "submitted", "skipped", "flagged"
+
+PATHS = (*LABELS, "note", "status", "dropped", "choice", "decided")
+"""What can be set of a row, beside the decisions about its fixes."""
+
+
+class Session:
+    """The work of one reviewer on a dataset."""
+
+    def __init__(
+        self, reviewed: Reviewed, journal: Journal, others: Sequence[Journal] = (), *, overlap: int = 0
+    ) -> None:
+        self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
+        self.lock = threading.RLock()
+        self.gone: list[RowKey] = []
+        self._places = {hash_: row for row, hash_ in reversed(list(enumerate(reviewed.hashes)))}
+        self._changed: set[int] = set()
+        self._find_rows()
+        self._kinds = Counter(kind_of(fix) for fixes in reviewed.fixes.values() for fix in fixes)
+        self.used = self._used_guidelines()
+        self.reviewed.recount(self.states)
+        self._queues: dict[str, list[int]] = {}
+        self.refresh()
+
+    def _find_rows(self) -> None:
+        """The rows that are in journals and are no longer in the source as they were: found by their IDs, if any."""
+        ids = Counter(name for name in self.reviewed.ids if name is not None)
+        by_id = {name: row for row, name in enumerate(self.reviewed.ids) if name is not None and ids[name] == 1}
+        for journal in (self.journal, *self.others):
+            for hash_, key in journal.keys().items():
+                if hash_ in self._places:
+                    continue
+                row = by_id.get(key.id) if key.id is not None else None
+                if row is None:
+                    self.gone.append(key)
+                else:
+                    self._places[hash_] = row
+                    self._changed.add(row)
+
+    def _at(self, states: Mapping[str, State]) -> dict[int, State]:
+        """States by rows. What was decided about a row before it changed counts until it is decided anew."""
+        found: dict[int, State] = {}
+        for hash_, state in states.items():
+            row = self._places.get(hash_)
+            if row is not None and (hash_ == self.reviewed.hashes[row] or self.reviewed.hashes[row] not in states):
+                found[row] = state
+        return found
+
+    @property
+    def states(self) -> dict[int, State]:
+        """What this reviewer decided, by row."""
+        return self._at(self.journal.states())
+
+    def state(self, row: int) -> State:
+        return self.states.get(row, {})
+
+    def of_others(self) -> dict[str, dict[int, State]]:
+        """What the other reviewers decided, by their names and by row."""
+        for journal in self.others:
+            journal.catch_up()
+        return {journal.by: self._at(journal.states()) for journal in self.others}
+
+    def together(self) -> dict[int, State]:
+        """What all reviewers decided: where they differ, what was decided together."""
+        everybody = {self.journal.by: self.states, **self.of_others()}
+        return self.states if len(everybody) == 1 else merged_states(everybody)
+
+    # --- queues
+
+    def refresh(self) -> None:
+        """Make the queues anew: until then they keep their rows and order, whatever is decided."""
+        states = self.states
+        made = {queue.name: list(queue.rows(self.reviewed, states)) for queue in QUEUES}
+        made["changed"] = sorted(self._changed)
+        made["overlap"] = overlap(self.reviewed, self._overlap) if self._overlap else []
+        everybody = {self.journal.by: states, **self.of_others()}
+        made["together"] = undecided(everybody) if self.others else []
+        self._queues = {name: made[name] for name in QUEUE_NAMES}
+
+    def overview(self, queue: str = "") -> dict[str, Any]:
+        """What a page needs once: the queues, the rows of its list, the metrics and the coverage."""
+        reviewed = self.reviewed
+        if queue:
+            require_choice("--queue", queue, QUEUE_NAMES)
+        titles = {q.name: q.title for q in QUEUES} | {
+            "changed": "Changed since your label", "overlap": "Labeled by everybody", "together": "Decide together",
+        }  # fmt: skip
+        shown = [n for n in QUEUE_NAMES if self._queues[n] or n in ("truth", "all", queue)]
+        first = queue or next((name for name in shown if self._queues[name]), "all")
+        return {
+            "file": reviewed.source.name or "data",
+            "format": reviewed.format,
+            "reviewer": self.journal.by,
+            "outputs": reviewed.plan.outputs,
+            "queue": first,
+            "queues": [{"name": n, "title": titles[n], "rows": self._queues[n]} for n in shown],
+            "titles": reviewed.titles,
+            "ids": reviewed.ids,
+            "states": {row: state["status"] for row, state in self.states.items() if state.get("status")},
+            "touched": sorted(self.states),
+            "metrics": [
+                {"name": m.name, "needs": [[n] if isinstance(n, str) else list(n) for n in m.needs]}
+                for m in reviewed.metrics
+            ],
+            "made": sorted(MADE_BY_THE_APP) if reviewed.plan.outputs == "generated" else [],
+            "coverage": reviewed.coverage(),
+            "guidelines": self.used,
+            "notes": self._notes(),
+            "agreement": agreement({self.journal.by: self.states, **self.of_others()}),
+        }
+
+    def _notes(self) -> list[str]:
+        """What has to be said when a review begins."""
+        found = []
+        if self.reviewed.is_canonical:
+            form = self.reviewed.format
+            found.append(f"The format {form} has no place for labels: the reviewed file has the canonical columns.")
+        if self.gone:
+            found.append(f"{len(self.gone):,} rows of the journals are not in this file: their labels stay there.")
+        unread = {journal.by: journal.unread for journal in (self.journal, *self.others) if journal.unread}
+        found += [f"{n:,} lines of the journal of {by} cannot be read and are ignored." for by, n in unread.items()]
+        return found
+
+    def _used_guidelines(self) -> list[str]:
+        """The guidelines that most rows have, to be offered."""
+        found = Counter[str]()
+        for batch, start in zip(self.reviewed.batches, self.reviewed.starts, strict=True):
+            has = self.reviewed.masks[start : start + batch.num_rows] & BIT["guidelines"]
+            if has.any():
+                rows = canonical_rows(batch.slice(0, 2_000), self.reviewed.plan)
+                found.update(t for row in rows for own in (row["guidelines"] or {}).values() for t in own)
+        return [text for text, _ in found.most_common(12)]
+
+    # --- one row
+
+    def detail(self, row: int) -> dict[str, Any]:
+        """Everything that a page shows of a row."""
+        self._require(row)
+        reviewed = self.reviewed
+        batch = reviewed.batch_of(row)
+        canonical = canonical_rows(batch, reviewed.plan)[0]
+        state = self.state(row)
+        group = [other for other in reviewed.group_of.get(row, ()) if other != row][:8]
+        return {
+            "n": row,
+            "id": reviewed.ids[row],
+            "line": self._line(row),
+            "turns": turns_of((canonical["request"] or {}).get("messages", [])),
+            "source": None if canonical["request"] else _shown(native_rows(batch)[0]),
+            "answer": canonical["response"],
+            "error": canonical["error"],
+            "documents": [{"uri": d["doc_uri"], "content": d["content"]} for d in canonical["retrieved_context"] or ()],
+            "calls": canonical["predicted_trajectory"] or [],
+            "steps": [{n: getattr(span, n) for n in _SPAN} for span in spans_of(canonical["trace"] or "")],
+            "truth": self._truth(canonical),
+            "state": state,
+            "fixes": [self._shown_fix(fix, state) for fix in reviewed.fixes.get(row, ())],
+            "group": [self._twin(other) for other in group],
+            "conflicting": any(row in rows for rows in reviewed.conflicts),
+            "changed": row in self._changed,
+            "others": self._others(row, state),
+            **self.check(row, state),
+        }
+
+    def _require(self, row: int) -> None:
+        if not 0 <= row < len(self.reviewed):
+            raise EvalSetError(f"row {row}: expected a row from 0 to {len(self.reviewed) - 1}")
+
+    def _line(self, row: int) -> int | None:
+        return self.reviewed.run.lines_of([row]).get(row)
+
+    @staticmethod
+    def _truth(canonical: Mapping[str, Any]) -> dict[str, Any]:
+        """The labels that the source has, as a page edits them."""
+        groups = canonical["guidelines"] or {}
+        return {
+            "expected_facts": canonical["expected_facts"] or [],
+            "expected_response": canonical["expected_response"] or "",
+            "guidelines": [text for own in groups.values() for text in own],
+            "documents": {d["doc_uri"]: True for d in canonical["expected_retrieved_context"] or ()},
+            "reference_trajectory": canonical["reference_trajectory"] or [],
+            "tags": canonical["tags"] or {},
+        }
+
+    def _twin(self, row: int) -> dict[str, Any]:
+        canonical = canonical_rows(self.reviewed.batch_of(row), self.reviewed.plan)[0]
+        truth = {**self._truth(canonical), **{k: v for k, v in self.state(row).items() if k in LABELS}}
+        dropped = self.state(row).get("dropped", False)
+        return {"n": row, "id": self.reviewed.ids[row], "truth": truth, "dropped": dropped}
+
+    def _shown_fix(self, fix: CellFix, state: State) -> dict[str, Any]:
+        parts = [
+            {"path": p.path, "before": jsontext.write_exactly(p.before), "after": jsontext.write_exactly(p.after)}
+            for p in fix.parts[:20]
+        ]
+        path, kind = fix_path(fix), kind_of(fix)
+        same = self._kinds[kind]
+        return {"path": path, "what": fix.what, "kind": kind, "same": same, "parts": parts, "choice": state.get(path)}
+
+    def _others(self, row: int, state: State) -> list[dict[str, Any]]:
+        """What the others decided; before the reviewer has submitted, nothing."""
+        if state.get("status") != SUBMITTED:
+            return []
+        return [
+            {"by": name, "state": states[row]}
+            for name, states in self.of_others().items()
+            if states.get(row, {}).get("status") == SUBMITTED
+        ]
+
+    def check(self, row: int, state: State) -> dict[str, Any]:
+        """What the rules say of a row with these labels, and which fields it has for metrics."""
+        self._require(row)
+        applied = self.reviewed.applied(row, state)
+        checked = check_batch(applied.batch, self.reviewed.plan)
+        notes = verdict(checked, "issues").to_pylist()[0] or []
+        issues = [self._issue(note) for note in notes]
+        if state.keys().isdisjoint(LABELS):  # those that compare rows are of the source
+            compared = self.reviewed.run.builder.compared_issues
+            issues += [self._issue(structs.asdict(issue)) for issue in compared if issue.row == row]
+        issues += [self._issue(note) for note in self._copied(applied.batch, state)]
+        mask = int(verdict(checked, "presence")[0].as_py())
+        return {
+            "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
+            "fields": [name for name, bit in BIT.items() if mask & bit],
+            "usable": bool(verdict(checked, "usable")[0].as_py()),
+            "unheld": self.reviewed.unheld(applied, state),
+        }
+
+    def _copied(self, batch: pa.RecordBatch, state: State) -> list[dict[str, Any]]:
+        """An issue for each label that is the answer of the agent: of a dataset it is one if most rows have it."""
+        told = [("expected_response", state.get("expected_response", ""))]
+        told += [(f"expected_facts[{i}]", fact) for i, fact in enumerate(state.get("expected_facts", ()))]
+        if not any(text for _, text in told):
+            return []
+        answer = (canonical_rows(batch, self.reviewed.plan)[0]["response"] or "").strip()
+        message = "it is the answer of the agent, which would be compared with itself"
+        rule = {"code": COPIED_TRUTH.code, "message": message, "hint": ""}
+        return [{**rule, "path": path} for path, text in told if answer and text.strip() == answer]
+
+    @staticmethod
+    def _issue(note: Mapping[str, Any]) -> dict[str, Any]:
+        rule = RULES[note["code"]]
+        return {
+            "code": rule.code, "name": rule.name, "severity": str(rule.severity), "path": note["path"] or "",
+            "message": note["message"], "hint": note["hint"] or rule.hint,
+        }  # fmt: skip
+
+    # --- changes
+
+    def apply(self, changes: Sequence[Mapping[str, Any]]) -> list[Event]:
+        """Make changes, each of a row, a path, the old and the new value. They are saved when this returns."""
+        made: list[Change] = []
+        known = self.journal.states()
+        for change in changes:
+            row, path = change["row"], change["path"]
+            self._require(row)
+            if path not in PATHS and path not in {fix_path(fix) for fix in self.reviewed.fixes.get(row, ())}:
+                raise EvalSetError(f"{path}: expected {', '.join(PATHS)} or a fix of the row")
+            key = self.reviewed.key(row)
+            if key.hash not in known:  # what was decided about the row before it changed
+                known[key.hash] = self.state(row)
+                made += [Change(key, name, None, value) for name, value in known[key.hash].items()]
+            made.append(Change(key, path, change.get("old"), change.get("new")))
+        return self._taken(self.journal.append(made))
+
+    def accept_kind(self, kind: str, choice: str = ACCEPTED) -> list[Event]:
+        """Accept (or reject) all fixes of exactly one kind that nobody has decided about."""
+        require_choice("choice", choice, (ACCEPTED, REJECTED))
+        states = self.states
+        changes = [
+            Change(self.reviewed.key(row), fix_path(fix), None, choice)
+            for row, fixes in sorted(self.reviewed.fixes.items())
+            for fix in fixes
+            if kind_of(fix) == kind and fix_path(fix) not in states.get(row, {})
+        ]
+        done = [
+            Change(self.reviewed.key(change.row.n), "status", None, SUBMITTED)
+            for change in changes
+            if len(self.reviewed.fixes[change.row.n]) == 1 and not states.get(change.row.n, {}).get("status")
+        ]
+        return self._taken(self.journal.append([*changes, *done]))
+
+    def undo(self) -> list[Event]:
+        """Undo the last step, of this or of an earlier session."""
+        return self._taken(self.journal.undo())
+
+    def _taken(self, events: list[Event]) -> list[Event]:
+        rows = {self._places[event.row.hash] for event in events if event.row.hash in self._places}
+        touched = {event.row.n for event in events if event.path in LABELS or event.path.startswith("fix:")}
+        if touched:
+            states = self.states
+            self.reviewed.recount({row: states.get(row, {}) for row in rows})
+        for row in rows:
+            if any(event.path == "status" and event.new == SUBMITTED for event in events):
+                self._changed.discard(row)
+        return events
+
+    def progress(self) -> dict[str, Any]:
+        """How far each queue is, and the coverage now."""
+        states = self.states
+        done = {
+            name: sum(states.get(row, {}).get("status") == SUBMITTED for row in rows)
+            for name, rows in self._queues.items()
+        }
+        return {
+            "done": done,
+            "rows": {name: len(rows) for name, rows in self._queues.items()},
+            "coverage": self.reviewed.coverage(),
+            "changes": len(self.journal.events),
+        }
+
+    def search(self, text: str, limit: int = 10_000) -> list[int]:
+        """The rows whose cells contain a text, in any case."""
+        wanted = text.casefold().strip()
+        found: list[int] = []
+        if not wanted:
+            return found
+        for start, batch in zip(self.reviewed.starts, self.reviewed.batches, strict=True):
+            hits = np.zeros(batch.num_rows, bool)
+            for row, cells in enumerate(native_rows(batch)):
+                hits[row] = wanted in " ".join(map(_text, cells.values())).casefold()
+            found += (np.flatnonzero(hits) + start).tolist()
+        return found[:limit]
+
+
+_SPAN = ("name", "type", "status", "start", "width", "depth", "duration", "inputs", "outputs")
+
+
+def kind_of(fix: CellFix) -> str:
+    """What exactly a fix does: two of one kind make the same of the same."""
+    parts = [[_NUMBERS.sub("[]", p.path), p.before, p.after] for p in fix.parts]
+    return jsontext.encode([fix.what, fix.column, parts]).decode()
+
+
+_NUMBERS = re.compile(r"\[\d+\]")
+
+
+def turns_of(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of a conversation, as a page shows them."""
+    found = []
+    for message in messages:
+        content = message.get("content")
+        text = chat.join_text(content)
+        calls = [{"tool_name": name, "tool_input": given or {}} for name, given in chat.read_tool_calls([message])]
+        shown = text if isinstance(text, str) else _text(content)
+        found.append({"role": message["role"], "text": shown, "calls": calls})
+    return found
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def _shown(cells: Mapping[str, Any]) -> list[list[str]]:
+    return [[name, _text(value)] for name, value in cells.items()]

@@ -1,0 +1,118 @@
+"""The journal of a review: nothing that was saved is lost, whatever happened to the process."""
+
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agent_eval_schema import EvalSetError
+from agent_eval_schema.review import journal as journals
+from agent_eval_schema.review.journal import Change, Journal, RowKey, Stale, journal_path, journal_schema
+
+ROW = RowKey(id="q1", hash="00ff", n=3)
+
+
+def change(new: object, old: object = None, path: str = "expected_facts", row: RowKey = ROW) -> Change:
+    return Change(row, path, old, new)
+
+
+def at(folder: Path) -> Journal:
+    return Journal("maria", str(folder / "rows.jsonl.maria.review.jsonl"))
+
+
+def test_each_change_is_a_line_and_the_state_is_their_fold(tmp_path: Path) -> None:
+    journal = at(tmp_path)
+    journal.append([change(["a"])])
+    journal.append([change(["a", "b"], ["a"]), change("submitted", path="status")])
+    lines = [json.loads(line) for line in Path(str(journal.path)).read_text().splitlines()]
+    assert [(e["seq"], e["op"], e["path"], e["by"]) for e in lines] == [
+        (1, "set", "expected_facts", "maria"),
+        (2, "set", "expected_facts", "maria"),
+        (3, "set", "status", "maria"),
+    ]
+    assert lines[0]["row"] == {"id": "q1", "hash": "00ff", "n": 3}
+    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["a", "b"], "status": "submitted"}}
+
+
+def test_undo_takes_back_whole_steps_over_restarts(tmp_path: Path) -> None:
+    at(tmp_path).append([change(["a"])])
+    at(tmp_path).append([change(["b"], ["a"]), change("submitted", path="status")])
+    assert len(at(tmp_path).undo()) == 2
+    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["a"]}}
+    assert len(at(tmp_path).undo()) == 1
+    assert at(tmp_path).states() == {"00ff": {}}
+    assert at(tmp_path).undo() == []
+    at(tmp_path).append([change(["c"])])
+    assert at(tmp_path).states()["00ff"] == {"expected_facts": ["c"]}
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_a_torn_line_is_ignored_and_the_next_one_stands_alone(tmp_path: Path, cut: int) -> None:
+    journal = at(tmp_path)
+    journal.append([change(["a"])])
+    journal.append([change(["b"], ["a"])])
+    path = Path(str(journal.path))
+    path.write_bytes(path.read_bytes()[:-cut])
+    again = at(tmp_path)
+    kept = {"expected_facts": ["b" if cut == 1 else "a"]}  # without its line end alone the line is whole
+    assert again.states() == {"00ff": kept}
+    assert again.unread == (cut != 1)
+    again.append([change(["c"], kept["expected_facts"])])
+    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["c"]}}
+
+
+def test_a_value_that_another_tab_changed_is_not_overwritten(tmp_path: Path) -> None:
+    one, other = at(tmp_path), at(tmp_path)
+    one.append([change(["a"])])
+    with pytest.raises(Stale):
+        other.append([change(["b"])])
+    assert other.states() == {"00ff": {"expected_facts": ["a"]}}  # it has read what the other process wrote
+    other.append([change(["b"], ["a"])])
+    one.append([change(["c"], ["b"])])
+    assert [event.seq for event in at(tmp_path).events] == [1, 2, 3]
+
+
+def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
+    journal = at(tmp_path)
+    journal.append([change(["a"])])
+    path = Path(str(journal.path))
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, hard))
+    try:
+        with pytest.raises(EvalSetError, match=r"not saved: File too large"):
+            journal.append([change(["b"], ["a"])])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert journal.states() == {"00ff": {"expected_facts": ["a"]}}
+    journal.append([change(["b"], ["a"])])
+    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["b"]}}
+
+
+def test_a_line_is_synced_before_the_call_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(journals.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_size), real(handle))[1])
+    journal = at(tmp_path)
+    journal.append([change(["a"])])
+    assert os.path.getsize(str(journal.path)) in synced
+
+
+def test_the_schema_describes_every_line(tmp_path: Path) -> None:
+    journal = at(tmp_path)
+    journal.append([change(["a"]), change("note", path="note")])
+    journal.undo()
+    validator = Draft202012Validator(journal_schema())
+    lines = Path(str(journal.path)).read_text().splitlines()
+    assert [list(validator.iter_errors(json.loads(line))) for line in lines] == [[]] * 4
+    assert list(validator.iter_errors({"v": 2, "seq": 1}))
+
+
+def test_the_name_of_a_reviewer_is_part_of_a_file_name() -> None:
+    assert journal_path("a/rows.jsonl", "maria") == "a/rows.jsonl.maria.review.jsonl"
+    with pytest.raises(EvalSetError, match="--reviewer: expected a name"):
+        journal_path("rows.jsonl", "../maria")

@@ -1,0 +1,113 @@
+"""Labels become cells of the format, without a loss that is not told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.jsonl import REMOVED
+from agent_eval_schema.review.dataset import Reviewed
+from agent_eval_schema.review.journal import Journal, State
+from agent_eval_schema.review.labels import LABELS, merged
+from agent_eval_schema.review.session import Session
+from tests.conftest import SAMPLES
+
+EVERY: State = {
+    "expected_facts": ["It takes 16 weeks", "It is paid"],
+    "guidelines": ["Be brief"],
+    "documents": {"https://wiki.example.com/a": True, "https://wiki.example.com/b": False},
+    "reference_trajectory": [{"tool_name": "search", "tool_input": {"q": "leave"}}],
+    "tags": {"topic": "hr"},
+}
+
+
+def cells(row: dict[str, Any], state: State) -> tuple[dict[str, Any], list[str]]:
+    applied = Reviewed(open_source([row])).applied(0, state)
+    return applied.edits.get(0, {}), applied.unheld.get(0, [])
+
+
+def test_in_our_own_columns_a_label_is_its_cell() -> None:
+    assert cells({"request": "Hi", "response": "Ho"}, EVERY) == (
+        {
+            "expected_facts": EVERY["expected_facts"],
+            "guidelines": ["Be brief"],
+            "expected_retrieved_context": [{"doc_uri": "https://wiki.example.com/a"}],
+            "reference_trajectory": EVERY["reference_trajectory"],
+            "tags": {"topic": "hr"},
+        },
+        [],
+    )
+
+
+def test_what_is_not_labeled_stays_in_its_cell() -> None:
+    row = {"inputs": {"q": "Hi"}, "outputs": "Ho", "expectations": {"expected_response": "x", "by": "IT"}}
+    found, unheld = cells(row, {"expected_response": "", "expected_facts": ["y"]})
+    assert found == {"expectations": {"by": "IT", "expected_facts": ["y"]}}
+    assert unheld == []
+
+
+def test_guidelines_stay_in_their_groups() -> None:
+    row = {"request": "Hi", "response": "Ho", "guidelines": {"tone": ["Be kind"], "form": ["Be brief"]}}
+    found, _ = cells(row, {"guidelines": ["Be brief", "Say hello"]})
+    assert found == {"guidelines": {"tone": ["Say hello"], "form": ["Be brief"]}}
+
+
+def test_an_empty_label_takes_the_cell_away() -> None:
+    row = {"request": "Hi", "response": "Ho", "expected_facts": ["x"], "tags": {"a": "b"}}
+    assert cells(row, {"expected_facts": []})[0] == {"expected_facts": REMOVED}
+
+
+def test_a_label_that_the_format_cannot_hold_leaves_nothing_behind() -> None:
+    sample = json.loads((SAMPLES / "bedrock.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    found, unheld = cells(sample, {"tags": {"a": "b"}, "expected_response": "16 weeks"})
+    assert found == {"referenceResponse": "16 weeks"}
+    assert unheld == ["tags"]
+
+
+ROWS = sorted(p.name for p in SAMPLES.glob("*.jsonl") if "broken" not in p.name and "edited" not in p.name)
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "inference_table.jsonl"])
+def test_each_format_holds_a_label_or_says_that_it_cannot(name: str) -> None:
+    reviewed = Reviewed(open_source(str(SAMPLES / name)))
+    session = Session(reviewed, Journal("maria"))
+    state = {**EVERY, "expected_response": "16 weeks"} if reviewed.format == "ragas" else EVERY
+    applied = reviewed.applied(0, state)
+    unheld = session.check(0, state)["unheld"]
+    back = Reviewed(open_source([json.loads(json.dumps(row)) for row in _rows(applied)]), format=reviewed.plan.format)
+    truth = Session(back, Journal("maria")).detail(0)["truth"]
+    kept = set(state) - set(unheld) - {"documents"}
+    assert {name: truth[name] for name in kept} == {name: state[name] for name in kept} or reviewed.is_document
+    assert set(unheld) <= set(LABELS)
+
+
+def _rows(applied: Any) -> list[dict[str, Any]]:
+    from agent_eval_schema.cells.cells import native_rows
+
+    return native_rows(applied.batch)
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "after", "expected"),
+    [
+        ({"a": 1, "x": 2}, {"a": 1}, {"a": 3}, {"a": 3, "x": 2}),
+        ({"a": 1, "x": 2}, {"a": 1}, None, {"x": 2}),
+        (None, None, {"a": 1}, {"a": 1}),
+        ([{"u": 1, "more": 2}], [{"u": 1}], [{"u": 1}, {"u": 2, "n": None}], [{"u": 1, "more": 2}, {"u": 2}]),
+        ("x", "x", "y", "y"),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, {"a": {"b": 1, "d": 3}}, {"a": {"b": 1, "c": 2, "d": 3}}),
+    ],
+)
+def test_only_what_differs_is_changed(own: Any, before: Any, after: Any, expected: Any) -> None:
+    assert merged(own, before, after) == expected
+
+
+def test_an_accepted_fix_comes_before_the_labels(tmp_path: Path) -> None:
+    rows = [{"request": "Hi", "response": "Ho", "expected_facts": "one text"}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    reviewed = Reviewed(open_source(str(path)))
+    assert reviewed.applied(0, {"fix:expected_facts": "accept"}).edits == {0: {"expected_facts": ["one text"]}}
+    assert reviewed.applied(0, {"fix:expected_facts": "reject"}).edits == {}

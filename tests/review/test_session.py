@@ -1,0 +1,231 @@
+"""Queues, one row, its live rules, several reviewers: what a page is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.review.agreement import alpha
+from agent_eval_schema.review.dataset import Reviewed
+from agent_eval_schema.review.journal import Journal
+from agent_eval_schema.review.session import Session
+from tests.conftest import SAMPLES
+
+Row = dict[str, Any]
+
+DOCS = [{"doc_uri": "a", "content": "A"}, {"doc_uri": "b", "content": "B"}]
+ROWS: list[Row] = [
+    {"request_id": "0", "request": "What?", "response": "x"},
+    {"request_id": "1", "request": "Which documents?", "response": "x", "retrieved_context": DOCS},
+    {"request_id": "2", "request": "Who?", "response": "x", "expected_facts": ["f"]},
+    {"request_id": "3", "request": "Who?", "response": "x", "expected_facts": ["g"]},
+    {"request_id": "4", "request": "What?", "response": "x"},
+    {"request_id": "5", "request": {"messages": [{"role": "human", "content": "A"}]}, "response": "x"},
+    {"request_id": "6", "request": {"messages": [{"role": "human", "content": "B"}]}, "response": "x"},
+    {"request_id": "7", "request": {"messages": 3}, "response": "x"},
+]
+
+
+def session(rows: list[Row] | str = ROWS, by: str = "maria", others: tuple[Journal, ...] = (), **more: Any) -> Session:
+    return Session(Reviewed(open_source(rows)), Journal(by), others, **more)
+
+
+def queues(found: Session) -> dict[str, list[int]]:
+    return {q["name"]: list(q["rows"]) for q in found.overview()["queues"]}
+
+
+def test_the_rules_make_the_queues() -> None:
+    found = queues(session())
+    # documents can be expected too, so row 1 gains most; of a repeated question the second one gains nothing more
+    assert found["truth"] == [1, 0, 4, 5, 6]
+    assert found["errors"] == [7]
+    assert found["fixes"] == [5, 6]
+    assert found["conflicts"] == [2]
+    assert found["duplicates"] == [0, 2]
+    assert found["all"] == list(range(8))
+
+
+def test_a_queue_keeps_its_rows_until_it_is_refreshed() -> None:
+    work = session()
+    work.apply([{"row": 1, "path": "status", "new": "flagged"}, {"row": 1, "path": "expected_facts", "new": ["f"]}])
+    assert queues(work)["truth"] == [1, 0, 4, 5, 6]
+    assert "flagged" not in queues(work)
+    work.refresh()
+    assert queues(work)["flagged"] == [1]
+
+
+def test_a_row_with_everything_that_a_page_shows() -> None:
+    found = session().detail(1)
+    assert found["turns"] == [{"role": "user", "text": "Which documents?", "calls": []}]
+    assert found["answer"] == "x"
+    assert [d["uri"] for d in found["documents"]] == ["a", "b"]
+    assert found["truth"]["expected_facts"] == []
+    assert {"request", "response", "retrieved_uri"} <= set(found["fields"])
+    twin = session().detail(2)
+    assert twin["conflicting"]
+    assert [(g["n"], g["truth"]["expected_facts"]) for g in twin["group"]] == [(3, ["g"])]
+    assert [i["code"] for i in session().detail(3)["issues"]] == ["AE902"]
+
+
+def test_steps_of_a_trace_are_shown() -> None:
+    steps = session(str(SAMPLES / "search_traces.jsonl")).detail(0)["steps"]
+    assert steps
+    assert {"name", "type", "inputs", "outputs", "duration"} <= set(steps[0])
+
+
+def test_the_rules_say_live_what_a_label_does() -> None:
+    both = session().check(0, {"expected_facts": ["f"], "expected_response": "r"})
+    assert [(i["code"], i["severity"]) for i in both["issues"]] == [("AE301", "error")]
+    assert not both["usable"]
+    copied = session().check(0, {"expected_response": "x"})
+    assert [i["code"] for i in copied["issues"]] == ["AE904"]
+    assert [i["code"] for i in session().check(0, {"expected_facts": ["f", "x "]})["issues"]] == ["AE904"]
+    good = session().check(0, {"expected_facts": ["f"]})
+    assert good["issues"] == []
+    assert {"expected_facts", "one_truth"} <= set(good["fields"])
+
+
+def test_the_coverage_follows_the_labels_and_the_undoing() -> None:
+    work = session()
+    rows = {c["metric"]: c["rows"] for c in work.progress()["coverage"]}
+    work.apply([{"row": 0, "path": "expected_facts", "new": ["f"]}])
+    more = {c["metric"]: c["rows"] for c in work.progress()["coverage"]}
+    name = "response/llm_judged/correctness/rating"
+    assert (rows[name], more[name]) == (2, 3)
+    work.undo()
+    assert work.progress()["coverage"] == session().progress()["coverage"]
+
+
+def test_the_interval_is_that_of_a_profile() -> None:
+    rows = [{"request": f"Question {i}?", "response": f"{i}", "expected_facts": ["f"]} for i in range(40)]
+    name = "response/llm_judged/correctness/rating"
+    here = next(c for c in session(rows).progress()["coverage"] if c["metric"] == name)
+    power = json.loads(profile_eval_set(rows).to_json())["power"]
+    there = next(p for p in power if p["metric"] == name)
+    assert here["half"] == pytest.approx(100 * there["half_width"], abs=0.06)
+
+
+def test_the_coverage_is_that_of_a_validation_of_the_labeled_rows() -> None:
+    work = session()
+    work.apply([{"row": i, "path": "expected_facts", "new": ["f"]} for i in (0, 1)])
+    report = validate_eval_set([{**row, "expected_facts": ["f"]} if i < 2 else row for i, row in enumerate(ROWS)])
+    metrics = report.metrics[report.metrics["system"] == "databricks"]
+    expected = dict(zip(metrics["metric"], metrics["supported"].tolist(), strict=True))
+    assert {c["metric"]: c["rows"] for c in work.progress()["coverage"]} == expected
+
+
+def test_all_fixes_of_one_kind_are_one_step() -> None:
+    work = session()
+    kind = work.detail(5)["fixes"][0]["kind"]
+    assert work.detail(5)["fixes"][0]["same"] == 2
+    work.accept_kind(kind)
+    assert [work.state(row) for row in (5, 6)] == [{"fix:request": "accept", "status": "submitted"}] * 2
+    assert work.reviewed.valid.tolist() == [True] * 7 + [False]
+    work.undo()
+    assert work.states == {5: {}, 6: {}}
+
+
+def test_what_cannot_be_set_is_an_error() -> None:
+    with pytest.raises(EvalSetError, match="row 99"):
+        session().apply([{"row": 99, "path": "note", "new": "x"}])
+    with pytest.raises(EvalSetError, match="fix:response: expected"):
+        session().apply([{"row": 5, "path": "fix:response", "new": "accept"}])
+    with pytest.raises(EvalSetError, match="--queue"):
+        session().overview("nothing")
+
+
+def test_the_search_is_in_all_cells() -> None:
+    assert session().search("which DOC") == [1]
+    assert session().search("  ") == []
+    assert session().search("human") == [5, 6]
+
+
+def test_guidelines_of_other_rows_are_offered() -> None:
+    rows = [{"request": "a", "response": "b", "guidelines": ["Be kind"]}] * 2 + ROWS
+    assert session(rows).overview()["guidelines"] == ["Be kind"]
+
+
+def written(folder: Path, rows: list[Row]) -> str:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_labels_of_a_row_that_changed_come_up_again(tmp_path: Path) -> None:
+    journal = Journal("maria", str(tmp_path / "j"))
+    first = Session(Reviewed(open_source(written(tmp_path, ROWS))), journal)
+    first.apply([{"row": 0, "path": "expected_facts", "new": ["f"]}, {"row": 1, "path": "note", "new": "n"}])
+    first.apply([{"row": 4, "path": "note", "new": "gone"}])
+    changed = [ROWS[2], {**ROWS[0], "response": "another"}, ROWS[1]]
+    again = Session(Reviewed(open_source(written(tmp_path, changed))), Journal("maria", str(tmp_path / "j")))
+    assert queues(again)["changed"] == [1]
+    assert again.states == {1: {"expected_facts": ["f"]}, 2: {"note": "n"}}
+    assert again.overview()["notes"] == ["1 rows of the journals are not in this file: their labels stay there."]
+    again.apply([{"row": 1, "path": "expected_facts", "old": ["f"], "new": ["f", "g"]}])
+    again.apply([{"row": 1, "path": "status", "new": "submitted"}])
+    again.refresh()
+    assert "changed" not in queues(again)
+    assert again.states[1] == {"expected_facts": ["f", "g"], "status": "submitted"}
+
+
+def labeled(by: str, decisions: dict[int, dict[str, bool]]) -> Journal:
+    journal = Journal(by)
+    work = Session(Reviewed(open_source(ROWS)), journal)
+    for row, documents in decisions.items():
+        work.apply([{"row": row, "path": "documents", "new": documents}])
+        work.apply([{"row": row, "path": "status", "new": "submitted"}])
+    return journal
+
+
+def test_the_labels_of_others_stay_hidden_until_a_row_is_submitted() -> None:
+    work = session(others=(labeled("jonas", {1: {"a": True}}),))
+    assert work.detail(1)["others"] == []
+    work.apply([{"row": 1, "path": "documents", "new": {"a": False}}])
+    assert work.detail(1)["others"] == []
+    work.apply([{"row": 1, "path": "status", "new": "submitted"}])
+    assert [(o["by"], o["state"]["documents"]) for o in work.detail(1)["others"]] == [("jonas", {"a": True})]
+
+
+def test_everybody_gets_the_same_rows_of_an_overlap() -> None:
+    first, second = (queues(session(by=by, overlap=3))["overlap"] for by in ("maria", "jonas"))
+    assert first == second
+    assert len(first) == 3
+
+
+def test_agreement_and_what_is_to_be_decided_together() -> None:
+    jonas = labeled("jonas", {0: {"a": True}, 1: {"a": True, "b": False}, 2: {"a": True}})
+    work = Session(
+        Reviewed(open_source(ROWS)), labeled("maria", {0: {"a": True}, 1: {"a": False, "b": False}}), (jonas,)
+    )
+    # units: 0a (1 1), 1a (0 1), 1b (0 0); α = 1 - (n - 1) · observed / expected pairs = 1 - 5 · 2 / (2 · 3 · 3)
+    assert work.overview()["agreement"] == [
+        {"kind": "documents", "items": 3, "same": 2, "alpha": pytest.approx(1 - 5 * 2 / 18, abs=1e-4)}
+    ]
+    assert queues(work)["together"] == [1]
+    assert sorted(work.together()) == [0, 2]
+    work.apply([{"row": 1, "path": "documents", "old": {"a": False, "b": False}, "new": {"a": True, "b": False}}])
+    work.apply([{"row": 1, "path": "decided", "new": True}])
+    work.refresh()
+    assert "together" not in queues(work)
+    assert work.together()[1]["documents"] == {"a": True, "b": False}
+
+
+def test_alpha_of_the_example_of_its_author() -> None:
+    # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), B: nominal data, two observers
+    one = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
+    other = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    data = [(by, str(i), str(v)) for by, values in (("a", one), ("b", other)) for i, v in enumerate(values)]
+    assert alpha(data) == pytest.approx(0.095, abs=5e-4)
+    assert alpha([("a", "1", "x"), ("b", "1", "x")]) is None
+
+
+def test_a_sample_for_audit_is_the_same_again() -> None:
+    rows = [{"request": f"{i}", "response": "x", "expected_facts": ["f"]} for i in range(200)]
+    first, again = (queues(session(rows))["audit"] for _ in range(2))
+    assert first == again
+    assert len(first) == 50
+    assert np.median(first) == pytest.approx(100, abs=40)
