@@ -1,0 +1,144 @@
+"""The reviewed file: the same format, order and columns, and only the reviewed cells differ.
+
+    .jsonl .json .csv      the text of the file with these cells replaced, the rest to the byte (as `--fix` does)
+    Parquet, a folder …    all rows, written anew
+    a document             its rows, converted back into the format (`convert`)
+    traces                 canonical rows
+
+A row that was dropped is left out. The diff is that of `diff`, of the rows as they are and as they would be written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.notes import own_columns
+from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.conversion.conversion import find_writer
+from agent_eval_schema.conversion.convert import convert_eval_set
+from agent_eval_schema.diff.diff import Diff, diff_eval_sets
+from agent_eval_schema.fix.fix import is_rewritten
+from agent_eval_schema.formats.names import TargetFormat
+from agent_eval_schema.io.places import compression_of, ending_of, kind_of
+from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.io.streams import DROPPED
+from agent_eval_schema.io.write import require_writable, rewrite_file, write_batches
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.review.dataset import Reviewed
+from agent_eval_schema.review.journal import State
+from agent_eval_schema.review.labels import Applied
+
+
+def out_path(name: str | None) -> str:
+    """Where a reviewed file is written if nobody says otherwise: `support.reviewed.jsonl`."""
+    name = os.path.basename(name or "data.jsonl")
+    ending, packed = ending_of(name) if kind_of(name) else "", compression_of(name)
+    stem = name.removesuffix(packed).removesuffix(ending)
+    return f"{stem}.reviewed{ending or '.jsonl'}{packed}"
+
+
+class Reviewing:
+    """The rows of a dataset with what was decided about them, to be compared and written."""
+
+    def __init__(self, reviewed: Reviewed, states: Mapping[int, State]) -> None:
+        self._reviewed, self._states = reviewed, states
+        self._applied = list(reviewed.applied_batches(states))
+        self.unheld = Counter(
+            label
+            for start, applied in zip(reviewed.starts, self._applied, strict=True)
+            for at in applied.edits.keys() | applied.unheld.keys()
+            for label in (
+                reviewed.unheld(replace(applied, batch=applied.batch.slice(at, 1)), states.get(start + at, {}))
+                if reviewed.is_document
+                else applied.unheld.get(at, ())
+            )
+        )
+        self.cells = Counter(column for a in self._applied for cells in a.edits.values() for column in cells)
+        self.rows = sum(len(a.edits) for a in self._applied)
+
+    @property
+    def dropped(self) -> list[int]:
+        return sorted(row for row, state in self._states.items() if state.get("dropped"))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as they would be written."""
+        for start, applied in zip(self._reviewed.starts, self._applied, strict=True):
+            yield _without(applied, start, self.dropped)
+
+    @property
+    def source(self) -> Source:
+        """The rows as a source of their own."""
+        names = self._reviewed.source.column_names()
+        added = [column for column in self.cells if column not in names]
+        return replace(
+            self._reviewed.source,
+            batches=self.batches,
+            columns=self._reviewed.source.columns and (*names, *added),
+            shares=None,
+            fixed=True,
+            lines=None,
+        )
+
+    def diff(self) -> Diff:
+        """What would differ."""
+        form = self._reviewed.plan.format
+        before = replace(self._reviewed.source, batches=lambda: iter(self._reviewed.batches), shares=None, fixed=True)
+        return diff_eval_sets(before, self.source, format=form)
+
+    def summary(self) -> list[str]:
+        """What would be written, and what would not."""
+        cells = ", ".join(f"{column} {count:,}" for column, count in self.cells.most_common())
+        found = [f"{plural(self.rows, 'row')} changed: {cells}" if self.rows else "no cell changed"]
+        if self.dropped:
+            found.append(f"{plural(len(self.dropped), 'row')} left out")
+        if self._reviewed.is_canonical:
+            found.append(f"the format {self._reviewed.format} has no place for labels: canonical rows are written")
+        for label, count in self.unheld.items():
+            found.append(
+                f"{label} of {plural(count, 'row')}: the format {self._reviewed.format} cannot hold it; it stays in the "
+                "journal"
+            )
+        return found
+
+    def write(self, path: str) -> None:
+        """Write the rows. Raises EvalSetError if the source has changed since it was read, or is the file itself."""
+        reviewed = self._reviewed
+        own = reviewed.original.path
+        if own is not None and os.path.exists(path) and os.path.samefile(own, path):
+            raise EvalSetError(f"{path}: is the file under review, which is never changed: choose another name")
+        if reviewed.is_document:
+            form = cast(TargetFormat, reviewed.format)
+            save = find_writer(form).save
+            assert save is not None
+            save(convert_eval_set(self.source, form, format="databricks").data, path)
+            return
+        source = reviewed.source
+        is_new = source.kind == "csv" and bool(self.cells.keys() - set(source.column_names()))  # a header lacks it
+        if is_rewritten(source, path) and not is_new and own is not None:
+            rewrite_file(own, source.kind, path, {}, self._edits(), source.state)
+            return
+        require_writable(path)
+        rows = (batch.select(own_columns(batch.schema)) for batch in self.batches())
+        write_batches(path, rows, schema_of(self.source), source.state)
+
+    def _edits(self) -> Iterator[dict[str, Any]]:
+        dropped = set(self.dropped)
+        for start, applied in zip(self._reviewed.starts, self._applied, strict=True):
+            for at in range(applied.batch.num_rows):
+                yield DROPPED if start + at in dropped else applied.edits.get(at, {})
+
+
+def _without(applied: Applied, start: int, dropped: list[int]) -> pa.RecordBatch:
+    mask = np.ones(applied.batch.num_rows, bool)
+    mask[[row - start for row in dropped if start <= row < start + len(mask)]] = False
+    kept = applied.batch if mask.all() else filtered(applied.batch, mask)
+    return one_batch(kept) if isinstance(kept, pa.Table) else kept

@@ -1,0 +1,142 @@
+"""The reviewed file: only reviewed cells differ, in every format that holds them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from agent_eval_schema import EvalSetError, diff_eval_sets, validate_eval_set
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.review.dataset import Reviewed
+from agent_eval_schema.review.write import Reviewing, out_path
+from tests.conftest import SAMPLES
+
+
+def reviewing(path: Path | str, states: dict[int, Any]) -> Reviewing:
+    return Reviewing(Reviewed(open_source(str(path))), states)
+
+
+LINES = (
+    '{"request_id": "a", "request":"Hi",  "response": "x"}\r\n'
+    "\n"
+    '{"request": "\\u0048o", "response": "y", "expected_facts": ["f"] }\n'
+    "no row\n"
+    '{"request": "He", "response": "z"}'
+)
+
+
+def test_only_the_reviewed_cells_of_lines_differ(tmp_path: Path) -> None:
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    path.write_text(LINES, encoding="utf-8", newline="")
+    reviewing(path, {0: {"expected_facts": ["1"]}, 1: {"expected_facts": ["f", "g"], "tags": {"a": "b"}}}).write(
+        str(out)
+    )
+    assert out.read_bytes().decode() == (
+        '{"request_id": "a", "request":"Hi",  "response": "x",  "expected_facts": ["1"]}\r\n'
+        "\n"
+        '{"request": "\\u0048o", "response": "y", "expected_facts": ["f", "g"], "tags": {"a": "b"} }\n'
+        "no row\n"
+        '{"request": "He", "response": "z"}'
+    )
+    assert path.read_bytes().decode() == LINES
+
+
+@pytest.mark.parametrize("dropped", [[0], [1], [3], [0, 1], [0, 3], [0, 1, 2, 3]])
+@pytest.mark.parametrize("ending", [".jsonl", ".json", ".csv", ".parquet"])
+def test_a_dropped_row_is_left_out_and_the_others_stay(tmp_path: Path, dropped: list[int], ending: str) -> None:
+    rows = [{"request_id": f"{i}", "request": f"Q{i}", "response": "x"} for i in range(4)]
+    path, out = tmp_path / f"rows{ending}", tmp_path / f"out{ending}"
+    frame = pd.DataFrame(rows)
+    if ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif ending == ".json":
+        path.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    elif ending == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    reviewing(path, {row: {"dropped": True} for row in dropped}).write(str(out))
+    kept = [row for i, row in enumerate(rows) if i not in dropped]
+    back = [] if len(dropped) == 4 and ending == ".jsonl" else _rows(out)
+    assert back == kept
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".json":
+        return json.loads(path.read_text(encoding="utf-8"))
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    read = pd.read_csv if path.suffix == ".csv" else pd.read_parquet
+    return read(path, **({"dtype": str} if path.suffix == ".csv" else {})).to_dict("records")
+
+
+def test_an_indented_file_stays_indented(tmp_path: Path) -> None:
+    path, out = tmp_path / "rows.json", tmp_path / "out.json"
+    rows = [{"request": "Hi", "response": "x"}, {"request": "Ho", "response": "y", "expected_facts": ["f"]}]
+    path.write_text(json.dumps(rows, indent=2), encoding="utf-8")
+    reviewing(path, {0: {"tags": {"a": "b"}}, 1: {"expected_facts": ["g", "h"]}}).write(str(out))
+    text = out.read_text(encoding="utf-8")
+    assert '"response": "x",\n    "tags": {"a": "b"}\n  }' in text
+    assert '"expected_facts": [\n      "g",\n      "h"\n    ]\n' in text
+
+
+def test_a_table_that_lacks_the_column_gets_it(tmp_path: Path) -> None:
+    path, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    path.write_text("request,response\nHi,x\nHo,y\n", encoding="utf-8")
+    reviewing(path, {1: {"expected_response": "z"}}).write(str(out))
+    assert out.read_text(encoding="utf-8").splitlines() == ["request,response,expected_response", "Hi,x,", "Ho,y,z"]
+
+
+def test_the_file_itself_and_one_that_changed_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"request": "Hi", "response": "x"}\n', encoding="utf-8")
+    found = reviewing(path, {0: {"expected_response": "y"}})
+    with pytest.raises(EvalSetError, match="is the file under review"):
+        found.write(str(path))
+    path.write_text('{"request": "Hello", "response": "x"}\n', encoding="utf-8")
+    with pytest.raises(EvalSetError, match="changed since it was read"):
+        found.write(str(tmp_path / "out.jsonl"))
+
+
+def test_the_diff_is_that_of_the_written_file(tmp_path: Path) -> None:
+    path, out = SAMPLES / "good.jsonl", tmp_path / "out.jsonl"
+    found = reviewing(path, {0: {"expected_facts": ["new"]}, 3: {"dropped": True}, 5: {"tags": {"a": "b"}}})
+    found.write(str(out))
+    shown, real = json.loads(found.diff().to_json()), json.loads(diff_eval_sets(str(path), str(out)).to_json())
+    assert shown["rows"] == real["rows"]
+    assert real["rows"]["changed"] == 2
+    assert found.summary()[0].startswith("2 rows changed: ")
+    assert found.summary()[1] == "1 row left out"
+
+
+FORMATS = sorted(
+    p.name for p in SAMPLES.iterdir() if not any(word in p.name for word in ("broken", "edited", "README", "inference"))
+)
+STATE = {"expected_response": "A reviewed answer.", "tags": {"reviewed": "yes"}}
+
+
+@pytest.mark.parametrize("name", [n for n in FORMATS if n not in ("evaluation.json", "golden.csv")])
+def test_every_format_is_written_and_valid_as_before(tmp_path: Path, name: str) -> None:
+    path, out = SAMPLES / name, tmp_path / name
+    reviewed = Reviewed(open_source(str(path)))
+    facts = {"expected_facts": ""} if reviewed.format in ("databricks", "mlflow") or reviewed.is_canonical else {}
+    last = len(reviewed) - 1  # in a conversation the turns after it would have another history
+    found = Reviewing(reviewed, {last: {**STATE, **facts}})
+    found.write(str(out))
+    before, after = validate_eval_set(str(path)), validate_eval_set(str(out))
+    assert after.valid_count == before.valid_count
+    assert after.row_count == before.row_count
+    if "expected_response" not in found.unheld:
+        assert after.rows["expected_response"][last] == "A reviewed answer."
+    if not (reviewed.is_canonical or reviewed.is_document):
+        counts = json.loads(diff_eval_sets(str(path), str(out)).to_json())["rows"]
+        assert (counts["changed"], counts["added"], counts["removed"]) == (1, 0, 0)
+
+
+def test_the_name_of_the_reviewed_file() -> None:
+    assert out_path("a/support.jsonl") == "support.reviewed.jsonl"
+    assert out_path("rows.csv.gz") == "rows.reviewed.csv.gz"
+    assert out_path("catalog.schema.table") == "catalog.schema.table.reviewed.jsonl"
+    assert out_path(None) == "data.reviewed.jsonl"
