@@ -26,7 +26,7 @@ from agent_eval_schema.conversion.conversion import find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
 from agent_eval_schema.fix.fix import is_rewritten
-from agent_eval_schema.formats.names import TargetFormat
+from agent_eval_schema.formats.names import InputFormat, TargetFormat
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED
@@ -90,7 +90,7 @@ class Reviewing:
 
     def diff(self) -> Diff:
         """What would differ."""
-        form = self._reviewed.plan.format
+        form = cast(InputFormat, self._reviewed.plan.format)
         before = replace(self._reviewed.source, batches=lambda: iter(self._reviewed.batches), shares=None, fixed=True)
         return diff_eval_sets(before, self.source, format=form)
 
@@ -103,10 +103,8 @@ class Reviewing:
         if self._reviewed.is_canonical:
             found.append(f"the format {self._reviewed.format} has no place for labels: canonical rows are written")
         for label, count in self.unheld.items():
-            found.append(
-                f"{label} of {plural(count, 'row')}: the format {self._reviewed.format} cannot hold it; it stays in the "
-                "journal"
-            )
+            where = f"{label} of {plural(count, 'row')}"
+            found.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
         return found
 
     def write(self, path: str) -> None:
