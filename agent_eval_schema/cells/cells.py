@@ -108,7 +108,7 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         return Cells(True, [STAND_IN if is_present else None for is_present in present(array)], deep=True)
     plain = plain_values(array.type)
     texts = [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
-    return Cells(True, texts, nul=any(t is not None and "\\u0000" in t for t in texts))
+    return Cells(True, texts, nul=any([t is not None and "\\u0000" in t for t in texts]))
 
 
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:

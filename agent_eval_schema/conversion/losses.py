@@ -287,7 +287,8 @@ def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
     came = structured(came) if came.__class__ is str else came
     parts: Iterable[tuple[str | int, Any, Any]]
     if value.__class__ is dict and came.__class__ is dict and len(path) < DEEPEST:
-        spelled = {_plain_key(k): v for k, v in came.items() if k not in value} if value.keys() - came.keys() else {}
+        absent = [k for k in value if k not in came]
+        spelled = {_plain_key(k): v for k, v in came.items() if k not in value} if absent else {}
         parts = [(k, v, came[k] if k in came else spelled.get(_plain_key(k), ABSENT)) for k, v in value.items()]
     elif value.__class__ is list and came.__class__ is list and len(path) < DEEPEST:
         parts = [(i, *pair) for i, pair in enumerate(zip_longest(value, came[: len(value)], fillvalue=ABSENT))]

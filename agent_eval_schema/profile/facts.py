@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -107,17 +108,16 @@ class _Cells:
 
     def parts(self, name: str, key: str) -> list[list[str]]:
         """Of each row the distinct values of a key of its documents or tool calls, in their order."""
-        return [list(dict.fromkeys(row)) for row in self.all_parts(name, key)]
+        return [list(dict.fromkeys(row)) if len(row) > 1 else row for row in self.all_parts(name, key)]
 
     def all_parts(self, name: str, key: str) -> list[list[str]]:
         """Of each row the values of a key of its documents or tool calls, in their order."""
         column = self.column(name)
         if column.null_count == self.size:
             return [[] for _ in range(self.size)]
-        values = iter(column.flatten().field(key).to_pylist())
-        counts = pc.list_value_length(column).fill_null(0).to_pylist()
-        rows = ([next(values) for _ in range(length)] for length in counts)
-        return [[v for v in row if v] for row in rows]
+        values = column.flatten().field(key).to_pylist()
+        ends = bounds(pc.list_value_length(column).fill_null(0).to_numpy()).tolist()
+        return [[value for value in values[start:end] if value] for start, end in pairwise(ends)]
 
 
 def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterator[pa.Array]:

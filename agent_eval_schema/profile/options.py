@@ -10,9 +10,12 @@ from itertools import chain
 from typing import Any, TypeGuard
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import WORTH_IT, Source, size_of
@@ -93,11 +96,10 @@ def lengths(rows: Sequence[Sequence[str]], tokenizer: str | None) -> Array:
     """The length of the texts of each row together, in tokens, or in bytes of UTF-8 without a tokenizer."""
     flat = list(chain.from_iterable(rows))
     if tokenizer is None:
-        sizes = [len(text.encode()) for text in flat]
+        sizes = pc.binary_length(pa.array(flat, pa.large_string())).to_numpy()
     else:
-        sizes = [len(tokens) for tokens in encoding(tokenizer).encode_ordinary_batch(flat)]
-    of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    return np.bincount(of, weights=sizes, minlength=len(rows)).astype(np.int64)
+        sizes = np.array([len(tokens) for tokens in encoding(tokenizer).encode_ordinary_batch(flat)], np.int64)
+    return np.diff(bounds(sizes)[bounds(list(map(len, rows)))])
 
 
 def tokens_of(length: int, tokenizer: str | None) -> int:

@@ -24,9 +24,14 @@ class TooDeep(msgspec.DecodeError):
 
 def is_too_deep(text: JSONText, levels: int = MAX_DEPTH) -> bool:
     """Whether the brackets of a text, JSON or not, are nested deeper than so many levels."""
-    if len(text) <= levels or (isinstance(text, str) and text.count("[") + text.count("{") <= levels):
+    if len(text) <= levels:
         return False
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+    if isinstance(text, str):
+        if text.count("[") + text.count("{") <= levels:
+            return False
+        data = text.encode("utf-8", "surrogatepass")
+    else:
+        data = bytes(text)
     if data[:1] == b'"':  # behind which no parser reads a bracket
         return False
     return len(data.translate(None, _NOT_OPENING)) > levels and _depth(data) > levels

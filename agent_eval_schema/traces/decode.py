@@ -95,10 +95,9 @@ def trace_in(document: TraceDocument) -> Trace | list[Finding]:
         return _from_steps(document)
     else:
         return [Finding(rules.NOT_A_TRACE, f"{_EXPECTED}, got neither")]
-    if not all([span.attributes.__class__ is Attributes for span in trace.spans]):
-        for i, span in enumerate(trace.spans):
-            if not isinstance(span.attributes, Attributes):
-                span.attributes = _read_attributes(span.attributes, i, trace.notes)
+    for i, span in enumerate(trace.spans):
+        if span.attributes.__class__ is not Attributes and not isinstance(span.attributes, Attributes):
+            span.attributes = _read_attributes(span.attributes, i, trace.notes)
     return trace
 
 

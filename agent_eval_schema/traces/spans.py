@@ -195,13 +195,9 @@ def content_text(raw: Raw, spare: int = 0) -> str | Raw:
         text = _raw_text(raw)  # as in `text_of`, without the call
     except ValueError:
         text = text_of(raw) or ""
-    return "" if not _few_open(raw, text, spare) and is_too_deep(text) else text
-
-
-def _few_open(raw: Raw, text: str, spare: int) -> bool:
-    """Whether no more brackets can open in a text than there may be levels: an escaped one (`\\u005b`), which the
-    trace's text does not show, takes five bytes more than it is."""
-    return len(raw) - len(text) < 5 * spare
+    # An escaped bracket (`\\u005b`), which the trace's text does not show, takes five bytes more than it is.
+    shallow = spare > 0 and len(raw) - len(text) < 5 * spare
+    return text if shallow or not is_too_deep(text) else ""
 
 
 _STRUCTURED = frozenset(b"{[")
@@ -213,7 +209,7 @@ def value_of(raw: Raw, spare: int = 0) -> Any:
         return None
     text = text_of(raw)
     text = bytes(raw).decode("utf-8", "replace") if text is None else text
-    return jsontext.parse_leniently(text, _few_open(raw, text, spare))
+    return jsontext.parse_leniently(text, spare > 0 and len(raw) - len(text) < 5 * spare)
 
 
 def json_of(raw: Raw) -> str | None:

@@ -75,16 +75,16 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 
 BUDGETS = {
-    "validate traces": 176,
-    "validate a list": 27,
+    "validate traces": 152,
+    "validate a list": 23,
     "validate a table": 9,
-    "normalize a list": 105,
-    "prepare a list": 154,
-    "convert a list": 535,
-    "diff two lists": 98,
-    "profile a list": 225,
+    "normalize a list": 93,
+    "prepare a list": 150,
+    "convert a list": 520,
+    "diff two lists": 90,
+    "profile a list": 190,
     "score trajectories": 15,
-    "build from an inference table": 210,
+    "build from an inference table": 185,
 }
 """Per verb the most calls per row."""
 

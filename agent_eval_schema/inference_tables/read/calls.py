@@ -165,7 +165,7 @@ _SILENT = "expected a response, got none"
 
 def _has_response(record: CallRecord, plan: BuildPlan) -> bool:
     """Whether there is a response, or may be one: a call without one is never valid, so no sample may draw it."""
-    found = any(part is not None for part in (record.response, record.outputs, record.trace))
+    found = not record.response is record.outputs is record.trace is None
     return found or plan.joins_traces or "invalid" in plan.kept
 
 

@@ -161,7 +161,9 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
         return values
     if name in ("request", "inputs", "response", "outputs", "trace"):
         return text_array(values)
-    return pa.array(values, kind) if any(v is not None for v in values) else pa.nulls(len(values), kind)
+    if isinstance(values, list) and values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
+    return pa.array(values, kind)
 
 
 def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:

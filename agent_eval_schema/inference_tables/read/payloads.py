@@ -159,7 +159,7 @@ class _Body(_Beside, gc=False, kw_only=True):
 
 
 _body = jsontext.decoder(_Body)
-_members = jsontext.decoder(dict[str, Raw])
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -185,8 +185,8 @@ def _whole_body(text: bytes, members: dict[str, Raw], count: int, messages: Raw)
     those in the text if each begins with its role. A body that cannot be read as a whole is the text that it is."""
     try:
         if len(_ROLE_FIRST(bytes(members["messages"]))) != count:
-            return _encode(jsontext.decode(text))
-        return _encode({k: messages if k == "messages" else jsontext.decode(v) for k, v in members.items()})
+            return _encode(jsontext.decode_shallow(text))
+        return _encode({k: messages if k == "messages" else jsontext.decode_shallow(v) for k, v in members.items()})
     except ValueError:
         return _encode(text.decode("utf-8", "replace"))
 
@@ -494,5 +494,5 @@ def _storable(tokens: Tokens | None) -> Tokens | None:
     """The counts that fit a column: not below zero, in 64 bits."""
     if tokens is None:
         return None
-    read, written, total = (n if n is not None and 0 <= n < 1 << 63 else None for n in tokens)
+    read, written, total = [n if n is not None and 0 <= n < 1 << 63 else None for n in tokens]
     return None if read is written is total is None else (read, written, total)

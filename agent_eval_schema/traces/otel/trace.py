@@ -307,7 +307,10 @@ _document = msgspec.json.Decoder(_Document).decode
 
 def may_be_completed(spans: Sequence[Span]) -> bool:
     """Whether a span of a trace of MLflow has no type, as those have that came from OpenTelemetry."""
-    return any([span.attributes.type in _NO_TYPES for span in spans])  # type: ignore[union-attr]
+    for span in spans:  # noqa: SIM110 (a third of the time of a generator)
+        if span.attributes.type in _NO_TYPES:  # type: ignore[union-attr]
+            return True
+    return False
 
 
 _NO_TYPES = frozenset([None, "UNKNOWN", '"UNKNOWN"'])
