@@ -3,9 +3,9 @@
     {"eval_set_id": "s", "eval_cases": [{"eval_id": "c", "conversation": [{"user_contents": …}]}]}
                                                              └─▶ eval_cases[0].conversation[0].user_contents: unknown
 
-`adk_schema.json` is `EvalSet.model_json_schema()`; a test compares the two where google-adk is installed. Keys are
-accepted in camelCase and in snake_case where a model has aliases. Values are judged as pydantic judges JSON: a number
-may be text, a text may not be a number.
+`adk_schema.json` is `EvalSet.model_json_schema()`, and the models of the criteria beside it (adk_criteria.py); a test
+compares them where google-adk is installed. Keys are accepted in camelCase and in snake_case where a model has aliases.
+Values are judged as pydantic judges JSON: a number may be text, a text may not be a number.
 """
 
 import base64
@@ -121,6 +121,10 @@ def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
             yield _wrong_type(expected, value, place)
         elif "const" in schema and value != schema["const"]:
             yield _wrong_type(f"`{schema['const']}`", value, place)
+        elif value not in schema.get("enum", (value,)):
+            yield _wrong_type(f"one of {', '.join(schema['enum'])}", value, place)
+        elif "minimum" in schema and float(value) < schema["minimum"]:
+            yield _wrong_type(f"at least {schema['minimum']}", value, place)
 
 
 def _any_of(schemas: Sequence[Schema], value: Any, place: Place) -> Iterator[Found]:

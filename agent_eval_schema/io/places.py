@@ -88,7 +88,7 @@ def files_of(path: str) -> list[str]:
     file itself.
 
     Of the folders in a folder only `column=value` are looked into: a folder of anything is not a table because there
-    are rows somewhere below. Names that begin with _ or . are skipped.
+    are rows somewhere below. Names that begin with _ or . are skipped, and TEST_CONFIG.
     """
     if os.path.isdir(path):
         found = []
@@ -102,7 +102,11 @@ def files_of(path: str) -> list[str]:
 
 
 def _counts(name: str) -> bool:
-    return name[:1] not in ("_", ".")
+    return name[:1] not in ("_", ".") and name != TEST_CONFIG
+
+
+TEST_CONFIG = "test_config.json"
+"""The criteria of google-adk for the evalsets beside it."""
 
 
 def is_part(path: str) -> bool:

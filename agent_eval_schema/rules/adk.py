@@ -1,4 +1,4 @@
-"""AE16: evalsets that google-adk rejects, and conversations that are too long for a row per turn."""
+"""AE16: evalsets and criteria that google-adk rejects, and conversations that are too long for a row per turn."""
 
 from typing import Any
 
@@ -59,4 +59,28 @@ LONG_CONVERSATION = Page(ADK_EVALUATE).warning(
     ),
     hint="Split the conversation, or keep the turns that the last questions depend on.",
     no_example="The rule applies from the 102nd turn of a conversation.",
+)
+
+_criteria = Page("https://google.github.io/adk-docs/evaluate/criteria/")
+
+WRONG_CRITERION = _criteria.error(
+    "AE166 adk-criterion",
+    "A criterion of `test_config.json` is one that google-adk cannot apply.",
+    why=(
+        "google-adk logs a criterion that it cannot apply, and evaluates the others: a case can pass without it. "
+        "A file of another form is rejected."
+    ),
+    hint="Correct the criterion in `test_config.json`.",
+    no_example="The criteria are in a file beside the evalset.",
+)
+
+UNSUPPORTED_CRITERION = _criteria.warning(
+    "AE167 adk-criterion-needs",
+    "A criterion of `test_config.json` needs what turns of the evalset lack.",
+    why=(
+        "google-adk compares with nothing, or computes no score. Where no tool call is expected, every call is wrong "
+        "if `match_type` is EXACT, and none is if it is IN_ORDER or ANY_ORDER."
+    ),
+    hint="Add what is missing to the turns, or remove the criterion.",
+    no_example="The criteria are in a file beside the evalset.",
 )

@@ -17,16 +17,19 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
+from agent_eval_schema.formats.adk_criteria import criteria_beside
+from agent_eval_schema.formats.detection import SHOWN
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.suggestions import hint_for_column, looks_like_truth
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.metrics.support import missing_needs, need_words, supports
 from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FrequentAnswer
-from agent_eval_schema.rules import RULES, columns, dataset
+from agent_eval_schema.rules import RULES, adk, columns, dataset
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.privacy import quoted, quoting
@@ -120,6 +123,7 @@ class ReportBuilder:
         self._compared = self.codes | plan.unselected
         self._origins, self._suggested = plan.origins, plan.suggested
         self._inputs = find_format(plan.format).given
+        self._has_criteria = find_format(plan.format).system == "adk" and not plan.complete
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -377,6 +381,8 @@ class ReportBuilder:
             rows = f"{near:,} of {self._near.total():,} rows"
             message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
             self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
+        if self._has_criteria:
+            self._inspect_criteria()
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
             truth, answer = self._place("expected_response"), self._place("response")
@@ -395,6 +401,26 @@ class ReportBuilder:
         hint = f"build an evaluation dataset from it: `{command}`"
         self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
+
+    def _inspect_criteria(self) -> None:
+        """Report the criteria of google-adk beside the evalset that it cannot apply, and the turns that lack a need."""
+        with quoting(self.values):
+            found = criteria_beside(self.source.path)
+        for finding in found.findings:
+            self._log(finding)
+        for name, metric in found.metrics.items():
+            lacking = np.flatnonzero(self.usable & ~supports(metric, self.masks, self.usable, self.outputs))
+            if not len(lacking):
+                continue
+            masks = np.unique(self.masks[lacking]).tolist()
+            needs = dict.fromkeys(n for mask in masks for n in missing_needs(metric, mask, self.outputs))
+            rows = ", ".join(map(str, lacking[:SHOWN])) + (", …" if len(lacking) > SHOWN else "")
+            noun = "row" if len(lacking) == 1 else "rows"
+            message = (
+                f"expected {' and '.join(map(need_words, needs))} in each turn for `{name}`; missing in {noun} {rows}"
+            )
+            count = "" if len(lacking) <= SHOWN else f" ({len(lacking):,} of {self.row_count:,})"
+            self._log(Finding(adk.UNSUPPORTED_CRITERION, f"{message}{count}", f"criteria.{name}"))
 
     @cached_property
     def valid(self) -> np.ndarray[Any, Any]:

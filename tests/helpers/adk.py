@@ -22,8 +22,25 @@ def evalset_schema() -> dict[str, Any]:
     schema["$defs"]["ConversationScenario"]["properties"]["userPersona"]["anyOf"] += [
         {"type": "string", "const": name} for name in personas
     ]
+    schema["$defs"] |= _criteria()
     comment = f"google-adk {version('google-adk')}, google-genai {version('google-genai')} (Apache-2.0)"
     return {"$comment": comment, **schema}
+
+
+def _criteria() -> dict[str, Any]:
+    """The models of the values in `test_config.json`."""
+    from google.adk.evaluation import eval_metrics
+    from google.adk.evaluation.eval_config import CustomMetricConfig
+
+    names = ("BaseCriterion", "ToolTrajectoryCriterion", "LlmAsAJudgeCriterion", "RubricsBasedCriterion")
+    names = (*names, "HallucinationsCriterion", "LlmBackedUserSimulatorCriterion")
+    found: dict[str, Any] = {}
+    for model in (CustomMetricConfig, *(getattr(eval_metrics, name) for name in names)):
+        schema = _plain(model.model_json_schema())
+        found |= schema.pop("$defs", {}) | {model.__name__: schema}
+    found["MatchType"] = {"type": "string", "enum": list(eval_metrics.ToolTrajectoryCriterion.MatchType.__members__)}
+    found["JudgeModelOptions"]["properties"]["judgeModelConfig"] = {}  # which it keeps out of its schema
+    return found
 
 
 def _plain(schema: Any, of_names: bool = False) -> Any:

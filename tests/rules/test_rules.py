@@ -37,6 +37,7 @@ TESTED_ELSEWHERE = {
     "conversion/test_convert.py": ("AE811", "AE812", "AE813", "AE814"),
     "formats/test_rows_of_others.py": ("AE816",),
     "formats/test_adk.py": ("AE165",),
+    "formats/test_adk_criteria.py": ("AE166", "AE167"),
     "integrations/mlflow/test_tracking.py": ("AE613",),
     "conversion/test_losses.py": ("AE815",),
 }
