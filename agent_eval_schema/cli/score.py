@@ -132,6 +132,8 @@ def _level(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low, --fail-on-regression a lower one."""
+    from msgspec.structs import replace
+
     from agent_eval_schema.evaluation.result_blocks import result_json, result_view
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
@@ -163,8 +165,11 @@ def run(arguments: argparse.Namespace) -> int:
     comparison = older[0].compare(result, key=arguments.key) if older else None
     summary = result.summary()
     in_json = arguments.output == "json"
+    view = result_view(summary)
+    if arguments.html:  # it has the rows
+        view = replace(view, following=[one for one in view.following if "--html" not in one.command])
     compared = comparison.lines if comparison is not None else ()
-    text = result_json(summary, compared=compared) if in_json else as_text(result_view(summary), color=in_color())
+    text = result_json(summary, compared=compared) if in_json else as_text(view, color=in_color())
     print_text(text, arguments.output)
     if comparison is not None and not in_json:
         print_line("")

@@ -13,10 +13,10 @@ from agent_eval_schema.evaluation.result_blocks import MetricComparison, written
 from agent_eval_schema.evaluation.table import ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, holm, paired_test
 from agent_eval_schema.metrics.independence import Units
 from agent_eval_schema.metrics.intervals import is_binary, standard_error
+from agent_eval_schema.metrics.scales import direction_of
 from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
 from agent_eval_schema.render.phrases import MISSING, number, plural, signed
 from agent_eval_schema.render.printable import Printable
@@ -98,7 +98,8 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
         Returns
         -------
         dict of str to float
-            The differences of the means by metric; of latency and failures higher ones are worse.
+            The differences of the means by metric; of latency, failures and others of which less is
+            better, a higher one is worse.
 
         Examples
         --------
@@ -302,10 +303,10 @@ def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> I
 
 
 def _gain(metric: str, difference: float) -> float:
-    """How much better the new score is: of latency and failures less is better; a score that is lost is a loss."""
+    """How much better the new score is, also where less is better; a score that is lost is a loss."""
     if difference != difference:
         return -1.0
-    return -difference if metric in (LATENCY, FAILURE) else difference
+    return -difference if direction_of(metric) < 0 else difference
 
 
 def _mood(metric: str, difference: float) -> str:

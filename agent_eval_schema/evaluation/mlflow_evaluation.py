@@ -18,19 +18,26 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.evaluation.result_blocks import open_row
+from agent_eval_schema.evaluation.result_blocks import (
+    ResultSummary,
+    first_of,
+    means_of,
+    mood_of,
+    next_commands,
+    open_row,
+    score_mood,
+    verdict_of,
+)
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.issues import import_extra
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.scales import WORDS, is_wanted_high, numbers_of
+from agent_eval_schema.metrics.scales import WORDS, direction_of, numbers_of
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
-    Column,
     Grid,
     Line,
-    Meter,
     Only,
     OpenRow,
     OpenRows,
@@ -41,8 +48,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.page import heat, percent
-from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural
+from agent_eval_schema.render.phrases import MISSING, number, plural
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.report import Report, run_of
 
@@ -98,23 +104,24 @@ class MlflowEvaluation(Struct, frozen=True):
             table[f"{name}/reason"] = pd.Series(self.reasons[name].tolist(), rows.index, dtype="object")
         return pd.DataFrame(table, index=rows.index)
 
-    def document(
-        self, headline: str, scored: Mapping[str, int], intervals: Mapping[str, MeanInterval], most: int = 0
-    ) -> View:
-        """What a report shows, with at most `most` rows; `scored` is the number of scored rows by scorer."""
-        following = []
-        if headline and not self.report.ok:  # the issues are the reason
-            command = run_of(self.report).call.command("validate") or "result.report"
-            following = [NextCommand(command, "shows the issues of the data and how to fix them")]
+    def document(self, summary: ResultSummary, most: int = 0) -> View:
+        """What a report shows, with at most `most` rows."""
         rows = self._rows(most) if most else []
-        opened = [Section("rows", "Rows", [OpenRows(list(scored), rows, len(self.scores))])] if rows else []
+        opened = OpenRows(list(summary.metrics), rows, len(self.scores)) if rows else None
+        issues = {} if self.report.ok else summary.issue_counts  # warnings are no reason for a missing score
+        summary = replace(summary, worst=opened, issue_counts=issues)
         return View(
-            title=f"{plural(len(self.scores), 'row')}, {plural(len(scored), 'scorer')}",
-            verdict=headline or f"{plural(len(self.scores), 'row')} evaluated",
-            mood="warning" if headline else "good",
+            title=f"{plural(len(self.scores), 'row')}, {plural(len(summary.metrics), 'scorer')}",
+            verdict=verdict_of(summary),
+            mood=mood_of(summary),
             notes=[Only("html", [Line(("MLflow run ", Part(self.run_id, "code")), "muted")])],
-            following=following,
-            blocks=[Only("text", list(self._grid())), Only("html", [self._scorers(scored, intervals), *opened])],
+            following=next_commands(summary),
+            first=first_of(summary),
+            blocks=[
+                Only("text", [*self._grid(), Line("")]),
+                *means_of(summary),
+                Only("html", [*self._aggregates(), *([Section("rows", "Rows", [opened])] if opened else [])]),
+            ],
             widest=WIDEST,
         )
 
@@ -167,29 +174,18 @@ class MlflowEvaluation(Struct, frozen=True):
     def _skipped(self) -> str:
         return ", ".join(f"{name} {rows:,}" for name, rows in self.without_judge.items())
 
-    def _scorers(self, scored: Mapping[str, int], intervals: Mapping[str, MeanInterval]) -> Section:
-        """The number of scored rows and the aggregated metrics of each scorer, then the metrics that are of none."""
-        of_scorers = {m: m.rpartition("/")[2] for m in self.metrics if m.rpartition("/")[0] in scored}
-        kinds = list(dict.fromkeys(of_scorers.values()))
-        lines: list[list[Words | Cell]] = []
-        total = len(self.scores)
-        for name, count in scored.items():
-            meter = Meter(percent(count, total), f"{name}: {count}", "" if count == total else "hatched")
-            found = [self.metrics.get(f"{name}/{kind}") for kind in kinds]
-            numbers = [MISSING if value is None else number(value) for value in found]
-            found_ = intervals.get(name)
-            interval = MISSING if found_ is None or found_.note else f"{number(found_.low)} to {number(found_.high)}"
-            lines.append([Part(name, "name"), Cell(picture=meter), f"{count:,} of {total:,}", *numbers, interval])
-        kinds_ = [Column(kind, is_number=True) for kind in kinds]
-        names: list[str | Column] = ["Scorer", "%Rows scored", "#", *kinds_, "#95% interval of the mean"]
-        others = [(name, number(value)) for name, value in self.metrics.items() if name not in of_scorers]
-        explained = f"Skipped because no judge model was given, with the rows that each could score: {self._skipped}."
-        blocks: list[Block] = [
-            Table(names, lines, title="Scorers", kind="metrics scores"),
-            *([Table(["Metric", "#value"], others, kind="metrics")] if others else []),
-            *([Line(explained, "muted")] if self.without_judge else []),
+    def _aggregates(self) -> Iterator[Block]:
+        """What MLflow aggregated besides means, and the scorers that have no judge."""
+        others = [
+            (name, number(value))
+            for name, value in self.metrics.items()
+            if name.rpartition("/")[::2] not in [(scorer, "mean") for scorer in self.scorers]
         ]
-        return Section("scorers", "Scorers", blocks)
+        if others:
+            yield Table(["Metric", "#value"], others, kind="metrics")
+        if self.without_judge:
+            skipped = f"Skipped because no judge model was given, with the rows that each could score: {self._skipped}."
+            yield Line(skipped, "muted")
 
     def _rows(self, most: int) -> list[OpenRow]:
         """At most `most` rows of a page: those that failed, then those with the lowest mean of the scores from 0 to 1,
@@ -197,7 +193,7 @@ class MlflowEvaluation(Struct, frozen=True):
         names, scores, report = list(self.scorers), self.scores, self.report
         values = list(scores[names].itertuples(index=False, name=None))
         whys = list(self.reasons[names].itertuples(index=False, name=None))
-        ranks = [-1.0 if row in self.failures else _rank(found) for row, found in enumerate(values)]
+        ranks = [-1.0 if row in self.failures else _rank(names, found) for row, found in enumerate(values)]
         chosen = np.argsort(ranks, kind="stable")[:most].tolist()
         ids = scores[REQUEST_ID].tolist() if REQUEST_ID in scores else [None] * len(scores)
         cells: dict[int, dict[str, Any]] = {}
@@ -242,12 +238,17 @@ def _letter(place: int) -> str:
 def _cell(metric: str, score: Any) -> Cell:
     if score is None:
         return Cell(MISSING, "muted")
-    is_share = isinstance(score, float | int) and 0 <= score <= 1 and (score not in (0, 1) or is_wanted_high(metric))
-    return Cell(cut(_score(score), LONGEST_SCORE), heat(1 - score) if is_share else "")
+    points = list(_points(score))
+    mood = score_mood(metric, sum(points) / len(points), not {0, 1}.issuperset(points)) if points else ""
+    return Cell(cut(_score(score), LONGEST_SCORE), mood)
 
 
-def _rank(scores: Sequence[Any]) -> float:
-    points = [point for score in scores for point in _points(score)]
+def _rank(metrics: Sequence[str], scores: Sequence[Any]) -> float:
+    points = [
+        1 - point if direction_of(metric, shares=True) < 0 else point
+        for metric, score in zip(metrics, scores, strict=True)
+        for point in _points(score)
+    ]
     mean = sum(points) / len(points) if points else math.nan
     return 1.5 if math.isnan(mean) else mean if mean < 1 else 2.0
 

@@ -10,6 +10,7 @@ memory: its table is read, and scored, again on demand.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -661,7 +662,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> summary.row_count, summary.metrics
         (2, ('exact_match',))
         """
-        stats = self.tallies
+        stats, nan = self.tallies, math.nan
         latency = stats.get(LATENCY, ScoreStats())
         groups: dict[tuple[str, int], list[str]] = {}
         for (metric, reason), count in self._unscored.items():
@@ -672,7 +673,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             metrics=self.metrics,
             options=self.options,
             numbers=self.summary_metrics,
-            lines=[Scored(n, t.mean, t.std, self.row_count, t.scored) for n, t in stats.items()],
+            lines=[
+                *(Scored(n, t.mean, t.std, self.row_count, t.scored) for n, t in stats.items()),
+                *(Scored(n, nan, nan, self.row_count, self.scored[n]) for n in self.metrics if n not in stats),
+            ],
             reasons=self._unscored,
             reason_groups=[(reason, rows, metrics) for (reason, rows), metrics in groups.items()],
             issue_counts=self.issue_counts,
@@ -762,7 +766,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     def _view(self, rows: int = 0) -> View:
         if self._evaluation is not None:
-            return self._evaluation.document(self._headline, self.scored, self._intervals, rows)
+            return self._evaluation.document(self.summary(), rows)
         return result_view(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:

@@ -17,7 +17,7 @@ part ─▶ steps    per metric: what the scores of each step of the rows lack t
 import heapq
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -45,7 +45,7 @@ from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.scales import is_wanted_high, scale_of
+from agent_eval_schema.metrics.scales import direction_of, scale_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import (
     LONGEST_CELL,
@@ -104,7 +104,8 @@ class Scored(Struct, frozen=True):
 
 
 class ScoreSteps(Struct, frozen=True):
-    """Over the rows in order, in equal steps: the mean of what a score lacks to 1, and the share of unscored rows."""
+    """Over the rows in order, in equal steps: the mean of what a score lacks to the best one, and the share of unscored
+    rows."""
 
     metric: str
     lost: list[float]
@@ -184,25 +185,24 @@ class MetricComparison(Struct, frozen=True):
 
 # --- the blocks
 def result_view(result: ResultSummary) -> View:
-    """A line per metric, why rows have no score, then what the means cover and the next command."""
+    """A line per metric, why rows have no score, then what the means cover, the worst of them and the next command."""
     where = os.path.basename(result.call.name) if result.call.name else ""
     title = f"{where or 'evaluation'}: {plural(result.row_count, 'row')}, {plural(len(result.metrics), 'metric')}"
     latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
     by_tool = "Trajectories are compared by tool name; inputs are not compared."
-    means, about = _means(result), [Line(words, "muted") for words in _about_intervals(result)]
     pictures = list(_pictures(result))
     return View(
         title=title,
         about=[Only("html", [Line(where, "muted")])] if where else [],
-        verdict=_verdict(result),
-        mood="warning" if result.headline else "good",
+        verdict=verdict_of(result),
+        mood=mood_of(result),
         notes=[Only("html", [Line(f"Latency: {latency}", "muted")])] if latency else [],
-        following=_next_commands(result),
+        following=next_commands(result),
+        first=first_of(result),
         blocks=[
             *([Only("text", [Line(by_tool)])] if result.options.get("match") == "tool_name" else []),
-            Only("text", [means, *about]),
-            Only("html", [Section("metrics", "Metrics", [means, *about])]),
+            *means_of(result),
             *_unscored(result),
             *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
             *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
@@ -212,28 +212,100 @@ def result_view(result: ResultSummary) -> View:
     )
 
 
-def _verdict(result: ResultSummary) -> str:
-    """What the means cover: `1 of 4 rows scored; 3 unreadable`."""
-    if not result.headline:
-        return f"{plural(result.row_count, 'row')} evaluated"
+METRICS_NAMED = 2
+"""Metrics that a headline names, those with the worst scores first."""
+
+
+def verdict_of(result: ResultSummary) -> str:
+    """What the means cover and the worst of them: `1 of 4 rows scored; 3 unreadable: exact_match 0.5`."""
+    coverage = result.headline or f"{plural(result.row_count, 'row')} evaluated"
     unreadable = sum(
         rows
         for reason, rows, metrics in result.reason_groups
         if reason.endswith(UNREADABLE) and len(metrics) == len(result.metrics)
     )
-    return f"{result.headline}; {unreadable:,} unreadable" if unreadable else result.headline
+    if unreadable and result.headline:
+        coverage = f"{coverage}; {unreadable:,} unreadable"
+    lines = [line for line in result.lines if line.metric not in (LATENCY, FAILURE) and line.mean == line.mean]
+    if not lines:
+        return coverage
+    if is_perfect(result):
+        return f"{coverage}: every score is perfect"
+    count = len(lines)
+    lines = sorted(filter(_lack, lines), key=_lack, reverse=True) or lines
+    named = [f"{line.metric} {_mean_text(line.metric, line.mean)}" for line in lines[:METRICS_NAMED]]
+    interval = result.intervals[lines[0].metric]
+    if count == 1 and not interval.note:
+        named = [f"{named[0]} (95% interval {number(interval.low)} to {number(interval.high)})"]
+    others = count - len(named)
+    return f"{coverage}: {', '.join(named)}" + (f" and {plural(others, 'other metric')}" if others else "")
 
 
-def _next_commands(result: ResultSummary) -> list[NextCommand]:
-    """What shows why rows have no score: the issues of their cells, else the fields that they lack."""
-    if any(RULES[code].severity is not Severity.INFO for code in result.issue_counts):
-        return [NextCommand(result.call.validation(), "shows where the issues are and how to fix them")]
-    if any(line.metric == FAILURE and line.mean > 0 for line in result.lines):
+def _mean_text(metric: str, mean: float) -> str:
+    return seconds(mean) if metric == LATENCY else number(mean)
+
+
+def _lack(line: Scored) -> float:
+    """What a mean lacks to the best one, from 0 to 1; 0 if that is not known."""
+    direction = direction_of(line.metric, shares=True)
+    lack = 1 - line.mean if direction > 0 else line.mean
+    return lack if direction and line.scored else 0.0
+
+
+def _is_best(line: Scored) -> bool:
+    return bool(line.scored and direction_of(line.metric, shares=True)) and not _lack(line)
+
+
+def is_perfect(result: ResultSummary) -> bool:
+    """Whether every row has the best score of every metric, as far as a metric can have one."""
+    lines = [line for line in result.lines if line.metric != LATENCY]
+    return bool(lines) and not result.headline and all(map(_is_best, lines))
+
+
+def mood_of(result: ResultSummary) -> str:
+    if not any(line.scored for line in result.lines if line.metric in result.metrics) and result.metrics:
+        return "error"
+    return "warning" if result.headline else "good" if is_perfect(result) or not result.metrics else ""
+
+
+def _failed(result: ResultSummary) -> bool:
+    """Whether a call failed, of those that this evaluation made."""
+    return FAILURE not in result.metrics and any(line.metric == FAILURE and line.mean > 0 for line in result.lines)
+
+
+def _has_issues(result: ResultSummary) -> bool:
+    return any(RULES[code].severity is not Severity.INFO for code in result.issue_counts)
+
+
+def next_commands(result: ResultSummary) -> list[NextCommand]:
+    """What shows which calls failed, why rows have no score (the issues of their cells, else the fields that they
+    lack), or the rows with low scores."""
+    if _failed(result):
         return [NextCommand("result.failures", "lists the error of each call that failed")]
-    command = result.call.command("metrics", "--system", "vertex")
-    if command and result.headline and result.row_count and _VERTEX.issuperset(result.metrics):
-        return [NextCommand(command, "shows which field would enable the most rows")]
-    return []
+    if _has_issues(result):
+        return [NextCommand(result.call.validation(), "shows where the issues are and how to fix them")]
+    of_trajectories = _VERTEX.issuperset(result.metrics)
+    if result.headline and result.row_count:
+        command = result.call.command("metrics", "--system", "vertex") if of_trajectories else ""
+        if command:
+            return [NextCommand(command, "shows which field would enable the most rows")]
+        return [NextCommand("result.reasons", "shows the reason for each missing score")]
+    if not result.row_count or is_perfect(result) or not result.metrics:
+        return []
+    ran = any(line.metric == FAILURE for line in result.lines)
+    command = result.call.command("score", "--html", "scores.html") if of_trajectories and not ran else ""
+    return [NextCommand(command or 'result.save("scores.html")', "shows the rows, those with the worst scores first")]
+
+
+def first_of(result: ResultSummary) -> Words:
+    """Where a page shows what to do first: the row with the lowest scores, or why rows have none."""
+    if is_perfect(result) or (_has_issues(result) and not _failed(result)):
+        return ""
+    row = next(iter(result.worst.rows), None) if result.worst else None
+    if row is not None and (row.failed or not result.headline):
+        why = "failed" if row.failed else "has the worst scores"
+        return (Part(f"row {row.row}", "#rows"), f", which {why}: {row.title}")
+    return (Part("the reasons", "#reasons"), " why rows have no score") if result.reason_groups else ""
 
 
 _VERTEX = {metric.name for metric in METRICS if metric.system == "vertex"}
@@ -262,11 +334,19 @@ def result_json(
 
 
 # --- means
-def _means(result: ResultSummary) -> Table:
+def means_of(result: ResultSummary) -> list[Block]:
+    """The means with what they cover, as a table in each form."""
     means, stds = _written(result.lines, lambda line: line.mean), _written(result.lines, lambda line: line.std)
     columns = ["metric", "%mean", "#", "#95% interval", "#std", "#rows scored", "#coverage"]
     lines = [_mean(result, *line) for line in zip(result.lines, means, stds, strict=True)]
-    return Table(columns, lines, title="Metrics", kind="metrics scores")
+    about = [Line(words, "muted") for words in _about_intervals(result)]
+    if any(direction_of(line.metric) < 0 for line in result.lines):
+        about.append(Line(f"{LOWER} lower is better.", "muted"))
+    table = Table(columns, lines, title="Metrics", kind="metrics scores")
+    return [Only("text", [table, *about]), Only("html", [Section("metrics", "Metrics", [table, *about])])]
+
+
+LOWER = "↓"
 
 
 def _about_intervals(result: ResultSummary) -> Iterator[str]:
@@ -289,29 +369,31 @@ def _about_intervals(result: ResultSummary) -> Iterator[str]:
 
 
 def _mean(result: ResultSummary, line: Scored, mean: str, std: str) -> list[Words | Cell]:
-    interval = result.intervals[line.metric]
+    interval = result.intervals.get(line.metric, MeanInterval(0, 0))
     low, high = interval.low, interval.high
-    write = seconds if line.metric == LATENCY else number
     is_covered = line.scored == line.rows
-    kind = " ".join(["bad"] * (line.metric == FAILURE) + ["hatched"] * (not is_covered))
+    lack, is_low = _lack(line), direction_of(line.metric) < 0
+    sign, mood = ("✓ ", "good") if _is_best(line) else ("✗ ", "error") if lack == 1 else ("", "")
     return [
-        Part(line.metric, "name"),
-        Cell(picture=_bar(line.metric, line.mean, low, high, kind)),
-        mean,
-        MISSING if math.isnan(low) else f"{write(low)} to {write(high)}",
+        (Part(line.metric, "name"), *([Part(f" {LOWER}", "muted")] if is_low else [])),
+        Cell(picture=_bar(line.metric, line.mean, low, high, is_covered=is_covered)),
+        Cell(sign + mean, mood) if line.scored else Cell("not scored", "warning"),
+        MISSING if math.isnan(low) else f"{_mean_text(line.metric, low)} to {_mean_text(line.metric, high)}",
         std,
         f"{line.scored:,} of {line.rows:,}",
         Cell(share(line.scored, line.rows), "" if is_covered else "warning"),
     ]
 
 
-def _bar(metric: str, mean: float, low: float, high: float, kind: str = "") -> Meter | None:
-    """A mean from 0 to 1 as a bar, with its interval."""
+def _bar(metric: str, mean: float, low: float, high: float, *, is_covered: bool = True) -> Meter | None:
+    """A mean from 0 to 1 as a bar, with its interval; green and red by what is better."""
     if metric == LATENCY or not 0 <= mean <= 1:
         return None
+    direction = direction_of(metric, shares=True)
     between = "" if math.isnan(low) else f", 95% interval {number(low)} to {number(high)}"
     interval = (round(100 * low, 1), round(100 * (high - low), 1)) if between else None
-    return Meter(percent(mean, 1), f"{metric}: {number(mean)}{between}", kind, interval)
+    kind = {1: "", 0: "plain", -1: "bad"}[direction] if is_covered else "hatched"
+    return Meter(percent(mean, 1), f"{metric}: {number(mean)}{between}", kind, interval, direction > 0)
 
 
 def _written(lines: Iterable[Scored], value: Callable[[Scored], float]) -> list[str]:
@@ -419,6 +501,7 @@ class Overview:
     def __init__(self, stats: Mapping[str, ScoreStats], row_count: int, units: Numbers | None) -> None:
         self._names, self._units = list(stats), units
         self._unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
+        self._directions = {name: _graded(name, stats[name]) for name in self._unit}
         self._bounds = np.linspace(0, row_count, min(row_count, CELLS) + 1).astype(int)
         self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
@@ -432,7 +515,7 @@ class Overview:
             at = np.searchsorted(self._bounds, self._rows + np.arange(len(part)), side="right") - 1
             for name in self._unit:
                 scores = scores_in(part, name)
-                np.add.at(self._lost[name], at, np.nan_to_num(1 - scores))
+                np.add.at(self._lost[name], at, np.nan_to_num(lost(scores, self._directions[name])))
                 np.add.at(self._unscored[name], at, np.isnan(scores))
             if self._groups is None:
                 of_scores = {score_column(name) for name in self._names}
@@ -478,6 +561,16 @@ class Overview:
         return dict(list(found.items())[:GROUPINGS])
 
 
+def _graded(metric: str, stats: ScoreStats) -> int:
+    """The direction of scores from 0 to 1; those of an unknown metric that are not just 0 and 1 are points."""
+    return direction_of(metric, shares=True) or int(not stats.is_binary)
+
+
+def lost(scores: Numbers, direction: int) -> Numbers:
+    """What scores from 0 to 1 lack to the best one; nothing where it is not known which one that is."""
+    return 1 - scores if direction > 0 else scores if direction else scores * 0
+
+
 def _label(value: Any) -> str | None:
     """The value as the name of a group: a short text, a whole number or a flag; "" for any other, None for none."""
     if isinstance(value, str):
@@ -501,7 +594,8 @@ def worst_rows(
     """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores."""
     metrics = [name for name in stats if name != FAILURE]
     unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
-    ranked = _ranked(parts, unit, FAILURE in stats, most)
+    lower = {score_column(name) for name in unit if direction_of(name, shares=True) < 0}
+    ranked = _ranked(parts, list(map(score_column, unit)), lower, FAILURE in stats, most)
     chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
     columns = [_scores(name, [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
     rows = []
@@ -514,12 +608,14 @@ def worst_rows(
 
 
 def _ranked(
-    parts: Iterable[pd.DataFrame], unit: list[str], ran: bool, most: int
+    parts: Iterable[pd.DataFrame], unit: list[str], lower: Set[str], ran: bool, most: int
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
-    """(rank, row, cells) of each part's lowest rows: the mean score; -1 failed, 1.5 without a score, 2 a full score."""
+    """(rank, row, cells) of each part's lowest rows: the mean score; -1 failed, 1.5 without a score, 2 a full score.
+    Of the `lower` columns less is better."""
     start = 0
     for part in parts:
-        means = part[[score_column(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
+        points = part[unit].apply(lambda scores: 1 - scores if scores.name in lower else scores)
+        means = points.mean(axis=1) if unit else pd.Series(math.nan, part.index)
         if ran:
             means = means.mask(part[FAILURE] == 1, -1.0)
         scores = means.to_numpy(np.float64)
@@ -553,15 +649,22 @@ def open_row(
 
 
 def _scores(metric: str, cells: Sequence[Any]) -> list[Cell]:
-    """The scores of a metric, aligned; the darker the more they lack to 1, where that is known to be worse."""
+    """The scores of a metric, aligned and colored."""
     scores = [math.nan if is_absent(score) else float(score) for score in cells]
-    is_judged = metric != LATENCY and (is_wanted_high(metric) or any(0 < score < 1 for score in scores))
-    lost = [1 - score if is_judged and 0 <= score <= 1 else 0.0 for score in scores]
-    moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
+    moods = [score_mood(metric, score, any(0 < one < 1 for one in scores)) for score in scores]
     return [
         Cell(text, mood, None if math.isnan(score) else score)
         for text, mood, score in zip(written_alike(metric, scores), moods, scores, strict=True)
     ]
+
+
+def score_mood(metric: str, score: float, graded: bool) -> str:
+    """The color of a score from 0 to 1: the darker the more it lacks to the best one. `graded` scores of an unknown
+    metric are points."""
+    if math.isnan(score):
+        return "muted"
+    direction = direction_of(metric, shares=True) or int(graded and metric != LATENCY)
+    return heat(lost(np.array([score]), direction).item()) if 0 <= score <= 1 else ""
 
 
 def cell_text(cell: Any) -> str:

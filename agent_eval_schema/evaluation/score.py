@@ -398,7 +398,7 @@ class Scoring:
             options=self._options.reported,
             unscored=self._unscored,
             findings=self._findings,
-            call=Call(self._source.name, self._source.options),
+            call=Call(self._source.name, {**self._source.options, **self._options.not_default}),
             failed=self._failed,
             left_out=len(self._left_out),
             keys=joined_keys(self._keys) if self._keys else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,6 +102,18 @@ class TrajectoryOptions(Struct, frozen=True):
         """How trajectories were compared, as a result reports it; the usual `match` is not reported."""
         found: dict[str, str] = {"duplicates": self.duplicates, "empty": self.empty}
         return found if self.match == "call" else {**found, "match": self.match}
+
+    @property
+    def not_default(self) -> dict[str, Any]:
+        """The options of a call that are not the defaults, as `score` takes them."""
+        names = tuple(m for m in self.metrics if isinstance(m, str))
+        found: dict[str, Any] = {"metrics": names} if names and names != tuple(TRAJECTORY_METRICS) else {}
+        for metric in self.metrics:
+            if not isinstance(metric, str):
+                found["tool_name"] = metric.tool_name
+        defaults = TrajectoryOptions(())
+        ways = ("duplicates", "empty", "match")
+        return found | {w: getattr(self, w) for w in ways if getattr(self, w) != getattr(defaults, w)}
 
     @property
     def names(self) -> tuple[str, ...]:

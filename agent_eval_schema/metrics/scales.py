@@ -1,4 +1,4 @@
-"""What a score is: its number, and the scale of its metric."""
+"""What a score is: its number, and the scale and the direction of its metric."""
 
 import math
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agent_eval_schema.metrics.catalog import LATENCY, METRICS, Metric
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS
 
 Numbers = np.ndarray[Any, Any]
@@ -75,7 +75,7 @@ def scale_of_metric(metric: Metric) -> Scale | None:
     key = (metric.system, metric.name.removeprefix(f"{metric.system}/"))
     if key in _CATALOG:
         return _CATALOG[key]
-    is_amount = _AMOUNTS.intersection(metric.fields) or metric.name in ("ResponseLength", "trajectory:step-count")
+    is_amount = _AMOUNTS.intersection(metric.fields) or metric.name == "trajectory:step-count"
     return (0.0, math.inf) if is_amount or "call_count" in metric.name else (0.0, 1.0)
 
 
@@ -86,9 +86,75 @@ def scale_of(metric: str) -> Scale | None:
     return (0.0, 1.0) if metric in DEFINITIONS else None
 
 
-_WANTED_HIGH = {name.replace("_", "").lower() for name in (*(m.name for m in METRICS), *DEFINITIONS)} - {"failure"}
+# --- directions
+_LOWER = {
+    "azure": "ungrounded_attributes violence sexual self_harm hate_unfairness protected_material indirect_attack "
+    "code_vulnerability",
+    "bedrock": "Builtin.Harmfulness Builtin.Stereotyping",
+    "bedrock-rag": "Builtin.Harmfulness Builtin.Stereotyping",
+    "langfuse": "Hallucination Toxicity",
+    "langsmith": "TOXICITY FAIRNESS PII_LEAKAGE LAZINESS PROMPT_INJECTION CODE_INJECTION PERCEIVED_ERROR",
+    "mlflow-third-party": "mlflow.ragas/NoiseSensitivity",
+    "phoenix": "HallucinationEvaluator PiiDetectionEvaluator ToxicityEvaluator UserFrictionEvaluator",
+    "ragas": "NoiseSensitivity",
+    "vertex": "failure",
+}
+"""The metrics of which less is better, besides amounts; those of deepeval 4 and of MLflow's PIIDetection are high if
+nothing was found."""
+
+_NEITHER = {
+    "agentcore": "Builtin.Harmfulness Builtin.Refusal Builtin.Stereotyping",
+    "bedrock": "Builtin.Refusal",
+    "bedrock-rag": "Builtin.Refusal",
+    "langsmith": "AGENT_TONE LANGUAGE_DETECTION SUPPORT_INTENT WINS",
+    "mlflow": "UserFrustration",
+    "mlflow-third-party": "mlflow.phoenix/Hallucination mlflow.phoenix/Toxicity",
+    "phoenix": "RefusalEvaluator",
+    "promptfoo": "is-refusal",
+    "strands": "RefusalEvaluator",
+    "vertex-genai": "VERBOSITY",
+}
+"""The metrics that give words, or of which neither end is better in every dataset, or is documented to be."""
+
+_DIRECTIONS: dict[tuple[str, str], int] = {
+    (of, name): sign
+    for sign, by_system in ((-1, _LOWER), (0, _NEITHER))
+    for of, n in by_system.items()
+    for name in n.split()
+}
 
 
-def is_wanted_high(metric: str) -> bool:
-    """Whether a 1 is known to be better than a 0: of a scorer that a user wrote, a False may be what is wanted."""
-    return metric.replace("_", "").lower() in _WANTED_HIGH
+def direction_of_metric(metric: Metric) -> int:
+    """1 if a higher score of a metric of the catalog is better, -1 if a lower one is; 0 if that is not known."""
+    found = _DIRECTIONS.get((metric.system, metric.name.removeprefix(f"{metric.system}/")))
+    if found is not None:
+        return found
+    scale = scale_of_metric(metric)
+    return 0 if scale is None else -1 if scale[1] == math.inf else 1
+
+
+def _word(metric: str) -> str:
+    return metric.rpartition("/")[2].replace("_", "").lower()
+
+
+def _by_word() -> dict[str, set[tuple[int, bool]]]:
+    """By the name of a metric, in any spelling: the directions, and whether the scores are from 0 to 1."""
+    found: dict[str, set[tuple[int, bool]]] = {}
+    for metric in METRICS:
+        pair = direction_of_metric(metric), scale_of_metric(metric) == (0.0, 1.0)
+        found.setdefault(_word(metric.name), set()).add(pair)
+    for name in (*DEFINITIONS, LATENCY):
+        is_share = scale_of(name) == (0.0, 1.0)
+        found.setdefault(_word(name), set()).add((1 if is_share and name != FAILURE else -1, is_share))
+    return found
+
+
+_BY_WORD = _by_word()
+
+
+def direction_of(metric: str, *, shares: bool = False) -> int:
+    """1 if higher scores of a metric of this name are better, -1 if lower ones are; 0 if that is not known: of a scorer
+    that a user wrote, a False may be what is wanted, and platforms mean different things by one name. `shares`: also 0
+    if the scale may not be that from 0 to 1."""
+    found = {sign if is_share or not shares else 0 for sign, is_share in _BY_WORD.get(_word(metric), ())}
+    return found.pop() if len(found) == 1 else 0

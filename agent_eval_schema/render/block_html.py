@@ -49,7 +49,7 @@ CALL_MARKS = {
 
 def view_page(view: View) -> str:
     blocks = _all_blocks(view.blocks, "page")
-    script = bool(view.following) or any(
+    script = bool(view.following and not view.first) or any(
         isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks
     )
     return page(view.title, _drawn(view, "page"), STYLE, script=script)
@@ -113,6 +113,8 @@ def _part(part: Part) -> Markup:
         return breakable(text)
     if not kind:
         return escape(visible(text))
+    if kind[0] == "#":
+        return Markup('<a href="{}">{}</a>').format(kind, visible(text))
     if kind in _TAGS:
         return Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[kind]), visible(text))
     return Markup('<span class="{}">{}</span>').format(kind, visible(text))

@@ -47,7 +47,7 @@ from agent_eval_schema.render.console import (
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand
 from agent_eval_schema.text.visible import visible
 
-MOODS = {"good": ("✓ ", "green"), "warning": ("✗ ", "red"), "error": ("✗ ", "red"), "": ("", "")}
+MOODS = {"good": ("✓ ", "green"), "warning": ("⚠ ", "yellow"), "error": ("✗ ", "red"), "": ("", "")}
 """The sign and the color of a verdict."""
 
 STYLES = {

@@ -33,7 +33,8 @@ class Part(NamedTuple):
     """A piece of text and how it looks: words separated by blanks, of which a page makes classes.
 
     A mood (`error`, `warning`, `info`, `good`, `muted`), `tag`, `count`, `path`, `code`, `old` and `new` (deleted,
-    inserted), `message` (code between backticks), `name` (may be broken after `_` and `/`).
+    inserted), `message` (code between backticks), `name` (may be broken after `_` and `/`); `#part` leads to
+    a part of the page.
     """
 
     text: str
@@ -45,12 +46,14 @@ Words = str | Part | tuple[str | Part, ...]
 
 
 class Meter(Struct, frozen=True):
-    """A bar of `share` percent, and below it an interval as its start and length (percent)."""
+    """A bar of `share` percent, and below it an interval as its start and length (percent); `is_loss`: the rest is
+    lost."""
 
     share: float
     label: str
     kind: str = ""
     interval: tuple[float, float] | None = None
+    is_loss: bool = False
 
 
 class Strip(Struct, frozen=True):
@@ -317,7 +320,7 @@ class View(Struct, frozen=True, kw_only=True):
     `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of
     its `mood`. `about` comes before it, `notes` after it. `following`: what to type next; `numbered`: in this order.
     `kind` names the result, `footer` is the last line of a page; a text is `widest` characters wide at most. A page has
-    `heading` in place of the verdict.
+    `heading` in place of the verdict, and `first` in place of `following`.
     """
 
     title: str
@@ -332,3 +335,4 @@ class View(Struct, frozen=True, kw_only=True):
     footer: str = "."
     widest: int = 120
     heading: str = ""
+    first: Words = ""

@@ -218,6 +218,10 @@ _CLASSES = {
     "label": "display:block;text-align:center",
     "line": f"display:block;height:3px;background:{COLORS['muted']}",
     "bar": f"display:block;height:10px;background:{COLORS['good']}",
+    "loss": f"background:{COLORS['error']}66",
+    "bad": f"background:{COLORS['error']}",
+    "plain": f"background:{COLORS['muted']}",
+    "hatched": f"background:repeating-linear-gradient(135deg,{COLORS['warning']} 0 4px,#8884 4px 8px)",
 }
 """Styles by class."""
 

@@ -157,7 +157,7 @@ _OPTIONS_OF = {
     "validate": (*_READING, "outputs", *_RULES, "max_cell_bytes", "no_values"),
     "metrics": (*_READING, "outputs", *_RULES),
     "profile": (*_READING, "outputs", "no_values", "documents", *_OF_PROFILE),
-    "score": _READING,
+    "score": (*_READING, "metrics", "tool_name", "duplicates", "empty", "match"),
     "convert": _READING,
     "from-inference-table": ("columns",),
     "validate_eval_set": ("format", "outputs", "columns", *_RULES, "max_cell_bytes", "show_values"),

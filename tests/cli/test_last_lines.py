@@ -21,8 +21,17 @@ ENDS: dict[str, tuple[str, str]] = {
     f"diff {GOOD} {EDITED}": ("✗ 5 of 11 matched rows changed", f"validate {EDITED} --select AE206"),
     f"diff {GOOD} {BROKEN}": ("✗ 1 of 1 matched row changed, 36 added", f"validate {BROKEN}"),  # 27 codes are no line
     f"diff {GOOD} less.jsonl": ("✗ 1 of 12 matched rows changed; 1 lost a metric.", "metrics less.jsonl"),
-    "score vertex.jsonl": ("✓ 3 rows evaluated", ""),
-    "score vertex_broken.jsonl": ("✗ 2 of 4 rows scored; 2 unreadable", "validate vertex_broken.jsonl"),
+    "score vertex.jsonl": ("3 rows evaluated: trajectory_exact_match 0.333, ", "score vertex.jsonl --html scores.html"),
+    "score vertex.jsonl --metrics trajectory_recall --tool-name get_order --match tool_name": (
+        "3 rows evaluated: trajectory_single_tool_use 0, trajectory_recall 1",
+        "score vertex.jsonl --metrics trajectory_recall --tool-name get_order --match tool_name --html scores.html",
+    ),
+    "score vertex.jsonl --metrics trajectory_recall --match tool_name": (
+        "✓ 3 rows evaluated: every score is perfect",
+        "",
+    ),
+    "score vertex.jsonl --html scores.html": ("3 rows evaluated: trajectory_exact_match 0.333, ", ""),
+    "score vertex_broken.jsonl": ("⚠ 2 of 4 rows scored; 2 unreadable", "validate vertex_broken.jsonl"),
     f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
     f"convert {GOOD} out.jsonl": ("✓ databricks → databricks: 12 of 12 rows converted, no losses", ""),
     f"convert {GOOD} out.jsonl --to mlflow": ("databricks → mlflow: 12 of 12 rows converted, 1 loss", ""),

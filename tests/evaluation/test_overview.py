@@ -27,14 +27,15 @@ def scored(rows: list[Row]) -> EvalResult:
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0, None]), min_size=1, max_size=3 * CELLS))
 def test_the_steps_add_up_to_what_is_lost(scores: list[float | None]) -> None:
     found = scored([{"prompt": "a", "s": score} for score in scores]).summary(worst=1)
-    if found.steps:
+    if found.steps and any(score not in (0, 1, None) for score in scores):  # otherwise a 0 may be what is wanted
         (line,) = found.steps
         assert len(line.lost) == len(line.unscored) == min(len(scores), CELLS)
         sizes = np.diff(np.linspace(0, len(scores), len(line.lost) + 1).astype(int))
         assert float(sizes @ line.lost) == pytest.approx(sum(1 - s for s in scores if s is not None), abs=0.3)
         assert float(sizes @ line.unscored) == pytest.approx(scores.count(None), abs=0.3)
     else:
-        assert set(scores) == {None}
+        assert not any(any(line.lost) for line in found.steps)
+        assert {0.25}.isdisjoint(scores)
 
 
 @settings(max_examples=25)
@@ -110,7 +111,8 @@ def test_failed_calls_are_grouped_by_their_error() -> None:
     assert found.summary(worst=1).errors == [("KeyError: 'no voice'", 3), ("KeyError: 'c'", 1)]
     page = found.to_html()
     assert page.index("KeyError: &#39;no voice&#39;") < page.index(">Rows</h2>")
-    assert "result.failures" in page
+    assert "result.failures" in found.to_text()
+    assert 'Start here:</b> <a href="#rows">row 0</a>, which failed: KeyError: &#39;no voice&#39;' in page
     assert len(found.failures) == 4
 
 

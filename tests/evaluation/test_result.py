@@ -341,7 +341,7 @@ def test_a_mean_of_fewer_rows_than_given_is_reported_beside_it() -> None:
     found = result([*SEED, SILENT])
     said = "2 of 3 rows scored"
     assert found.summary().headline == said
-    assert found.to_text().endswith(f"\n✗ {said}\n")
+    assert f"\n⚠ {said}: trajectory_exact_match" in found.to_text()
     assert json.loads(found.to_json())["headline"] == said
     assert found.to_html().index(said) < found.to_html().index("trajectory_recall")
     assert repr(found) == f"<EvalResult: 3 rows, 5 metrics: {said}>"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from agent_eval_schema.metrics.catalog import METRICS
-from agent_eval_schema.metrics.scales import numbers_of, scale_of, scale_of_metric
+from agent_eval_schema.metrics.scales import direction_of, direction_of_metric, numbers_of, scale_of, scale_of_metric
 
 
 def test_words_of_judges_are_numbers() -> None:
@@ -26,11 +26,28 @@ def test_scales_of_the_catalog() -> None:
     assert scales["databricks", "retrieval/ground_truth/document_recall"] == (0, 1)
 
 
-def test_every_named_scale_is_that_of_a_metric() -> None:
+def test_every_named_scale_and_direction_is_that_of_a_metric() -> None:
     """A misspelled name would leave the metric on the scale from 0 to 1."""
-    from agent_eval_schema.metrics.scales import _CATALOG
+    from agent_eval_schema.metrics.scales import _CATALOG, _DIRECTIONS
 
-    assert set(_CATALOG) <= {(m.system, m.name.removeprefix(f"{m.system}/")) for m in METRICS}
+    assert {*_CATALOG, *_DIRECTIONS} <= {(m.system, m.name.removeprefix(f"{m.system}/")) for m in METRICS}
+
+
+def test_directions_of_the_catalog() -> None:
+    found = {(m.system, m.name): direction_of_metric(m) for m in METRICS}
+    assert found["azure", "violence"] == found["ragas", "NoiseSensitivity"] == found["vertex", "failure"] == -1
+    assert found["databricks", "agent/total_token_count"] == found["ces", "turnLatency"] == -1
+    assert found["azure", "relevance"] == found["deepeval", "ToxicityMetric"] == found["mlflow", "PIIDetection"] == 1
+    assert found["strands", "strands/RefusalEvaluator"] == found["azure", "qa"] == 0
+
+
+def test_a_name_has_the_direction_that_all_platforms_give_it() -> None:
+    assert direction_of("trajectory_recall") == direction_of("relevance_to_query") == direction_of("Safety") == 1
+    assert direction_of("failure") == direction_of("latency_in_seconds") == direction_of("agent/latency_seconds") == -1
+    assert direction_of("toxicity") == direction_of("leaks_data") == 0
+    assert direction_of("groundedness", shares=True) == 0  # from 1 to 5 in Azure
+    assert direction_of("failure", shares=True) == -1
+    assert direction_of("latency_in_seconds", shares=True) == 0
 
 
 def test_scales_of_metrics_that_are_computed() -> None:

@@ -122,7 +122,7 @@ def test_changes_name_the_path_only_where_it_is_not_the_field() -> None:
     [
         ("good", "✓ v", '<h1 class="good">✓ v'),
         ("error", "✗ v", '<h1 class="error">✗ v'),
-        ("warning", "✗ v", '<h1 class="warning">⚠ v'),
+        ("warning", "⚠ v", '<h1 class="warning">⚠ v'),
         ("", "v", "<h1>v"),
     ],
 )
@@ -130,6 +130,16 @@ def test_the_verdict_is_last_in_a_text_and_first_on_a_page(mood: str, last: str,
     found = document(Section("s", "First", [Line("x")]), mood=mood)
     assert as_text(found, width=60).splitlines() == ["First", "  x", "", last]
     assert head in view_page(found)
+
+
+def test_a_page_leads_to_what_is_to_be_read_first() -> None:
+    text = "<b>which</b>"
+    found = document(first=(Part("row 2", "#rows"), text), following=[NextCommand("run a", "One.")])
+    assert as_text(found, width=60).splitlines() == ["v", "One.:", "  run a"]
+    page = view_page(found)
+    assert '<b>Start here:</b> <a href="#rows">row 2</a>&lt;b&gt;which&lt;/b&gt;</p>' in page
+    assert "run a" not in page
+    assert "run <code>run a</code>" in as_inline(found)
 
 
 def test_numbered_commands_are_a_list_on_a_page() -> None:

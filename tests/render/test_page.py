@@ -284,6 +284,12 @@ def test_the_page_of_a_build(browser: Any, tmp_path: Path) -> None:
 
 FIRST_SCREEN: dict[str, tuple[str, str]] = {
     "build": ("✓ 9 rows of 27 logged: 9 valid, 3 with expected_response", "profile_eval_set(build.rows)"),
+    "result": ("⚠ 3 of 9 calls failed (rows 2, 5, 8); 6 of 9 rows scored: trajectory_recall 0.75", "row 2"),
+    "result with gaps": (
+        "⚠ 2 of 4 rows scored; 2 unreadable: trajectory_exact_match 0.5",
+        "agent-eval-schema validate",
+    ),
+    "hostile scores": ("⚠", "row <script>"),
     "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),
 }
 """Per page its verdict, and the first thing to do."""
@@ -297,7 +303,7 @@ def test_the_first_screen_has_the_verdict_and_the_first_action(
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(saved(tmp_path, page_text(kind)).as_uri())
     verdict, action = FIRST_SCREEN[kind]
-    title, first = page.locator("h1"), page.locator(".start code, #next ~ ol code").first
+    title, first = page.locator("h1"), page.locator(".start code, .start a, #next ~ ol code").first
     assert verdict in title.inner_text()
     assert action in first.inner_text()
     for shown in (title, first):

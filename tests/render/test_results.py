@@ -3,7 +3,9 @@
 import math
 import re
 
-from agent_eval_schema import EvalTask, score_trajectories
+import pytest
+
+from agent_eval_schema import CustomMetric, EvalResult, EvalTask, score_trajectories
 from agent_eval_schema.evaluation.comparison import comparison_view
 from agent_eval_schema.evaluation.result_blocks import MetricComparison
 from tests.conftest import SAMPLES
@@ -12,12 +14,75 @@ from tests.render.results import comparison
 
 def test_the_headline_states_the_coverage_in_the_color_of_a_warning() -> None:
     page = score_trajectories(SAMPLES / "vertex_broken.jsonl").to_html()
-    assert '<h1 class="warning">⚠ 2 of 4 rows scored; 2 unreadable</h1>' in page
-    assert page.count('class="meter hatched"') == page.count('<td class="n warning" data-label="coverage">50%') == 5
+    assert '<h1 class="warning">⚠ 2 of 4 rows scored; 2 unreadable: trajectory_exact_match 0.5, ' in page
+    assert page.count('class="bar hatched"') == page.count('<td class="n warning" data-label="coverage">50%') == 5
     whole = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().to_html()
-    assert '<h1 class="good">✓ 1 row evaluated</h1>' in whole
-    assert 'class="meter hatched"' not in whole
+    assert '<h1 class="good">✓ 1 row evaluated: every score is perfect</h1>' in whole
+    assert 'class="bar hatched"' not in whole
     assert '<td class="n" data-label="coverage">100%' in whole
+
+
+def result_with(scores: list[float | None], metric: str = "exact_match") -> EvalResult:
+    """A result of a metric with these scores."""
+    measure = CustomMetric(metric, lambda row: math.nan if row["s"] is None else row["s"])
+    return EvalTask([{"prompt": f"question {i}", "s": score} for i, score in enumerate(scores)], [measure]).evaluate()
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "verdict", "mean"),
+    [
+        ([1, 1], "exact_match", "✓ 2 rows evaluated: every score is perfect", "✓ 1"),
+        ([0, 1], "exact_match", "2 rows evaluated: exact_match 0.5", "0.5"),
+        ([0, 0], "exact_match", "2 rows evaluated: exact_match 0", "✗ 0"),
+        ([1, None], "exact_match", "⚠ 1 of 2 rows scored: exact_match 1", "✓ 1"),
+        ([None, None], "exact_match", "✗ no row was scored", "not scored"),
+        ([0, 0], "ungrounded_attributes", "✓ 2 rows evaluated: every score is perfect", "✓ 0"),
+        ([1, 1], "ungrounded_attributes", "2 rows evaluated: ungrounded_attributes 1", "✗ 1"),
+        ([0, 0], "leaks_data", "2 rows evaluated: leaks_data 0", "0"),
+        ([1, 1], "leaks_data", "2 rows evaluated: leaks_data 1", "1"),
+        ([0, 1] * 10, "exact_match", "20 rows evaluated: exact_match 0.5 (95% interval 0.299 to 0.701)", "0.5"),
+    ],
+)
+def test_good_bad_and_missing_scores_differ_in_words(
+    scores: list[float | None], metric: str, verdict: str, mean: str
+) -> None:
+    found = result_with(scores, metric)
+    text = found.to_text(width=100)
+    assert f"\n{verdict}\n" in text
+    assert re.search(rf"^{metric}(?: ↓)? +{re.escape(mean)} ", text, re.MULTILINE)
+    inline = re.sub(
+        r"<style>.*?</style>|<[^>]*>", " ", found._repr_html_(), flags=re.DOTALL
+    )  # as an untrusted notebook
+    assert verdict in inline
+    assert re.search(rf"{metric.replace('_', '_ ')}(?: +↓)?\s+{re.escape(mean)}\s", inline)
+    assert ("↓ lower is better" in text) is (metric == "ungrounded_attributes")
+
+
+def test_colors_follow_what_is_better() -> None:
+    def bars(page: str) -> list[str]:
+        return re.findall(r'<span class="meter(.*?)" role.*?<span class="bar(.*?)"', page)
+
+    assert bars(result_with([0, 1]).to_html()) == [(" loss", "")]
+    assert bars(result_with([0, 1], "ungrounded_attributes").to_html()) == [("", " bad")]
+    assert bars(result_with([0, 1], "leaks_data").to_html()) == [("", " plain")]
+    assert bars(result_with([0, None]).to_html()) == [(" loss", " hatched")]
+    worst = result_with([0, 1], "ungrounded_attributes").summary(worst=2).worst
+    assert worst is not None
+    assert [(row.row, row.scores[0].mood) for row in worst.rows] == [("1", "h4"), ("0", "")]
+    (line,) = result_with([0, 1], "ungrounded_attributes").summary(worst=2).steps
+    assert line.lost == [0, 1]
+
+
+def test_an_imperfect_score_has_a_first_action() -> None:
+    found = result_with([1, 0])
+    assert found.to_text().endswith('worst scores first:\n  result.save("scores.html")\n')
+    page = found.to_html()
+    assert '<b>Start here:</b> <a href="#rows">row 1</a>, which has the worst scores: question 1</p>' in page
+    assert "result.reasons" in result_with([1, None]).to_text()
+    assert '<a href="#reasons">the reasons</a> why rows have no score' in result_with([1, None]).to_html()
+    for done in (result_with([1, 1]), result_with([])):
+        assert "Start here" not in done.to_html()
+        assert "result." not in done.to_text()
 
 
 def test_a_comparison_lists_regressions_first() -> None:

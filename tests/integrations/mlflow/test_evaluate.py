@@ -268,7 +268,7 @@ def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     assert found.reasons.at[row, "strict"] == "predict_fn raised an exception: out of tokens"
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
     assert found.summary().headline == f"1 of 3 calls failed (row {row}); fewer than 3 rows scored: strict 2"
-    assert f"\n✗ {found.summary().headline}\n" in found.to_text()
+    assert f"\n⚠ {found.summary().headline}: strict 1, lenient 0.667\n" in found.to_text(width=120)
 
 
 def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:
