@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
     from agent_eval_schema.evaluation.comparison import ScoreComparison as ScoreComparison
     from agent_eval_schema.evaluation.result import EvalResult as EvalResult
+    from agent_eval_schema.evaluation.result import load_result as load_result
     from agent_eval_schema.evaluation.score import score_trajectories as score_trajectories
     from agent_eval_schema.evaluation.task import EvalTask as EvalTask
     from agent_eval_schema.evaluation.task_metrics import CustomMetric as CustomMetric
@@ -98,6 +99,7 @@ else:
         "score_trajectories": "evaluation.score",
         "EvalTask": "evaluation.task",
         "EvalResult": "evaluation.result",
+        "load_result": "evaluation.result",
         "ScoreComparison": "evaluation.comparison",
         "ToolUseMetric": "evaluation.trajectories",
         "CustomMetric": "evaluation.task_metrics",

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 
 from agent_eval_schema.cli import (
     ces,
+    compare,
     completion,
     convert,
     diff,
@@ -46,6 +47,7 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "profile": profile.add,
     "diff": diff.add,
     "score": score.add,
+    "compare": compare.add,
     "from-traces": from_traces.add,
     "from-inference-table": from_inference_table.add,
     "convert": convert.add,

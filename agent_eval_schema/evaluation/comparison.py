@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, written_alike
-from agent_eval_schema.evaluation.table import ScoreStats, score_column
+from agent_eval_schema.evaluation.row_keys import row_keys
+from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, holm, paired_test
@@ -18,13 +19,18 @@ from agent_eval_schema.metrics.independence import Units
 from agent_eval_schema.metrics.intervals import is_binary, standard_error
 from agent_eval_schema.metrics.scales import direction_of
 from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
+from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, number, plural, signed
-from agent_eval_schema.render.printable import Printable
+from agent_eval_schema.render.printable import Savable
+from agent_eval_schema.text import jsontext
 
 Numbers = np.ndarray[Any, Any]
 
+CHANCE = 0.05
+"""A difference with a smaller adjusted p value is significant, and colored."""
 
-class ScoreComparison(Printable):  # numpydoc ignore=PR01
+
+class ScoreComparison(Savable):  # numpydoc ignore=PR01
     """The changes between the scores of two results.
 
     Attributes
@@ -32,12 +38,17 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
     lines : list of MetricComparison
         The rows of `summary` as objects.
     rows : pandas.DataFrame
-        One row per score that differs, with a RangeIndex and the columns `row` (int64), `key`, `request_id` if the old
-        result has it, `metric` (str), `old`, `new` and `difference` (float64).
+        One row per score that differs, with a RangeIndex and the columns `row` (int64), `key` (of the column that
+        identifies rows, otherwise the position in the old result), `request_id` if the old result has it, `metric`
+        (str), `old`, `new` and `difference` (float64).
     only_old : list
-        The keys of the rows that are in the old result only.
+        The keys of the rows that are in the old result only, or their positions.
     only_new : list
-        The keys of the rows that are in the new result only.
+        The keys of the rows that are in the new result only, or their positions.
+    matched_by : str
+        What the rows were matched by: `"position"`, `"request_id"`, `"question"`, or the column `key`.
+    remarks : list of str
+        Other reasons for different scores: metrics of one result only, settings and data that differ.
 
     See Also
     --------
@@ -54,10 +65,17 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
     """
 
     def __init__(
-        self, lines: list[MetricComparison], rows: pd.DataFrame, only_old: list[Any], only_new: list[Any], units: str
+        self,
+        lines: list[MetricComparison],
+        rows: pd.DataFrame,
+        only_old: list[Any],
+        only_new: list[Any],
+        units: str,
+        matched_by: str,
+        remarks: Sequence[str] = (),
     ) -> None:
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
-        self._units = units
+        self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -85,15 +103,19 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
         names = MetricComparison.__struct_fields__
         return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
 
-    def regressions(self, *, significant: bool = True, min_effect: float = 0.0) -> dict[str, float]:
+    def regressions(
+        self, *, significant: bool = True, min_effect: float = 0.0, alpha: float = CHANCE
+    ) -> dict[str, float]:
         """Return the metrics that became worse.
 
         Parameters
         ----------
         significant : bool, default True
-            If True, only those whose p value, adjusted for the number of metrics, is below 0.05.
+            If True, only those whose p value, adjusted for the number of metrics, is below `alpha`.
         min_effect : float, default 0
             The smallest difference of the means, in the unit of the metric, that counts.
+        alpha : float, default 0.05
+            The significance level.
 
         Returns
         -------
@@ -116,7 +138,7 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
             if _gain(line.metric, line.difference) < 0
             and line.rows
             and abs(line.difference) >= min_effect
-            and (is_significant(line) or not significant)
+            and (line.p_adjusted < alpha or not significant)
         }
 
     def _view(self) -> View:
@@ -124,68 +146,169 @@ class ScoreComparison(Printable):  # numpydoc ignore=PR01
         names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
-        return comparison_view(self.lines, changed, len(self.only_old), len(self.only_new), self._units)
+        return comparison_view(
+            self.lines, changed, len(self.only_old), len(self.only_new), self._units, self.matched_by, self.remarks
+        )
+
+    def to_markdown(self) -> str:
+        """Return the comparison as Markdown, such as for a comment on a pull request.
+
+        Returns
+        -------
+        str
+            The result, the metrics, the test, and the scores that differ. Cells are written as text: markup, mentions
+            and addresses in them have no effect.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> old.compare(new).to_markdown().splitlines()[0]
+        '### ✓ 0 scores lower or missing, 1 higher'
+        """
+        from agent_eval_schema.render.block_markdown import view_markdown
+
+        return view_markdown(self._view())
+
+    def _json(self) -> str:
+        document = {
+            "lines": [asdict(line) for line in self.lines],
+            "matched_by": self.matched_by,
+            "remarks": self.remarks,
+            "only_old": self.only_old,
+            "only_new": self.only_new,
+            "rows": self.rows.to_dict("records"),
+        }
+        return json_text(plain_values(versioned(document)))
+
+    def _forms(self) -> dict[str, Callable[[], str]]:
+        return {**super()._forms(), ".md": self.to_markdown}
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"
 
 
 def compare(
-    old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None, units: Units | None
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    metrics: Iterable[str],
+    key: str | None,
+    units: Units | None,
+    remarks: Sequence[str] = (),
 ) -> ScoreComparison:
     """Compare two tables by these metrics; `EvalResult.compare` documents `key`, `units` are those of the old rows."""
-    if key is None:
-        _require_same_rows(old, new)
-    tables = [_keyed(table, key) for table in (old, new)]
-    shared = tables[0].index.intersection(tables[1].index, sort=False)
-    if not len(shared):
-        raise EvalSetError("the two results share no row")
-    ids = tables[0].loc[shared, "request_id"].to_numpy() if "request_id" in old.columns else None
-    codes = np.arange(len(shared)) if units is None else units.codes[tables[0].index.get_indexer(shared)]
+    pairs = matched_rows(old, new, key)
+    at_old, at_new = pairs.old, pairs.new
+    if not len(at_old):
+        raise EvalSetError(f"the two results share no row, by {pairs.by}")
+    labels = old[key] if key else pd.Series(np.arange(len(old)))
+    keys = pd.Index(labels.iloc[at_old])
+    ids = old["request_id"].to_numpy()[at_old] if "request_id" in old.columns else None
+    codes = np.arange(len(at_old)) if units is None else units.codes[at_old]
     lines, changed = [], []
     for metric in metrics:
-        before, after = (t.loc[shared, score_column(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
+        before = old[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_old]
+        after = new[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_new]
         lines.append(_line(metric, before, after, codes))
-        changed.append(_changes(metric, shared, ids, before, after))
+        changed.append(_changes(metric, keys, ids, before, after))
     filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
     rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
-    only_old, only_new = (t.index.difference(shared, sort=False).tolist() for t in tables)
+    only = [(labels, at_old), (new[key] if key else pd.Series(np.arange(len(new))), at_new)]
+    only_old, only_new = (of.drop(of.index[at]).tolist() for of, at in only)
     adjusted = holm([line.p_value for line in lines])
     lines = [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
     words = (units or Units(codes)).words(len(np.unique(codes)))
-    return ScoreComparison(lines, rows, only_old, only_new, words)
+    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks)
 
 
 IDENTIFYING = ("request_id", "prompt", "request", "inputs")
 """Columns that identify a row or its prompt: where they differ, a position does not identify a row."""
 
 
-def _require_same_rows(old: pd.DataFrame, new: pd.DataFrame) -> None:
-    """Rows are only compared by their position if the two tables have the same rows, as far as can be seen."""
+class MatchedRows(NamedTuple):
+    """The positions of the rows that are compared, in the old and in the new table, and by what they were matched."""
+
+    old: Numbers
+    new: Numbers
+    by: str
+
+
+BY_POSITION, BY_QUESTION = "position", "question"
+
+
+def matched_rows(old: pd.DataFrame, new: pd.DataFrame, key: str | None) -> MatchedRows:
+    """The rows of two tables that are the same, in the order of the old one: by a key, else by position if no request
+    differs, else by request_id or question."""
+    if key is not None:
+        return _by_labels([_unique(table, key) for table in (old, new)], key)
+    problem = _difference(old, new)
+    if not problem:
+        places = np.arange(len(old))
+        return MatchedRows(places, places, BY_POSITION)
+    tables = (old, new)
+    if all(REQUEST_ID in t and t[REQUEST_ID].notna().all() and not t[REQUEST_ID].duplicated().any() for t in tables):
+        found = _by_labels([table[REQUEST_ID] for table in tables], REQUEST_ID)
+        if len(found.old):
+            return found
+    keys = [row_keys(table) for table in tables]
+    if any(key is None or not key.questions.any() for key in keys):
+        raise EvalSetError(f"{problem}: {_GIVE_KEY}")
+    return _by_labels([_occurrences(key.questions) for key in keys if key is not None], BY_QUESTION)
+
+
+def _by_labels(labels: Sequence[pd.Series[Any]], by: str) -> MatchedRows:
+    """The rows with equal labels; absent ones equal none."""
+    old, new = labels
+    places = pd.Series(np.arange(len(new)), index=new.to_numpy())
+    found = places[places.index.notna()].reindex(old.where(old.notna(), None).to_numpy())
+    there = found.notna().to_numpy() & old.notna().to_numpy()
+    return MatchedRows(np.flatnonzero(there), found.to_numpy()[there].astype(np.int64), by)
+
+
+def _occurrences(questions: Numbers) -> pd.Series[Any]:
+    """The question of each row with the number of earlier rows that have it; None without a question."""
+    asked = pd.Series(questions)
+    number = asked.groupby(asked).cumcount()
+    labels = [(q, n) if q else None for q, n in zip(asked.tolist(), number.tolist(), strict=True)]
+    return pd.Series(labels, dtype="object")
+
+
+def _difference(old: pd.DataFrame, new: pd.DataFrame) -> str:
+    """Why rows at the same position are not the same, as far as can be seen; "" if they are."""
     if len(old) != len(new):
-        raise EvalSetError(f"the results have {len(old):,} and {len(new):,} rows: {_GIVE_KEY}")
-    for name in IDENTIFYING:
-        if name in old.columns and name in new.columns:
-            pairs = zip(old[name].tolist(), new[name].tolist(), strict=True)
-            differing = (i for i, (a, b) in enumerate(pairs) if not ((is_absent(a) and is_absent(b)) or bool(a == b)))
-            row = next(differing, None)
-            if row is not None:
-                raise EvalSetError(f"row {row} has another {name} in the other result: {_GIVE_KEY}")
+        return f"the results have {len(old):,} and {len(new):,} rows"
+    shared = [name for name in IDENTIFYING if name in old.columns and name in new.columns]
+    for name in shared:
+        pairs = zip(old[name].tolist(), new[name].tolist(), strict=True)
+        row = next((i for i, (a, b) in enumerate(pairs) if not _same(a, b)), None)
+        if row is not None:
+            return f"row {row} has another {name} in the other result"
+    if shared in ([], [REQUEST_ID]):  # a `prompt` is the `request` of the other
+        asked = [key.questions for key in map(row_keys, (old, new)) if key is not None]
+        if len(asked) == 2 and not np.array_equal(asked[0], asked[1]):
+            return f"row {np.flatnonzero(asked[0] != asked[1])[0]} has another question in the other result"
+    return ""
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two cells are equal; a file may have JSON text in the place of an object."""
+    if is_absent(a) or is_absent(b):
+        return is_absent(a) and is_absent(b)
+    return bool(jsontext.structured(a) == jsontext.structured(b))
 
 
 _GIVE_KEY = "set key= to a column that identifies the rows, such as key='request_id'"
 
 
-def _keyed(table: pd.DataFrame, key: str | None) -> pd.DataFrame:
-    if key is None:
-        return table.reset_index(drop=True)
+def _unique(table: pd.DataFrame, key: str) -> pd.Series[Any]:
     if key not in table.columns:
         raise EvalSetError(f"no column {key!r} in the result: give one that both have, such as request_id")
     if table[key].duplicated().any():
         raise EvalSetError(
             f"the column {key!r} does not identify rows: {table[key].duplicated().sum():,} repeat another"
         )
-    return table.set_index(key, drop=False)
+    return table[key]
 
 
 def _line(metric: str, before: Numbers, after: Numbers, codes: Numbers) -> MetricComparison:
@@ -228,9 +351,6 @@ def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, 
     )
 
 
-CHANCE = 0.05
-"""A difference with a smaller adjusted p value is significant, and colored."""
-
 AT_ONCE = 5
 """Rows of a table that a notebook does not fold."""
 
@@ -239,7 +359,13 @@ Changed = tuple[str, str, str, float, float, float]
 
 
 def comparison_view(
-    lines: Sequence[MetricComparison], changed: Iterable[Changed], only_old: int, only_new: int, units: str
+    lines: Sequence[MetricComparison],
+    changed: Iterable[Changed],
+    only_old: int,
+    only_new: int,
+    units: str,
+    matched_by: str = BY_POSITION,
+    remarks: Sequence[str] = (),
 ) -> View:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
     the two results; then the scores that differ. `units` names the independent units."""
@@ -261,6 +387,9 @@ def comparison_view(
     verdict = f"{plural(worse, 'score')} lower or missing, {better:,} higher" if rows else "No score differs"
     regressions = [line for line in lines if is_significant(line) and _gain(line.metric, line.difference) < 0]
     about = [Line(words, "muted") for words in _about_test(lines, tested, units)]
+    if matched_by in (REQUEST_ID, BY_QUESTION):
+        about.append(Line(f"Rows are matched by {matched_by}.", "muted"))
+    about += [Line(remark, "warning") for remark in remarks]
     on_page: list[Block] = [
         *([Terms([(f"Only {which}", count) for which, count in only])] if only else []),
         *([Section("means", "Metrics", [means, *about])] if lines else []),

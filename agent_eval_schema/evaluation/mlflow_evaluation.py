@@ -265,7 +265,9 @@ def _points(score: Any) -> Iterator[float]:
 
 
 # --- a result as a run
-_FOLDER = "eval_result"
+FOLDER, TABLE_FILE = "eval_result", "metrics_table.parquet"
+"""The artifacts of a result, and that of its rows and scores."""
+
 _NOT_ALLOWED = re.compile(r"[^\w\-./ ]")
 
 
@@ -285,11 +287,11 @@ def log_result(
         mlflow.log_metrics(numbers)
         mlflow.log_params(dict(params))
         for name, text in texts.items():
-            mlflow.log_text(text(), f"{_FOLDER}/{name}")
+            mlflow.log_text(text(), f"{FOLDER}/{name}")
         with tempfile.TemporaryDirectory() as folder:
-            table = os.path.join(folder, "metrics_table.parquet")
+            table = os.path.join(folder, TABLE_FILE)
             write_table(table)
-            mlflow.log_artifact(table, _FOLDER)
+            mlflow.log_artifact(table, FOLDER)
     finally:
         if active is None:
             mlflow.end_run()

@@ -15,17 +15,17 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_run import RUNS, scores_of_run
 from agent_eval_schema.evaluation.result_blocks import (
     CAUSES_SHOWN,
     Overview,
@@ -36,6 +36,7 @@ from agent_eval_schema.evaluation.result_blocks import (
     worst_rows,
 )
 from agent_eval_schema.evaluation.row_keys import row_keys
+from agent_eval_schema.evaluation.saved_result import ResultRecord, data_hash, read_scores, versions, write_result
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     FailedCalls,
@@ -47,6 +48,8 @@ from agent_eval_schema.evaluation.table import (
     score_column,
     scores_in,
 )
+from agent_eval_schema.formats.column_names import ColumnNames
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
@@ -75,6 +78,9 @@ ERROR_COLUMNS = [
     *("metric", "rows", "units", "mean", "std_error", "low", "high", "design_effect"),
     *("std_questions", "std_answers", "note"),
 ]
+
+_OF_FILE = ("version", "metrics", "row_count", "columns", "added")
+"""The parts of a record that describe the file."""
 
 ROWS_LISTED = 10_000
 """Rows that `to_json` lists; `write` writes them all."""
@@ -142,6 +148,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         left_out: int = 0,
         evaluation: MlflowEvaluation | None = None,
         keys: RowKeys | None = None,
+        record: ResultRecord | None = None,
     ) -> None:
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), call.name
         self._call = call
@@ -150,9 +157,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         reasons_of = [(metric, reason, rows) for (metric, reason), rows in unscored.items()]
         self.unscored = pd.DataFrame(reasons_of, columns=["metric", "reason", "rows"])
         self._parts, self._reasons, self._findings = parts, reasons, findings or Findings()
-        self._evaluation, self._keys = evaluation, keys
+        self._evaluation, self._keys, self._record, self._left_out = evaluation, keys, record, left_out
         self.report = None if evaluation is None else evaluation.report
-        self.run_id = None if evaluation is None else evaluation.run_id
+        of_run = evaluation or record
+        self.run_id = None if of_run is None else of_run.run_id
         self.mlflow_result = None if evaluation is None else evaluation.result
         self.without_judge = {} if evaluation is None else evaluation.without_judge
         self.scored = {
@@ -186,7 +194,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         found: dict[str, float] = {"row_count": self.row_count}
         for name, tally in self.tallies.items():
             found[f"{name}/mean"], found[f"{name}/std"] = tally.mean, tally.std
-        return found if self._evaluation is None else {**found, **self._evaluation.metrics}
+        return {
+            **found,
+            **(self._evaluation.metrics if self._evaluation else self._record.aggregates if self._record else {}),
+        }
 
     @cached_property
     def metrics_table(self) -> pd.DataFrame:
@@ -524,6 +535,39 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         frame.index.name = column
         return frame
 
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Where the scores come from.
+
+        Returns
+        -------
+        dict
+            `source` (str or None: the path of the data), `data_hash` (str: that of the cells of the data, without those
+            of a run and without scores), `run_id` (str or None), `options`, `versions` (of Python and of packages),
+            `issue_counts` and `aggregates` (dict) and `left_out` (int: excluded rows). Of a loaded result they are
+            those of the result that was written.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> result.provenance["data_hash"]
+        '017ee357adf57af632a5ace1ccb2a628'
+        """
+        if self._record is not None:
+            kept = asdict(self._record)
+            return {name: value for name, value in kept.items() if name not in _OF_FILE}
+        return {
+            "source": self.name,
+            "data_hash": data_hash(self.iter_parts(), self.metrics),
+            "run_id": self.run_id,
+            "options": self.options,
+            "versions": versions(),
+            "issue_counts": self.issue_counts,
+            "aggregates": {} if self._evaluation is None else self._evaluation.metrics,
+            "left_out": self._left_out,
+        }
+
     # the issues
 
     @cached_property
@@ -590,15 +634,19 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     # against another one
 
-    def compare(self, other: EvalResult, *, key: str | None = None, cluster: str | None = AUTO) -> ScoreComparison:
+    def compare(
+        self, other: EvalResult | EvalSetLike, *, key: str | None = None, cluster: str | None = AUTO
+    ) -> ScoreComparison:
         """Compare with another result, row by row, with a paired permutation test.
 
         Parameters
         ----------
-        other : EvalResult
-            The new result; this result is the old one.
+        other : EvalResult or EvalSetLike
+            The new result, or what `load_result` reads: a file of scores, or a run of MLflow (`"runs:/ID"`). This
+            result is the old one.
         key : str or None, default None
-            A column that identifies rows, such as `"request_id"`. None compares the rows at the same positions.
+            A column that identifies rows, such as `"request_id"`. None compares the rows at the same positions if both
+            results have the same requests there; otherwise those with the same `request_id`, or the same question.
         cluster : str or None, default "auto"
             The column of this result whose equal values make an independent unit, as in `standard_errors`. None treats
             the rows as independent.
@@ -612,10 +660,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         Raises
         ------
         EvalSetError
-            Rows at the same position have different requests, the key is not unique, or the results share no row.
+            The key is not unique, the results share no row, or the rows have neither a request nor the same positions.
 
         Notes
         -----
+        Two requests have the same question if their words are equal; case, punctuation and system messages do not
+        count. Of rows with the same question, the first of both results are compared, then the second, and so on.
+
         The null hypothesis is that the difference of each independent unit could have the opposite sign. The p value is
         the share of sign patterns whose sum is at least as far from 0 as the observed one: of all patterns for up to 16
         units that differ, of 10,000 random patterns (fixed seed) for up to 1,000, and from the normal distribution for
@@ -632,10 +683,25 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
                 metric  old  new  higher  lower
         0  exact_match  0.5  1.0       1      0
         """
-        if not isinstance(other, EvalResult):
-            raise EvalSetError(f"other: expected an EvalResult; got {shown(other)}")
+        other = other if isinstance(other, EvalResult) else load_result(other)
         metrics = [name for name in self.tallies if name in other.tallies]
-        return compare(self.metrics_table, other.metrics_table, metrics, key, self._units_by(cluster))
+        if not metrics:
+            raise EvalSetError(f"the results share no metric: {names(self.tallies)}; {names(other.tallies)}")
+        units = self._units_by(cluster)
+        return compare(self.metrics_table, other.metrics_table, metrics, key, units, list(self._differences(other)))
+
+    def _differences(self, other: EvalResult) -> Iterator[str]:
+        """What makes the scores of two results differ beside the agent: metrics, settings and data."""
+        for which, one, two in (("before", self, other), ("after", other, self)):
+            if only := [name for name in one.tallies if name not in two.tallies]:
+                yield f"Metrics only {which}: {', '.join(only)}."
+        for name in dict.fromkeys([*self.options, *other.options]) if self.options and other.options else ():
+            old, new = self.options.get(name), other.options.get(name)
+            if old != new:
+                yield f"The setting {name} differs: {old or 'the default'} before, {new or 'the default'} after."
+        hashes = {result._record.data_hash for result in (self, other) if result._record is not None}
+        if len(hashes - {""}) > 1:
+            yield "The data differs: a score can change because its row did."
 
     # pictures and files
 
@@ -770,7 +836,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         return result_view(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:
-        """Write `metrics_table` to a file.
+        """Write the rows, their scores and reasons, and where they come from to a file.
 
         Parameters
         ----------
@@ -790,7 +856,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         See Also
         --------
+        load_result : Read the file.
         EvalResult.save : Write the report.
+
+        Notes
+        -----
+        The columns are those of `metrics_table`, then `<metric>/reason` where a row has one. A Parquet file has
+        `provenance`, the metrics and the number of rows as JSON in its metadata, under the key `eval_result`; JSON
+        Lines and JSON have it in the column `eval_result` of their first row; CSV does not have it.
 
         Examples
         --------
@@ -798,16 +871,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().write("scores.csv")
         1
         """
-        from agent_eval_schema.formats.opening import open_source
-        from agent_eval_schema.io.records import column_name
-        from agent_eval_schema.io.write import write_batches
-
-        # scores as numbers, objects as JSON; columns, and their types, are those of the first part
-        parts = (part.set_axis([column_name(c) for c in part.columns], axis=1) for part in self.iter_parts())
-        batches = (batch for part in parts for batch in open_source(part).batches())
-        first = next(batches, None) or pa.RecordBatch.from_pylist([])
-        schema = pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in first.schema])
-        return write_batches(path_of(path), chain([first], batches), schema)
+        record = ResultRecord(metrics=self.metrics, row_count=self.row_count, **self.provenance)
+        evaluated = self._evaluation is not None
+        reasons = {} if evaluated else self._reasons()  # MLflow's are in its table
+        return write_result(path_of(path), record, iter(self.iter_parts()), reasons)
 
     def log_to_mlflow(self) -> str:
         """Log the result to the active MLflow run.
@@ -875,4 +942,70 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
         failed=failed,
         evaluation=evaluation,
         keys=row_keys(evaluation.table()),
+    )
+
+
+def load_result(data: EvalSetLike, *, metrics: Sequence[str] | None = None, columns: ColumnNames = None) -> EvalResult:
+    """Read a result that was written, a run of MLflow, or a table of scores of another tool.
+
+    Parameters
+    ----------
+    data : EvalSetLike
+        A file that `EvalResult.write` or `score --write-scores` has written; a run of MLflow (`"runs:/ID"`, or
+        `"runs:/ID/artifact.parquet"`); or any table with a column per metric: `<metric>/score` (Vertex AI SDK,
+        `mlflow.evaluate`), `<metric>/value` (MLflow) or `feedback.<metric>` (LangSmith).
+    metrics : sequence of str or None, default None
+        The columns that are scores, such as `["faithfulness"]` of Ragas. None uses those of the record in the file,
+        or the names above.
+    columns : mapping of str to str, {"auto"} or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
+
+    Returns
+    -------
+    EvalResult
+        The result, with the rows, scores, reasons and provenance of the file. Words of judges (`"yes"`, `"no"`) are 1
+        and 0. Lists and objects in cells of Parquet and CSV are JSON text.
+
+    Raises
+    ------
+    EvalSetError
+        There is no such file or run, it has no scores, it is incomplete, or a newer version wrote it.
+
+    See Also
+    --------
+    EvalResult.write : Write a result.
+    EvalResult.compare : Compare two results.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalTask, load_result
+    >>> result = EvalTask([{"prompt": "2 + 2", "response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+    >>> result.write("scores.parquet")
+    1
+    >>> load_result("scores.parquet").summary_metrics["exact_match/mean"]
+    1.0
+    """
+    if isinstance(data, str) and data.startswith(RUNS):
+        found = scores_of_run(data)
+        if isinstance(found, MlflowEvaluation):
+            return result_of_evaluation(found)
+        data = found
+    source = open_source(data, "data", columns)
+    read = read_scores(source, metrics)
+    record, findings = read.record, Findings()
+    findings.counts.update(record.issue_counts)
+    return EvalResult(
+        metrics=record.metrics,
+        tallies=read.tallies,
+        row_count=record.row_count,
+        parts=read.parts,
+        reasons=lambda: read.reasons,
+        unscored=read.unscored,
+        options=record.options,
+        findings=findings,
+        call=Call(source.name, source.options),
+        failed=read.failed,
+        left_out=record.left_out,
+        keys=read.keys,
+        record=record,
     )

@@ -33,6 +33,7 @@ ENDS: dict[str, tuple[str, str]] = {
     "score vertex.jsonl --html scores.html": ("3 rows evaluated: trajectory_exact_match 0.333, ", ""),
     "score vertex_broken.jsonl": ("⚠ 2 of 4 rows scored; 2 unreadable", "validate vertex_broken.jsonl"),
     f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
+    "compare vertex.jsonl vertex.jsonl": ("✓ No score differs", ""),
     f"convert {GOOD} out.jsonl": ("✓ databricks → databricks: 12 of 12 rows converted, no losses", ""),
     f"convert {GOOD} out.jsonl --to mlflow": ("databricks → mlflow: 12 of 12 rows converted, 1 loss", ""),
     f"convert {BROKEN} out.jsonl --to mlflow": ("✗ databricks → mlflow: 15 of 37 rows", f"validate {BROKEN}"),

@@ -41,6 +41,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "profile": ["profile rows.jsonl", "profile rows.jsonl --output json"],
     "diff": ["diff other.jsonl rows.jsonl", "diff rows.jsonl other.jsonl --output json"],
     "score": ["score calls.jsonl --tool-name SIGN", "score calls.jsonl --output json --min SIGN=0.5"],
+    "compare": ["compare scores.jsonl scores.jsonl --key SIGN", "compare scores.jsonl SIGN.jsonl --metrics SIGN"],
     "from-traces": ["from-traces traces.jsonl out.jsonl", "from-traces rows.jsonl SIGN.jsonl"],
     "from-inference-table": [
         "from-inference-table inference_table.jsonl out.jsonl --sample 3 --stratify 'SIGN'",
@@ -88,6 +89,7 @@ def hostile(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
         "other": [{"request": "a", "response": text}],
         "calls": [{"prompt": text, "predicted_trajectory": calls, "reference_trajectory": calls, sign: text}, *rows],
         "traces": [{"trace": text}, {"trace": {"info": {"trace_id": text}, "data": {"spans": [{text: text}]}}}],
+        "scores": [{"request_id": text, "prompt": text, f"{text}/score": 1, sign: text}, {"prompt": "a", sign: "b"}],
         "inference_table": logged,
     }
     monkeypatch.chdir(tmp_path)
@@ -150,6 +152,7 @@ COLORED = {
     "metrics": f"metrics {SAMPLES / 'good.jsonl'}",
     "diff": f"diff {SAMPLES / 'good.jsonl'} {SAMPLES / 'edited_broken.jsonl'}",
     "score": f"score {SAMPLES / 'vertex.jsonl'}",
+    "compare": f"compare {SAMPLES / 'vertex.jsonl'} {SAMPLES / 'vertex.jsonl'}",
     "convert": f"convert {SAMPLES / 'broken.jsonl'} out.jsonl --to ragas",
     "convert, lossless": f"convert {SAMPLES / 'good.csv'} out.jsonl --to databricks",
     "from-traces": "from-traces traces.jsonl out.jsonl",

@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "diff-old": (ROWS, ("diff", "IN", "FILE", "--output", "json")),
     "diff-new": (ROWS, ("diff", "FILE", "IN", "--output", "json")),
     "score": (ROWS, ("score", "IN", "--output", "json")),
+    "compare-old": (ROWS, ("compare", "IN", "FILE", "--output", "json")),
+    "compare-new": (ROWS, ("compare", "FILE", "IN", "--output", "markdown")),
     "convert": (ROWS, ("convert", "IN", "OUT.jsonl", "--to", "mlflow")),
     "from-traces": ("search_traces.jsonl", ("from-traces", "IN", "OUT.jsonl", "--quiet")),
     "from-inference-table": (
@@ -38,7 +40,13 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
 """The command, and the sample that it reads."""
 
 QUICK = {("validate", place) for place in PLACES} | {
-    *(("convert", "folder"), ("diff-new", "unity-catalog"), ("score", "url-glob"), ("profile-against", "zst")),
+    *(
+        ("convert", "folder"),
+        ("diff-new", "unity-catalog"),
+        ("score", "url-glob"),
+        ("profile-against", "zst"),
+        ("compare-new", "url"),
+    ),
     *(("metrics", "stdin"), ("validate-fix", "glob"), ("profile", "bigquery"), ("from-traces", "url-of-a-folder")),
 }
 """The others have the mark `containers`: they are many, and there is one mechanism."""

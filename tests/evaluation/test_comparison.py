@@ -25,13 +25,60 @@ def test_a_comparison_by_hand() -> None:
     assert "+0.75" in str(found)
 
 
-def test_rows_that_ask_different_things_are_not_compared_by_position() -> None:
-    rows = [{**SEED[i % 2], "prompt": p} for i, p in enumerate(["a", "b", None])]
-    assert len(result(rows).compare(result(rows)).lines) == 5
-    with pytest.raises(EvalSetError, match="row 0 has another prompt in the other result: set key="):
-        result(rows).compare(result(rows[::-1]))
-    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: set key="):
-        result(rows).compare(result(rows[:2]))
+def test_rows_that_ask_different_things_are_matched_by_question() -> None:
+    rows = [{**SEED[i % 2], "prompt": p} for i, p in enumerate(["a", "b", None, "A!"])]
+    assert result(rows).compare(result(rows)).matched_by == "position"
+    found = result(rows).compare(result([rows[3], {**SEED[0], "prompt": "c"}, rows[1], rows[0]]))
+    assert (found.matched_by, found.only_old, found.only_new) == ("question", [2], [1])
+    assert found.lines[0].rows == 3
+    # the same question twice: the first of both, then the second
+    assert found.rows.query("metric == 'trajectory_recall'")[["key", "old", "new"]].to_numpy().tolist() == [
+        [0, 0.0, 0.5],
+        [3, 0.5, 0.0],
+    ]
+    text = " ".join(str(found).split())
+    assert "Rows are matched by question. 1 row only before 1 row only after" in text
+
+
+def test_a_prompt_is_the_request_of_another_table() -> None:
+    rows = [{"prompt": f"question {i}", "response": "4", "reference": "4"} for i in range(3)]
+    renamed = [{"request": {"messages": [{"role": "user", "content": r["prompt"]}]}, **RIGHT} for r in rows]
+    old = EvalTask(rows, ["exact_match"]).evaluate()
+    same, turned = (EvalTask(new, ["exact_match"]).evaluate() for new in (renamed, renamed[::-1]))
+    assert (old.compare(same).matched_by, old.compare(turned).matched_by) == ("position", "question")
+
+
+def test_rows_without_a_request_need_a_key() -> None:
+    with pytest.raises(EvalSetError, match="the results have 2 and 1 rows: set key="):
+        result().compare(result(SEED[:1]))
+    with pytest.raises(EvalSetError, match="the two results share no row, by question"):
+        result([{**SEED[0], "prompt": "a"}]).compare(result([{**SEED[0], "prompt": "b"}]))
+
+
+def test_rows_are_matched_by_request_id_before_the_question() -> None:
+    rows = [{**SEED[i % 2], "prompt": "same", "request_id": f"r{i}"} for i in range(4)]
+    found = result(rows).compare(result(rows[:0:-1]))
+    assert (found.matched_by, found.only_old, found.only_new) == ("request_id", [0], [])
+    assert found.rows.empty
+    other = [{**row, "request_id": f"other {row['request_id']}"} for row in rows]
+    assert result(rows).compare(result(other)).matched_by == "question"
+
+
+def test_results_without_a_common_metric_are_no_comparison() -> None:
+    rows = [{"response": "4", "reference": "4"}]
+    old, new = (EvalTask(rows, [metric]).evaluate() for metric in ("exact_match", "rouge_1"))
+    with pytest.raises(EvalSetError, match="share no metric: exact_match; rouge_1"):
+        old.compare(new)
+
+
+def test_what_else_differs_is_reported() -> None:
+    old = EvalTask(SEED, ["trajectory_recall"]).evaluate()
+    new = EvalTask(SEED, ["trajectory_recall", "trajectory_precision"], match="tool_name").evaluate()
+    assert old.compare(new).remarks == [
+        "Metrics only after: trajectory_precision.",
+        "The setting match differs: the default before, tool_name after.",
+    ]
+    assert "Metrics only after: trajectory_precision." in old.compare(new).to_html()
 
 
 def test_rows_are_matched_by_a_key() -> None:

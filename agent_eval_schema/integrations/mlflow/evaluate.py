@@ -22,6 +22,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, result_lines
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
 from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.formats.column_names import ColumnNames
@@ -29,8 +30,8 @@ from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.integrations.mlflow.frames import Inputs
 from agent_eval_schema.integrations.mlflow.prepare import Prepared, ReducedInputsWarning, prepare
-from agent_eval_schema.integrations.mlflow.records import ID_TAG, ROW_TAG
-from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, result_lines, scorer_name, scores_by_row
+from agent_eval_schema.integrations.mlflow.records import ID_TAG
+from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, scorer_name, scores_by_row
 from agent_eval_schema.integrations.mlflow.tracking import REQUEST_TAG
 from agent_eval_schema.issues import EvalSetError, Severity, missing
 from agent_eval_schema.runtime.event_loop import LoopThread

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from agent_eval_schema.evaluation.mlflow_run import ROW_TAG
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, MLFLOW_USER, expectations_of, whole
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
@@ -37,9 +38,6 @@ DatasetRecord = dict[str, Any]
 
 TAG_PREFIX = "agent_eval_schema."
 """Tags that begin like this are ours: the columns that a record has no place for, and the position of the row."""
-
-ROW_TAG = f"{TAG_PREFIX}row"
-"""The tag of a record, or of an evaluated trace, that holds the position of its row: mlflow does not keep the order."""
 
 ID_TAG = f"{TAG_PREFIX}request_id"
 """The tag of an evaluated trace that holds the request_id of its row."""
@@ -59,11 +57,6 @@ NATURAL = ("request", "response", "custom_expected", "tags", *EXPECTED_COLUMNS, 
 def key_of(value: Any) -> str:
     """The SHA-256 of a value as JSON with sorted keys; that of its inputs is MLflow's identity of a record."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def position_in(text: Any) -> int:
-    """The position in a tag or in metadata of MLflow; 0 if there is none."""
-    return int(str(text)) if str(text).isdecimal() else 0
 
 
 # --- rows → records

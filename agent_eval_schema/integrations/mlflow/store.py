@@ -15,7 +15,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from agent_eval_schema.integrations.mlflow.records import ROW_TAG, DatasetRecord, position_in
+from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, position_in
+from agent_eval_schema.integrations.mlflow.records import DatasetRecord
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError, import_extra
 from agent_eval_schema.text.visible import visible, without_secrets
 

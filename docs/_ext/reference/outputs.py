@@ -23,6 +23,7 @@ JSON_OUTPUTS = (
         "from-inference-table sample_data/inference_table.jsonl OUT --output json",
     ),
     ("Scores", "score", "score sample_data/vertex.jsonl --output json"),
+    ("Comparison of scores", "compare", "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --output json"),
     ("Rules", "rules", "rules --output json"),
 )
 CI_OUTPUTS = (

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import evaluate_eval_set
+from agent_eval_schema.evaluation.mlflow_run import RUN_OF
 from agent_eval_schema.integrations.mlflow.evaluate import OLD
-from agent_eval_schema.integrations.mlflow.scores_by_row import RUN_OF
 from tests.helpers.mlflow_store import mlflow_store
 
 pytestmark = pytest.mark.xdist_group("mlflow")

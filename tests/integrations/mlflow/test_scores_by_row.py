@@ -8,7 +8,8 @@ from agent_eval_schema import validate_eval_set
 
 pytest.importorskip("mlflow")
 
-from agent_eval_schema.integrations.mlflow.scores_by_row import RUN_OF, scores_by_row
+from agent_eval_schema.evaluation.mlflow_run import RUN_OF
+from agent_eval_schema.integrations.mlflow.scores_by_row import scores_by_row
 
 
 def test_a_row_that_mlflow_lost_has_a_reason() -> None:

@@ -1,0 +1,68 @@
+"""compare: the scores of two runs, from their files or MLflow runs."""
+
+import argparse
+
+from agent_eval_schema.cli.options import EXIT, INPUT, Commands, add_command, codes_in
+from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, require_places, save_page
+
+SCORES = "file of scores (.parquet, .jsonl, .json, .csv, or a folder or URL), or an MLflow run (runs:/ID)"
+
+
+def add(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        "compare",
+        run,
+        "compare the scores of two runs, row by row",
+        [
+            "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --metrics latency_in_seconds --fail-on any",
+            "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --key prompt --output markdown",
+        ],
+    )
+    command.add_argument("old", metavar="OLD", help=SCORES)
+    command.add_argument("new", metavar="NEW", help="scores of the newer run")
+    command.reads_and_writes(["old", "new"])
+    command.add_columns()
+    names = "comma-separated columns that are scores (default: those of the result, or that are named like scores)"
+    command.group(INPUT).add_argument("--metrics", metavar="COLUMNS", action="append", default=[], help=names)
+    key = "column that identifies the rows of both (default: the position, else request_id or the question)"
+    command.group(INPUT).add_argument("--key", metavar="COLUMN", help=key)
+    cluster = "column whose equal values are one independent unit (default: auto, by session, question and document)"
+    command.group(INPUT).add_argument("--cluster", metavar="COLUMN", default="auto", help=cluster)
+    command.add_output("comparison", "json", "markdown", default=None)
+    command.add_settings("columns", "output")
+    command.add_html("comparison")
+    command.group(EXIT).add_argument(
+        "--fail-on",
+        dest="compare_fail_on",
+        choices=["significant", "any", "never"],
+        default="significant",
+        help="what causes exit code 1: a metric that is significantly lower (default), or lower at all",
+    )
+    alpha = "significance level of the p value that is adjusted for the number of metrics (default: 0.05)"
+    command.group(EXIT).add_argument("--alpha", metavar="P", type=float, default=0.05, help=alpha)
+    effect = "the smallest difference of a mean that causes exit code 1 (default: 0)"
+    command.group(EXIT).add_argument("--min-effect", metavar="X", type=float, default=0.0, help=effect)
+    command.add_quiet()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparison; --fail-on fails a metric that became worse."""
+    from agent_eval_schema.evaluation.result import load_result
+    from agent_eval_schema.render.phrases import signed
+
+    require_places(arguments, {"OLD": arguments.old, "NEW": arguments.new})
+    metrics, columns = list(codes_in(arguments.metrics)) or None, dict(arguments.columns) or None
+    old, new = (load_result(place, metrics=metrics, columns=columns) for place in (arguments.old, arguments.new))
+    found = old.compare(new, key=arguments.key, cluster=arguments.cluster)
+    forms = {"json": found.to_json, "markdown": found.to_markdown}
+    text = forms[arguments.output]() if arguments.output in forms else found.to_text(color=in_color())
+    print_text(text, arguments.output)
+    save_page(found, "comparison", arguments)
+    significant = arguments.compare_fail_on == "significant"
+    worse = found.regressions(significant=significant, min_effect=arguments.min_effect, alpha=arguments.alpha)
+    if arguments.compare_fail_on == "never" or not worse:
+        return ExitCode.CLEAN
+    for metric, difference in worse.items():
+        print_line(f"{metric}: the mean changed by {signed(difference)}")
+    return ExitCode.FOUND

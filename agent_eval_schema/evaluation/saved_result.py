@@ -1,0 +1,249 @@
+"""A result as a file, and a file of scores as a result.
+
+    EvalResult.write ──▶ rows, their scores and reasons, and a ResultRecord ──▶ load_result ──▶ EvalResult
+    a table of another tool, a run of MLflow ──────columns of scores────────▶
+
+The record is in the metadata of a Parquet file, and in the first row of JSON Lines and JSON: all other readers see a
+table. CSV has none; then the names of the columns show which are scores, as for a file of another tool.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.evaluation.result_blocks import cell_text
+from agent_eval_schema.evaluation.row_keys import joined_keys, row_keys
+from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, FailedCalls, ScoreStats, score_column
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.records import column_name, is_absent
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.write import keeps_types, write_batches
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.metrics.independence import RowKeys
+from agent_eval_schema.metrics.scales import numbers_of
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_choice
+
+VERSION = 1
+"""The version of a record. It changes if the meaning of a key changes; a reader ignores keys that it does not know."""
+
+RECORD = "eval_result"
+"""The key of the record in the metadata of Parquet, and the column of it in JSON Lines and JSON."""
+
+_PACKAGES = ("agent_eval_schema", "mlflow", "pandas", "pyarrow")
+
+
+class ResultRecord(Struct, frozen=True, kw_only=True):
+    """What a file has beside the rows: where the scores come from. `data_hash` is that of the cells of the data, by
+    column and row; `columns` are those of the table, of which JSON omits those without a value, `added` those of
+    reasons that only the file has."""
+
+    version: int = VERSION
+    metrics: tuple[str, ...]
+    row_count: int
+    source: str | None = None
+    data_hash: str = ""
+    run_id: str | None = None
+    options: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    issue_counts: dict[str, int] = {}
+    aggregates: dict[str, float] = {}
+    left_out: int = 0
+    columns: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that scores depend on."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def data_hash(parts: Iterable[pd.DataFrame], metrics: Iterable[str]) -> str:
+    """A hash of the cells of the data: not of those of a run, nor of scores."""
+    prefixes = tuple(f"{name}/" for name in metrics)
+    digest = hashlib.sha256()
+    for part in parts:
+        names = [n for n in map(str, part.columns) if n not in RUN_COLUMNS and not n.startswith(prefixes)]
+        for row in zip(*(part[name].tolist() for name in names), strict=True):
+            cells = {n: cell_text(jsontext.structured(c)) for n, c in zip(names, row, strict=True) if not is_absent(c)}
+            digest.update(msgspec.json.encode(cells, order="deterministic"))
+    return digest.hexdigest()[:32]
+
+
+def write_result(
+    path: str, record: ResultRecord, parts: Iterator[pd.DataFrame], reasons: Mapping[str, Sequence[str | None]]
+) -> int:
+    """Write the rows of a result with the reasons of each metric, and the record."""
+    first = next(parts, pd.DataFrame())
+    own = set(map(str, first.columns))
+    added = {f"{n}/reason": texts for n, texts in reasons.items() if any(texts) and f"{n}/reason" not in own}
+    record = replace(record, columns=tuple(map(column_name, first.columns)), added=tuple(added))
+    document = msgspec.to_builtins(record)
+    in_row = keeps_types(path)
+    size = 0
+
+    def tables() -> Iterator[pd.DataFrame]:
+        nonlocal size
+        for part in chain([first], parts):
+            columns = {n: pd.Series(texts[size : size + len(part)], part.index) for n, texts in added.items()}
+            size += len(part)
+            part = part.set_axis([column_name(c) for c in part.columns], axis=1).assign(**columns)
+            if in_row and part.index is not None and size == len(part):  # the first one
+                part = part if len(part) else pd.DataFrame(index=[0])
+                part.insert(0, RECORD, pd.Series([document, *[None] * (len(part) - 1)], part.index, dtype="object"))
+            yield part
+
+    # scores as numbers, objects as JSON; columns, and their types, are those of the first part
+    batches = (batch for table in tables() for batch in open_source(table).batches())
+    head = next(batches, None) or pa.RecordBatch.from_pylist([])
+    fields = [(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in head.schema]
+    metadata = {} if in_row else {RECORD: jsontext.encode(document)}
+    write_batches(path, chain([head], batches), pa.schema(fields, metadata=metadata))
+    return size
+
+
+# --- a file as a result
+class ReadScores(Struct):
+    """What a file of scores has: its tables, part by part, and what is counted of them once."""
+
+    record: ResultRecord
+    parts: Callable[[], Iterator[pd.DataFrame]]
+    tallies: dict[str, ScoreStats]
+    unscored: Counter[tuple[str, str]]
+    reasons: dict[str, list[str | None]]
+    failed: FailedCalls
+    keys: RowKeys | None
+
+
+WITHOUT_REASON = "the file has no score and no reason"
+
+
+def read_scores(source: Source, metrics: Sequence[str] | None) -> ReadScores:
+    """The scores of a source. `metrics` are the columns that are scores, None: those of its record, or that look like
+    scores."""
+    record = _record_of(source)
+    columns = _score_columns(source, record, metrics)
+    if not columns:
+        raise EvalSetError(
+            f"{source.name}: no column of scores: expected names such as exact_match/score; set metrics= (--metrics) "
+            "to the columns that are scores"
+        )
+
+    def with_cells() -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+        """Each part as the result has it, and with all cells of the file."""
+        start = 0
+        for batch in source.batches():
+            cells = frame_of([batch])
+            part = cells.drop(columns=[RECORD, *record.added], errors="ignore")
+            if record.row_count == 0 and record.data_hash:  # the row that has only the record
+                part = part.iloc[:0]
+            none = pd.Series([None] * len(part), dtype="object")
+            scores = {score_column(m): numbers_of(part.get(column, none).tolist()) for m, column in columns.items()}
+            part = part.drop(columns=[c for c in columns.values() if c not in scores], errors="ignore").assign(**scores)
+            if record.columns:
+                part = part.reindex(columns=list(record.columns))
+            part.index = pd.RangeIndex(start, start + len(part))
+            start += len(part)
+            yield part, cells
+
+    def parts() -> Iterator[pd.DataFrame]:
+        return (part for part, _ in with_cells())
+
+    found = ReadScores(record, parts, {n: ScoreStats() for n in columns}, Counter(), {}, FailedCalls(), None)
+    keys: list[RowKeys | None] = []
+    reasons: dict[str, list[str | None]] = {name: [] for name in columns}
+    size = 0
+    for part, cells in with_cells():
+        keys.append(row_keys(part) if len(part) else None)
+        for name, tally in found.tallies.items():
+            scores = part[score_column(name)].to_numpy()
+            tally.add(scores, by_row=keys[-1] is not None)
+            texts = cells[f"{name}/reason"].tolist() if f"{name}/reason" in cells else [None] * len(part)
+            reasons[name] += [None if is_absent(text) else str(text) for text in texts[: len(part)]]
+            missing = [] if name in (LATENCY, FAILURE) else np.flatnonzero(np.isnan(scores)).tolist()
+            found.unscored.update((name, reasons[name][size + row] or WITHOUT_REASON) for row in missing)
+        for row in np.flatnonzero(part[FAILURE].to_numpy() == 1) if FAILURE in columns else ():
+            id, error = (part[name].iloc[row] if name in part else None for name in (REQUEST_ID, "error"))
+            found.failed.add(size + int(row), None if is_absent(id) else str(id), str(error))
+        size += len(part)
+    if record.data_hash and size != record.row_count:
+        raise EvalSetError(f"{source.name}: expected {record.row_count:,} rows, got {size:,}: the file is not complete")
+    found.record = replace(record, row_count=size, metrics=tuple(n for n in columns if n not in (LATENCY, FAILURE)))
+    found.reasons = {name: texts for name, texts in reasons.items() if any(texts)}
+    known = [key for key in keys if key is not None]
+    found.keys = joined_keys(known) if known and len(known) == len(keys) else None
+    return found
+
+
+def _record_of(source: Source) -> ResultRecord:
+    """The record of a file, or that of a table that has none."""
+    text = (source.metadata or {}).get(RECORD.encode())
+    if text is None and RECORD in source.column_names() and (head := source.head()) is not None:
+        cell = frame_of([head.slice(0, 1)])[RECORD].iloc[0]
+        text = None if is_absent(cell) else msgspec.json.encode(jsontext.structured(cell))
+    if text is None:
+        return ResultRecord(metrics=(), row_count=0)
+    try:
+        record = msgspec.json.decode(text, type=ResultRecord)
+    except msgspec.MsgspecError as error:
+        raise EvalSetError(f"{source.name}: the record of the result ({RECORD}) is malformed: {error}") from error
+    if record.version > VERSION:
+        raise EvalSetError(
+            f"{source.name}: version {record.version} of a result; this agent-eval-schema reads up to {VERSION}: "
+            "upgrade it"
+        )
+    return record
+
+
+_PATTERNS = (
+    re.compile(r"(?P<metric>.+)/score"),  # EvalResult, the Vertex AI SDK, mlflow.evaluate (toxicity/v1/score)
+    re.compile(r"(?P<metric>.+)/value"),  # mlflow.genai.evaluate
+    re.compile(r"feedback\.(?P<metric>.+)"),  # LangSmith
+)
+"""How tools name the columns of scores."""
+
+
+def _score_columns(source: Source, record: ResultRecord, metrics: Sequence[str] | None) -> dict[str, str]:
+    """The column of the scores of each metric, latency and failures first."""
+    names = list(source.column_names())
+    if metrics:
+        for name in metrics:
+            require_choice("metrics", name, names)
+        return {name.removesuffix("/score"): name for name in metrics}
+    found = {name: name for name in (LATENCY, FAILURE) if name in names}
+    if record.metrics:
+        return {**found, **{name: score_column(name) for name in record.metrics}}
+    head = frame_of([batch]) if (batch := source.head()) is not None else pd.DataFrame()
+    for pattern in _PATTERNS:
+        for name in names:
+            match = pattern.fullmatch(name)
+            if match and match["metric"] not in found and _is_score(head, name):
+                found[match["metric"]] = name
+    return found
+
+
+def _is_score(head: pd.DataFrame, name: str) -> bool:
+    """Whether the first values of a column are numbers, or words of judges; a column without a value may be one."""
+    values = [value for value in (head[name].tolist() if name in head else ()) if not is_absent(value)]
+    return not values or bool(np.isfinite(numbers_of(values)).any())
