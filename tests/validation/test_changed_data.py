@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalSetError, Report, validate_eval_set
+from agent_eval_schema import EvalSetError, Report, load_result, score_trajectories, validate_eval_set
 from tests.conftest import as_csv, as_json, as_jsonl, as_parquet
 
 ROWS = [{"request": "one", "response": "a"}, {"request": " ", "response": "b"}, {"request": "three", "response": "c"}]
@@ -123,3 +123,18 @@ def test_the_copy_of_a_url_stays_as_it_was(tmp_path: Path) -> None:
     store.pipe("/changed/rows.jsonl", Path(as_jsonl(LONGER, tmp_path)).read_bytes())
     assert report.valid["request"].tolist() == ["one", "three"]
     assert report.rows["response"].tolist() == ["a", "b", "c"]
+
+
+CALLS = [{"predicted_trajectory": [], "reference_trajectory": [], "trajectory_recall/score": n} for n in (1.0, 0.5)]
+
+
+@pytest.mark.parametrize("kind", [as_jsonl, as_csv, as_parquet])
+@pytest.mark.parametrize("read", [score_trajectories, load_result])
+def test_scores_of_a_changed_file_are_refused(read: Callable[[str], Any], kind: Any, tmp_path: Path) -> None:
+    result = read(kind(CALLS, tmp_path))
+    kind(CALLS[::-1], tmp_path)
+    for use in (lambda: result.metrics_table, lambda: result.write(tmp_path / "out.jsonl"), lambda: result.to_html()):
+        with pytest.raises(EvalSetError, match=": changed since it was read"):
+            use()
+    assert not (tmp_path / "out.jsonl").exists()
+    assert str(result)
