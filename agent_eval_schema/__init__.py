@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.diff.diff import Diff as Diff
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
     from agent_eval_schema.evaluation.comparison import ScoreComparison as ScoreComparison
+    from agent_eval_schema.evaluation.history import ScoreHistory as ScoreHistory
     from agent_eval_schema.evaluation.result import EvalResult as EvalResult
     from agent_eval_schema.evaluation.result import load_result as load_result
     from agent_eval_schema.evaluation.score import score_trajectories as score_trajectories
@@ -101,6 +102,7 @@ else:
         "EvalResult": "evaluation.result",
         "load_result": "evaluation.result",
         "ScoreComparison": "evaluation.comparison",
+        "ScoreHistory": "evaluation.history",
         "ToolUseMetric": "evaluation.trajectories",
         "CustomMetric": "evaluation.task_metrics",
         "PointwiseMetric": "evaluation.task_metrics",

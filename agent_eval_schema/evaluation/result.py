@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict, replace
 
-from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
+from agent_eval_schema.evaluation.comparison import ScoreComparison, compare, matched_rows
+from agent_eval_schema.evaluation.history import ScoreHistory, run_names, shared_rows
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.mlflow_run import RUNS, scores_of_run
 from agent_eval_schema.evaluation.result_blocks import (
@@ -634,28 +635,54 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     # against another one
 
+    @overload
     def compare(
-        self, other: EvalResult | EvalSetLike, *, key: str | None = None, cluster: str | None = AUTO
-    ) -> ScoreComparison:
-        """Compare with another result, row by row, with a paired permutation test.
+        self, other: EvalResult | EvalSetLike, *, key: str | None = ..., cluster: str | None = ...
+    ) -> ScoreComparison: ...
+    @overload
+    def compare(
+        self,
+        other: EvalResult | EvalSetLike,
+        another: EvalResult | EvalSetLike,
+        /,
+        *more: EvalResult | EvalSetLike,
+        key: str | None = ...,
+        cluster: str | None = ...,
+        configurations: Sequence[str] | None = ...,
+    ) -> ScoreHistory: ...
+    def compare(
+        self,
+        other: EvalResult | EvalSetLike,
+        *more: EvalResult | EvalSetLike,
+        key: str | None = None,
+        cluster: str | None = AUTO,
+        configurations: Sequence[str] | None = None,
+    ) -> ScoreComparison | ScoreHistory:
+        """Compare with another result, row by row, with a paired permutation test; or with several.
 
         Parameters
         ----------
         other : EvalResult or EvalSetLike
             The new result, or what `load_result` reads: a file of scores, or a run of MLflow (`"runs:/ID"`). This
             result is the old one.
+        *more : EvalResult or EvalSetLike
+            Further results. With them, the result is a ScoreHistory.
         key : str or None, default None
             A column that identifies rows, such as `"request_id"`. None compares the rows at the same positions if both
             results have the same requests there; otherwise those with the same `request_id`, or the same question.
         cluster : str or None, default "auto"
             The column of this result whose equal values make an independent unit, as in `standard_errors`. None treats
             the rows as independent.
+        configurations : sequence of str or None, default None
+            Of several results: the name of the configuration of each, this one first. Results of one configuration are
+            repeats, which show the noise. None: each is another one.
 
         Returns
         -------
-        ScoreComparison
+        ScoreComparison or ScoreHistory
             The change of the mean of each metric that both results have, with its interval and p value, and the scores
-            that differ.
+            that differ. Of several results each metric over the runs, the rows that changed sides, and the noise of
+            repeats.
 
         Raises
         ------
@@ -683,12 +710,42 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
                 metric  old  new  higher  lower
         0  exact_match  0.5  1.0       1      0
         """
+        if more or configurations is not None:
+            return self._history([other, *more], key, cluster, configurations)
         other = other if isinstance(other, EvalResult) else load_result(other)
         metrics = [name for name in self.tallies if name in other.tallies]
         if not metrics:
             raise EvalSetError(f"the results share no metric: {names(self.tallies)}; {names(other.tallies)}")
         units = self._units_by(cluster)
         return compare(self.metrics_table, other.metrics_table, metrics, key, units, list(self._differences(other)))
+
+    def _history(
+        self,
+        others: Sequence[EvalResult | EvalSetLike],
+        key: str | None,
+        cluster: str | None,
+        configurations: Sequence[str] | None,
+    ) -> ScoreHistory:
+        results = [self, *(other if isinstance(other, EvalResult) else load_result(other) for other in others)]
+        runs = run_names([result.name for result in results])
+        if configurations is not None and (isinstance(configurations, str) or len(configurations) != len(runs)):
+            raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
+        metrics = [name for name in self.tallies if all(name in result.tallies for result in results)]
+        if not metrics:
+            raise EvalSetError("the results share no metric")
+        tables = [result.metrics_table for result in results]
+        at = shared_rows([matched_rows(tables[0], table, key) for table in tables[1:]])
+        if not len(at[0]):
+            raise EvalSetError("the results share no row")
+        scores = {
+            name: np.column_stack([scores_in(table, name)[rows] for table, rows in zip(tables, at, strict=True)])
+            for name in metrics
+        }
+        name = key or (REQUEST_ID if REQUEST_ID in tables[0] else None)
+        keys = at[0].tolist() if name is None else tables[0][name].iloc[at[0]].tolist()
+        units = self._units_by(cluster)
+        codes = at[0] if units is None else units.codes[at[0]]
+        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes)
 
     def _differences(self, other: EvalResult) -> Iterator[str]:
         """What makes the scores of two results differ beside the agent: metrics, settings and data."""

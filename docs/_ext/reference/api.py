@@ -33,8 +33,8 @@ GROUPS = {
     "mlflow_metrics to_mlflow_dataset WrittenDataset from_mlflow_dataset",
     "Inference tables": "eval_set_from_inference_table EvalSetBuild BuildSummary",
     "Spark": "spark_validate spark_from_inference_table",
-    "Run and score agents": "EvalTask score_trajectories EvalResult load_result ScoreComparison ToolUseMetric "
-    "CustomMetric PointwiseMetric",
+    "Run and score agents": "EvalTask score_trajectories EvalResult load_result ScoreComparison ScoreHistory "
+    "ToolUseMetric CustomMetric PointwiseMetric",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
     "MissingExtraError FormulaWarning HardLinkWarning InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning "
     "UnreadableTraceWarning ValuesAsTextWarning",

@@ -1,0 +1,333 @@
+"""Several results of the same rows: each metric over the runs, the rows that changed sides, and the noise of repeats.
+
+    run 1, run 2, run 3 …  ──the rows that all have──▶  mean and interval of each run
+                                     ├─▶ sides          at least 0.5 or below; how often a row changes
+                                     └─▶ repeats        runs of one configuration: agreement, noise
+
+The noise is the variance of a row's scores between repeats of one configuration, pooled over rows and configurations.
+Two configurations with a and b runs differ on a row by chance with this variance times 1/a + 1/b; the share of the
+variance of the differences that this explains is that of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from agent_eval_schema.evaluation.comparison import MatchedRows
+from agent_eval_schema.evaluation.result_blocks import written_alike
+from agent_eval_schema.metrics.intervals import NAN, mean_interval
+from agent_eval_schema.metrics.scales import scale_of
+from agent_eval_schema.render.blocks import Block, Cell, Line, Meter, Part, Section, Table, View, Words
+from agent_eval_schema.render.document import json_text, plain_values, versioned
+from agent_eval_schema.render.page import percent
+from agent_eval_schema.render.phrases import MISSING, number, plural, share, signed
+from agent_eval_schema.render.printable import Savable
+
+Numbers = np.ndarray[Any, Any]
+
+SIDE = 0.5
+"""A score from 0 to 1 passes from here on."""
+
+
+class MetricOfRun(Struct, frozen=True):
+    """The mean of a metric in a run, over the rows that all runs share, with its 95 % interval (NaN if there is none)
+    and the difference from the run before."""
+
+    metric: str
+    run: str
+    configuration: str
+    rows: int
+    mean: float
+    low: float
+    high: float
+    difference: float
+
+
+class Repeats(Struct, frozen=True):
+    """How much the runs of one configuration agree: the share of the `rows` with a score in all of them that are on one
+    side in all, the number of the others, and the standard deviation of the scores of a row."""
+
+    metric: str
+    configuration: str
+    runs: int
+    rows: int
+    agreement: float
+    flaky: int
+    std: float
+
+
+class ScoreHistory(Savable):  # numpydoc ignore=PR01
+    """The scores of several runs on the same rows.
+
+    Attributes
+    ----------
+    runs : list of str
+        The names of the runs, in order.
+    row_count : int
+        The number of rows that all runs have.
+    rows : pandas.DataFrame
+        One row per row and metric that changed sides (a score from 0 to 1 passes from 0.5 on), most changes first, with
+        a RangeIndex and the columns `key`, `metric` (str), `changes` (int64: between one run and the next) and `scores`
+        (list of float, one per run).
+    noise : dict of str to float
+        Per metric the share of the variance of the differences between the first and the last configuration that
+        repeats of one configuration explain; NaN if neither has repeats, or there is one configuration.
+
+    See Also
+    --------
+    EvalResult.compare : The method that returns a history of more than two results.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalTask
+    >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+    >>> first, second, third = (EvalTask(data, ["exact_match"]).evaluate() for _ in range(3))
+    >>> history = first.compare(second, third)
+    >>> history.summary[["metric", "run", "mean"]]
+            metric run  mean
+    0  exact_match   1   0.5
+    1  exact_match   2   0.5
+    2  exact_match   3   0.5
+    """
+
+    def __init__(
+        self,
+        runs: list[str],
+        configurations: list[str],
+        scores: Mapping[str, Numbers],
+        keys: Sequence[Any],
+        units: Numbers,
+    ) -> None:
+        self.runs, self.row_count = runs, len(keys)
+        self.lines = [
+            line for name, table in scores.items() for line in _lines(name, runs, configurations, table, units)
+        ]
+        self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
+        self.noise = {name: _noise(table, configurations) for name, table in scores.items()}
+        changed = [
+            (keys[row], name, int(changes[row]), table[row].tolist())
+            for name, table in scores.items()
+            for changes in [_changes(table)]
+            for row in np.flatnonzero(changes).tolist()
+        ]
+        changed.sort(key=lambda line: -line[2])
+        self.rows = pd.DataFrame(changed, columns=["key", "metric", "changes", "scores"]).astype({"changes": "int64"})
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The mean of each metric in each run.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric and run, with a RangeIndex and the columns `metric`, `run` and `configuration` (str),
+            `rows` (int64; with a score, of those that all runs have), `mean`, `low` and `high` (float64; the 95 %
+            interval), and `difference` (float64; from the run before, NaN of the first).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> result.compare(result, result).summary["difference"].tolist()
+        [nan, 0.0, 0.0]
+        """
+        names = MetricOfRun.__struct_fields__
+        return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
+
+    @property
+    def repeats(self) -> pd.DataFrame:
+        """How much the runs of one configuration agree.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric and configuration with several runs, with a RangeIndex and the columns `metric` and
+            `configuration` (str), `runs` and `rows` (int64; with a score in all of them), `agreement` (float64; the
+            share of these rows that are on one side in all runs), `flaky` (int64; the other rows) and `std` (float64;
+            the standard deviation of the scores of a row).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> result.compare(result, result, configurations=["a", "a", "b"]).repeats["agreement"].tolist()
+        [1.0]
+        """
+        names = Repeats.__struct_fields__
+        return pd.DataFrame([[getattr(line, n) for n in names] for line in self._repeats], columns=names)
+
+    def to_markdown(self) -> str:
+        """Return the history as Markdown, as `ScoreComparison.to_markdown` does.
+
+        Returns
+        -------
+        str
+            The metrics over the runs, the repeats, and the rows that changed sides.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> result.compare(result, result).to_markdown().splitlines()[0]
+        '### 3 runs of 1 row: no row changed sides'
+        """
+        from agent_eval_schema.render.block_markdown import view_markdown
+
+        return view_markdown(self._view())
+
+    def _json(self) -> str:
+        document = {
+            "runs": self.runs,
+            "row_count": self.row_count,
+            "lines": [asdict(line) for line in self.lines],
+            "repeats": [asdict(line) for line in self._repeats],
+            "noise": self.noise,
+            "rows": self.rows.to_dict("records"),
+        }
+        return json_text(plain_values(versioned(document)))
+
+    def _forms(self) -> dict[str, Callable[[], str]]:
+        return {**super()._forms(), ".md": self.to_markdown}
+
+    def _view(self) -> View:
+        count = self.rows["key"].nunique()
+        changed = f"{plural(count, 'row')} changed sides" if count else "no row changed sides"
+        verdict = f"{plural(len(self.runs), 'run')} of {plural(self.row_count, 'row')}: {changed}"
+        names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#rows"]
+        blocks: list[Block] = [
+            Section("runs", "Metrics over the runs", [Table(names, [_of_run(x) for x in self.lines], title="Metrics")])
+        ]
+        if self._repeats:
+            names = ["metric", "configuration", "#runs", "#agreement", "#flaky rows", "#std of a row", "#noise"]
+            about = (
+                "Agreement: the share of rows on one side in all runs of a configuration. Noise: the share of the "
+                "variance of the differences between the first and the last configuration that repeats explain."
+            )
+            lines = [_of_repeats(line, self.noise[line.metric]) for line in self._repeats]
+            table = Table(names, lines, title="Runs of one configuration")
+            blocks.append(Section("repeats", "Runs of one configuration", [table, Line(about, "muted")]))
+        if len(self.rows):
+            names = ["Row", "Metric", "#changes", "Scores"]
+            lines_ = [_of_row(*line) for line in self.rows.itertuples(index=False, name=None)]
+            title = "Rows that changed sides, most changes first"
+            blocks.append(Section("rows", title, [Table(names, lines_, title=title, in_text=10, sortable=True)]))
+        return View(title=verdict, verdict=verdict, blocks=blocks)
+
+    def __repr__(self) -> str:
+        return f"<ScoreHistory: {len(self.runs)} runs, {self.row_count:,} rows>"
+
+
+def shared_rows(matches: Sequence[MatchedRows]) -> list[Numbers]:
+    """The positions of the rows that the first result and all others have: in the first, then in each other."""
+    shared = matches[0].old
+    for match in matches[1:]:
+        shared = np.intersect1d(shared, match.old)
+    return [shared, *(match.new[np.searchsorted(match.old, shared)] for match in matches)]
+
+
+def _lines(
+    metric: str, runs: Sequence[str], configurations: Sequence[str], scores: Numbers, units: Numbers
+) -> Iterator[MetricOfRun]:
+    before = NAN
+    for run, configuration, column in zip(runs, configurations, scores.T, strict=True):
+        found = mean_interval(column, units, scale=scale_of(metric))
+        yield MetricOfRun(
+            metric, run, configuration, found.rows, found.mean, found.low, found.high, found.mean - before
+        )
+        before = found.mean
+
+
+def _sides(scores: Numbers) -> Numbers | None:
+    """1 where a score passes, 0 where it does not, NaN where there is none; None if scores are not from 0 to 1."""
+    there = scores[np.isfinite(scores)]
+    if not len(there) or there.min() < 0 or there.max() > 1:
+        return None
+    return np.where(np.isnan(scores), NAN, scores >= SIDE)
+
+
+def _changes(scores: Numbers) -> Numbers:
+    """How often each row changes sides; a run without a score is passed over."""
+    sides = _sides(scores)
+    if sides is None:
+        return np.zeros(len(scores), np.int64)
+    known = pd.DataFrame(sides).ffill(axis=1).to_numpy()
+    return np.asarray((np.abs(np.diff(known, axis=1)) == 1).sum(axis=1))
+
+
+def _by_configuration(scores: Numbers, configurations: Sequence[str]) -> dict[str, Numbers]:
+    """The scores of the runs of each configuration."""
+    names = np.array(configurations, object)
+    return {name: scores[:, names == name] for name in dict.fromkeys(configurations)}
+
+
+def _repeats(metric: str, configurations: Sequence[str], scores: Numbers) -> Iterator[Repeats]:
+    for name, of_runs in _by_configuration(scores, configurations).items():
+        whole = of_runs[np.isfinite(of_runs).all(axis=1)]
+        if of_runs.shape[1] < 2 or not len(whole):
+            continue
+        sides = _sides(whole)
+        flaky = int((np.ptp(whole if sides is None else sides, axis=1) > 0).sum())
+        std = math.sqrt(float(whole.var(axis=1, ddof=1).mean()))
+        yield Repeats(metric, name, of_runs.shape[1], len(whole), 1 - flaky / len(whole), flaky, std)
+
+
+def _noise(scores: Numbers, configurations: Sequence[str]) -> float:
+    """The share of the variance of the differences between the first and the last configuration that is noise."""
+    groups = list(_by_configuration(scores[np.isfinite(scores).all(axis=1)], configurations).values())
+    repeated = [group for group in groups if group.shape[1] > 1]
+    if len(groups) < 2 or not repeated or len(groups[0]) < 2:
+        return NAN
+    freedom = sum(group.shape[1] - 1 for group in repeated)
+    within = sum(float(group.var(axis=1, ddof=1).mean()) * (group.shape[1] - 1) for group in repeated) / freedom
+    old, new = groups[0], groups[-1]
+    variance = float((new.mean(axis=1) - old.mean(axis=1)).var(ddof=1))
+    return min(1.0, within * (1 / old.shape[1] + 1 / new.shape[1]) / variance) if variance else NAN
+
+
+# --- the cells of the tables
+def _of_run(line: MetricOfRun) -> list[Words | Cell]:
+    low, high = written_alike(line.metric, [line.low, line.high])
+    has_interval = not math.isnan(line.low)
+    interval = (round(100 * line.low, 1), round(100 * (line.high - line.low), 1)) if has_interval else None
+    label = f"{line.metric} of {line.run}: {number(line.mean)}"
+    bar = Meter(percent(line.mean, 1), label, "", interval) if 0 <= line.mean <= 1 else None
+    return [
+        Part(line.metric, "name"),
+        line.run if line.configuration == line.run else f"{line.run} ({line.configuration})",
+        Cell(picture=bar),
+        written_alike(line.metric, [line.mean])[0],
+        f"{low} to {high}" if has_interval else MISSING,
+        signed(line.difference),
+        f"{line.rows:,}",
+    ]
+
+
+def _of_repeats(line: Repeats, noise: float) -> list[Words | Cell]:
+    return [
+        Part(line.metric, "name"),
+        line.configuration,
+        f"{line.runs:,}",
+        share(line.rows - line.flaky, line.rows),
+        f"{line.flaky:,} of {line.rows:,}",
+        number(line.std),
+        MISSING if math.isnan(noise) else share(noise, 1),
+    ]
+
+
+def _of_row(key: Any, metric: str, changes: int, scores: Sequence[float]) -> list[Words | Cell]:
+    return [str(key), metric, f"{changes:,}", " → ".join(map(number, scores))]
+
+
+def run_names(names: Sequence[str | None]) -> list[str]:
+    """The names of runs: those of their files, or their numbers where these are missing or not unique."""
+    short = [name and name.rpartition("/")[2] for name in names]
+    times = Counter(short)
+    return [name if name and times[name] == 1 else str(i) for i, name in enumerate(short, 1)]

@@ -1,0 +1,109 @@
+"""More than two results of the same rows, by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, ScoreHistory
+from agent_eval_schema.cli import main
+from tests.evaluation.test_saved_result import scores_file
+
+
+def run(scores: list[float | None], *, first: int = 0) -> EvalResult:
+    rows = [{"prompt": f"question {i}", "score": score} for i, score in enumerate(scores, first)]
+    return EvalTask(rows, [CustomMetric("quality", lambda row: row["score"])]).evaluate()
+
+
+def history(*runs: list[float | None], configurations: list[str] | None = None) -> ScoreHistory:
+    old, another, *more = map(run, runs)
+    return old.compare(another, *more, configurations=configurations)
+
+
+def test_the_mean_of_each_run_over_the_rows_that_all_have() -> None:
+    runs = [run([1, 0, 1, 0]), run([1, 1, 1], first=1), run([0, None, 1, 1, 1])]
+    found = runs[0].compare(runs[1], runs[2])
+    assert found.row_count == 3  # questions 1, 2 and 3
+    assert found.summary[["rows", "mean"]].to_numpy().tolist() == [[3, 1 / 3], [3, 1], [2, 1]]
+    assert found.summary["difference"].tolist()[1:] == [pytest.approx(2 / 3), 0]
+    assert math.isnan(found.summary["difference"][0])
+
+
+def test_intervals_are_those_of_a_result() -> None:
+    right = [float(i % 3 > 0) for i in range(30)]
+    found = history(right, right[::-1], right).summary
+    low, high = run(right).confidence_interval("quality")
+    assert found[["low", "high"]].iloc[0].tolist() == [low, high]
+
+
+def test_rows_that_change_sides() -> None:
+    found = history([1, 0, 0.5, None], [0, 0, 0.9, 1], [1, 0, 0.4, 1], [0, 0, 0.6, 0])
+    lines = found.rows[["key", "changes"]].to_numpy().tolist()
+    assert lines == [[0, 3], [2, 2], [3, 1]]  # row 2 is above, above, below, above; a missing score is no side
+    assert found.rows["scores"][1] == [0.5, 0.9, 0.4, 0.6]
+    text = str(found)
+    assert "4 runs of 4 rows: 3 rows changed sides" in text
+    assert "0.5 → 0.9 → 0.4 → 0.6" in text
+
+
+def test_scores_of_another_scale_have_no_sides() -> None:
+    found = history([1, 5], [5, 1], [1, 5])
+    assert found.rows.empty
+    assert "no row changed sides" in str(found)
+
+
+def test_repeats_by_hand() -> None:
+    found = history([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], configurations=["a", "a", "b"])
+    line = found.repeats.iloc[0]
+    assert found.repeats.shape[0] == 1
+    assert (line["configuration"], line["runs"], line["rows"], line["agreement"], line["flaky"]) == ("a", 2, 4, 0.75, 1)
+    assert line["std"] == pytest.approx(math.sqrt((0 + 0.5 + 0 + 0) / 4))
+    # differences: 0, 0.5, 1, 1, of variance 0.229; noise: (0.5 / 4) · (1/2 + 1/1)
+    variance = np.var([0, 0.5, 1, 1], ddof=1)
+    assert found.noise == {"quality": pytest.approx(0.125 * 1.5 / variance)}
+    assert "75%" in str(found)
+
+
+def test_noise_is_found_again_in_simulated_runs() -> None:
+    """Ten runs of two configurations: each row is right with its own rate, that of `b` lower on half of the rows."""
+    random = np.random.default_rng(7)
+    rates = random.uniform(0.2, 0.9, 400)
+    lower = rates - np.where(np.arange(400) % 2, 0.15, 0)
+    runs = [(random.random(400) < (lower if i % 2 else rates)).astype(float).tolist() for i in range(10)]
+    found = history(*runs, configurations=["a", "b"] * 5)
+    noise = np.mean(rates * (1 - rates) + lower * (1 - lower)) / 5
+    assert found.noise["quality"] == pytest.approx(noise / (noise + 0.075**2), abs=0.12)
+    same = history(*runs[::2], configurations=["a", "a", "b", "b", "b"])
+    assert same.noise["quality"] > found.noise["quality"]
+
+
+def test_runs_that_cannot_be_compared() -> None:
+    with pytest.raises(EvalSetError, match="configurations: expected a name per result, 3; got"):
+        history([1], [1], [1], configurations=["a"])
+    with pytest.raises(EvalSetError, match="share no row"):
+        run([1]).compare(run([1], first=5), run([1], first=9))
+    other = EvalTask([{"response": "a", "reference": "a"}], ["exact_match"]).evaluate()
+    with pytest.raises(EvalSetError, match="share no metric"):
+        other.compare(run([1]), run([1]))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [[True] * 20, [True] * 20, [False] * 8 + [True] * 12]
+    files = [scores_file(tmp_path / f"{name}.parquet", right) for name, right in zip("abc", runs, strict=True)]
+    page = tmp_path / "page.html"
+    assert main(["compare", *files, "--configurations", "v1,v1,v2", "--html", str(page)]) == 1
+    said = capsys.readouterr()
+    assert "exact_match: the mean changed by −0.4" in said.err
+    assert "c.parquet (v2)" in said.out
+    assert 'class="meter' in page.read_text()
+    assert main(["compare", *files[:2], files[0], "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [line["mean"] for line in found["lines"]] == [1, 1, 1]
+    assert found["runs"] == ["1", "b.parquet", "3"]  # the same file twice has no name of its own
+    assert main(["compare", *files[:2], "--configurations", "a,b"]) == 2
+    assert main(["compare", *files, "--output", "markdown", "--fail-on", "never"]) == 0
+    assert capsys.readouterr().out.startswith("### 3 runs of 20 rows: 8 rows changed sides")
