@@ -251,7 +251,7 @@ def _read_turn(source: Row, row: dict[str, Any]) -> None:
     row["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
     rubrics = [*_listed(source.get("eval_case_rubrics")), *_listed(source.get("rubrics"))]
     row["guidelines"] = _guidelines(rubrics)
-    row[_RUBRICS] = rubrics or None
+    row[RUBRICS] = rubrics or None
     session = source.get("session_input")
     if isinstance(session, dict):
         session = snake_keys(session)
@@ -259,7 +259,7 @@ def _read_turn(source: Row, row: dict[str, Any]) -> None:
         row["tags"] = as_tags({k: session[k] for k in ("app_name", "user_id", "state") if session.get(k)}) or None
 
 
-_RUBRICS = "adk_rubrics"
+RUBRICS = "adk_rubrics"
 """The column of the rubrics as they came, with their types: a metric of ADK reads those of its type only."""
 
 
@@ -370,7 +370,7 @@ def _evalset(rows: Sequence[Row]) -> Written:
 
 def _rubrics(row: Row) -> list[Any]:
     """The rubrics as they came, or one per guideline; ADK requires distinct IDs, and ignores one without a type."""
-    guidelines, own = row.get("guidelines") or {}, row.get(_RUBRICS)
+    guidelines, own = row.get("guidelines") or {}, row.get(RUBRICS)
     if isinstance(own, list) and (_guidelines(own) or {}) == guidelines:
         return own
     return [
@@ -513,7 +513,7 @@ ADK = Format(
     page=ADK_EVALUATE,
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
     # other parts of an evalset: they are passed through, and written back into an evalset
-    own=frozenset(("eval_set_id", _RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),
+    own=frozenset(("eval_set_id", RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),
     read_rest=_read_turn,
     more=COLUMNS_OF_A_TURN,
     keeps_originals=False,

@@ -39,6 +39,11 @@ SUPPORT_FIELDS = (
     "guidelines_context",
     "retrieved_documents",
     "calls_in_response",
+    "choices",
+    "letter",
+    "response_rubrics",
+    "tool_use_rubrics",
+    "trajectory_rubrics",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -60,6 +65,10 @@ FIELD_WORDS = {
     "tool_results": "results of tools in the messages of the response",
     "retrieved_documents": "retrieved_documents with a relevance_score each",
     "calls_in_response": "tool calls in the messages of the response",
+    "letter": "the letter of a choice as expected_response",
+    "response_rubrics": "guidelines, in ADK rubrics of the type FINAL_RESPONSE_QUALITY",
+    "tool_use_rubrics": "rubrics of the type TOOL_USE_QUALITY",
+    "trajectory_rubrics": "rubrics of the type TRAJECTORY_QUALITY",
     **{key: f"{key} in custom_expected" for key in ("expected_output", "rubrics", "reference_topics")},
 }
 """How a report names a field that a user should add; the others go by their column's name."""

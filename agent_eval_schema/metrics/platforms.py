@@ -4,38 +4,37 @@ A platform has those that ask a judge model, and those that compute, from embedd
 several inputs, the need is the usual one. What belongs to the evaluator and not to a row is no need: a pattern, the
 name of a tool. A tool's answer is in a trace only, not in a trajectory. Evaluators of images, of speech, of
 translations, and of what no field of a row holds are excluded: `tests/metrics/test_catalogs.py` names them, and
-compares each list with the package that it comes from. Sources:
+compares each list with the package that it comes from. Sources, and how each is
+checked; "rows of each kind" are those of `tests/formats/test_scored.py`:
 
-    databricks      Databricks, evaluation input schema and built-in AI judges
+    databricks      Databricks, evaluation input schema and built-in AI judges: read, as there is no open package
     mlflow          mlflow 3.17.2: what `mlflow.genai.evaluate` scores on rows of each kind, with a stub as the judge
                     (`tests/integrations/mlflow/test_oracle.py`)
-    vertex          Vertex AI, "Evaluate an agent": metrics of trajectories
-    ces             google-cloud-ces 0.7.2: `TurnReplayResult`
-    adk             google-adk 2.13.0: `PrebuiltMetrics` and their evaluators
-    azure           azure-ai-evaluation 1.18.10: what its evaluators accept of rows of each kind, with a stub as the
-                    judge (`tests/formats/test_scored.py`)
-    bedrock         botocore 1.44.5: `metricNames` of an evaluation job
-    bedrock-rag     botocore 1.44.5; its user guide: "Use metrics to understand RAG system performance", with the
-                    citations
-    agentcore       aws-cdk.aws-bedrock-agentcore-alpha 2.275.0a0: names; its user guide: the table of "Ground truth
-                    evaluations", and in "Prompt templates" the placeholders, all of which come from a trace
-    vertex-genai    google-cloud-aiplatform 2.7.0: `RubricMetric` and the handlers of metrics; its user guide: "Details
-                    for managed rubric-based metrics", their inputs
-    strands         strands-agents-evals 1.7.0
-    braintrust      autoevals 0.4.1: `check_required` and the templates
-    phoenix         arize-phoenix-evals 3.9.4: the input schemas
-    inspect         inspect-ai 0.3.285
-    promptfoo       promptfoo 0.121.20: the handlers of assertions
-    ragas           ragas 0.4.3: `_required_columns`, and the arguments of `ascore` of its collections, on rows of each
-                    kind (`tests/formats/test_scored.py`)
-    deepeval        deepeval 4.3.1: `_required_params`, with its own check on rows of each kind
-                    (`tests/formats/test_scored.py`)
-    langsmith       openevals 0.2.2, the evaluators of LangSmith's documentation: the variables of its prompts
-    langfuse        langfuse 0a6ecf1 (the repository): `managed-evaluators.json`: the variables of the prompts
-    openai          openai 2.0.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`
+    vertex          google-cloud-aiplatform 2.7.0: the requests for trajectories that its client builds of rows of each
+                    kind; latency and failure by "Evaluate an agent"
+    ces             google-cloud-ces 0.7.2: the fields of `TurnReplayResult`
+    adk             google-adk 2.13.0: its evaluators on rows of each kind, with a stub as the judge and the service
+    azure           azure-ai-evaluation 1.18.10: its evaluators on rows of each kind, with a stub as the judge
+    bedrock         botocore 1.44.5: the `metricNames` of an evaluation job; the needs by its user guide
+    bedrock-rag     botocore 1.44.5: the same; the needs by "Use metrics to understand RAG system performance", with
+                    the citations
+    agentcore       aws-cdk.aws-bedrock-agentcore-alpha 2.275.0a0: the names; the needs by the user guide: the table of
+                    "Ground truth evaluations", and in "Prompt templates" the placeholders, which come from a trace
+    vertex-genai    google-cloud-aiplatform 2.7.0: the requests that its client builds of rows of each kind; the
+                    metrics whose prompts it loads from the service by "Details for managed rubric-based metrics"
+    strands         strands-agents-evals 1.7.0: its evaluators on rows of each kind, with a stub as the judge
+    braintrust      autoevals 0.4.1: the names, `check_required` and the templates, read
+    phoenix         arize-phoenix-evals 3.9.4: its evaluators on rows of each kind, with a stub as the judge
+    inspect         inspect-ai 0.3.285: its scorers on rows of each kind, with a stub as the judge
+    promptfoo       promptfoo 0.121.20: the handlers of assertions, read
+    ragas           ragas 0.4.3: the arguments of `ascore` of its collections on rows of each kind
+    deepeval        deepeval 4.3.1: its own check of the required parameters on rows of each kind
+    langsmith       openevals 0.2.2: its prompts as judges on rows of each kind, with a stub as the model
+    langfuse        langfuse 0a6ecf1 (the repository): `managed-evaluators.json`: the variables of the prompts, read
+    openai          openai 2.0.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`, read
     mlflow-third-party
                     mlflow 3.17.2: `mlflow.genai.scorers.deepeval`, `.ragas`, `.trulens`, `.phoenix`, `.guardrails` and
-                    `.google_adk`, and what each reads of inputs, outputs, expectations and trace
+                    `.google_adk`, and what each reads of inputs, outputs, expectations and trace: read
 """
 
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
@@ -117,9 +116,9 @@ PLATFORMS: dict[str, Metrics] = {
         # a reference response is required, though the coherence of the response alone is judged
         **_judged("response_evaluation_score final_response_match_v2", _Q, _A, _TRUTH),
         **_judged("safety_v1", _A),
-        **_judged("rubric_based_final_response_quality_v1", _Q, _A, "guidelines"),
-        **_judged("rubric_based_tool_use_quality_v1", _Q, _CALLS, "guidelines"),
-        **_judged("rubric_based_multi_turn_trajectory_quality_v1", _Q, _A, "guidelines"),
+        **_judged("rubric_based_final_response_quality_v1", _Q, _A, "response_rubrics"),
+        **_judged("rubric_based_tool_use_quality_v1", _Q, _CALLS, "tool_use_rubrics"),
+        **_judged("rubric_based_multi_turn_trajectory_quality_v1", _Q, _A, "trajectory_rubrics"),
         **_judged("hallucinations_v1", _Q, _A),
         **_judged("multi_turn_task_success_v1 multi_turn_trajectory_quality_v1", _Q, _A),
         **_judged("multi_turn_tool_use_quality_v1", _Q, _CALLS),
@@ -196,7 +195,7 @@ PLATFORMS: dict[str, Metrics] = {
         **_judged("ToolSelectionAccuracyEvaluator ToolParameterAccuracyEvaluator", "trace"),
         **_judged("GoalSuccessRateEvaluator", "trace"),
         **_judged("SkillSelectionAccuracyEvaluator SkillInstructionFollowingEvaluator", "trace"),
-        **_computed("Equals StructuredOutputSimilarity", _A, _TRUTH),
+        **_computed("Equals", _A, _TRUTH),
         **_computed("Contains StartsWith", _A),
         **_computed("ToolCalled", _CALLS),
         **_computed("SkillInvoked", "trace"),
@@ -220,14 +219,15 @@ PLATFORMS: dict[str, Metrics] = {
         **_judged("CompletenessEvaluator PiiDetectionEvaluator", _Q, _A),
         **_judged("ToxicityEvaluator", (_A, _Q)),
         **_judged("UserFrictionEvaluator", _Q),
-        **_judged("ToolSelectionEvaluator ToolInvocationEvaluator", _Q, _CALLS),
+        **_judged("ToolSelectionEvaluator ToolInvocationEvaluator", _Q, _CALLS, "tool_definitions"),
         **_judged("ToolResponseHandlingEvaluator", _Q, _A, "trace"),
         **_computed("exact_match", _A, _TRUTH),
         **_computed("MatchesRegex", _A),
     },
     "inspect": {
         **_judged("model_graded_qa model_graded_fact", _Q, _A, _TRUTH),
-        **_computed("includes match pattern answer exact f1 choice math", _A, _TRUTH),
+        **_computed("includes match pattern answer exact f1 math", _A, _TRUTH),
+        **_computed("choice", _A, "choices", "letter"),
     },
     "promptfoo": {
         **_judged("factuality", _Q, _A, _TRUTH),

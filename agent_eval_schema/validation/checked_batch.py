@@ -16,6 +16,7 @@ from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
 from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
+from agent_eval_schema.formats.adk import RUBRICS
 from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
@@ -38,19 +39,19 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     usable = valid.copy()
     for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if plan.unselected else ():
         usable[row] &= note[0] not in plan.unselected or RULES[note[0]].severity is not Severity.ERROR
-    presence, none = np.zeros(rows.size, np.uint32), np.zeros(rows.size, bool)
+    presence, none = np.zeros(rows.size, np.uint64), np.zeros(rows.size, bool)
     masks: dict[str, Mask] = {}
     for field, name, holds in _PRESENCE:
         if name in values:
             masks[field] = present = holds(values[name])
             if name in rows.uncounted:
                 present = present & ~np.isin(np.arange(rows.size), rows.uncounted[name])
-            presence |= present * np.uint32(BIT[field])
+            presence |= present * np.uint64(BIT[field])
     for field, name, holds_text in _PASSED_THROUGH:
         if name in rows.names:
             texts = rows.batch.column(name).cast(pa.string())
-            presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint32(BIT[field])
-    answers = values["response"].texts()
+            presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint64(BIT[field])
+    answers, truth_texts = values["response"].texts(), values["expected_response"].texts()
     # what MLflow reads: a trace, or the one that is made of the columns of a row without
     untraced = ~masks.get("trace", none)
     read = {
@@ -59,12 +60,15 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
         "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
         "judged_text": _are_texts(rows, answers),
+        "letter": np.asarray(pc.match_substring_regex(truth_texts, "^[A-Z]$").fill_null(False)),
+        # as rubrics, guidelines of another format are of the response
+        "response_rubrics": masks.get("guidelines", none) & np.full(rows.size, RUBRICS not in rows.names),
     }
     if rows.derived is not None:
         read["retriever_span"] |= np.array([d is not None and d.has_retriever_span for d in rows.derived], bool)
         read["tool_span"] |= np.array([d is not None and d.has_tool_span for d in rows.derived], bool)
     for field, present in read.items():
-        presence |= present * np.uint32(BIT[field])
+        presence |= present * np.uint64(BIT[field])
     truths = _truths(values["expected_response"], values["expected_facts"])
     questions = values["request"].array
     if questions is None:
@@ -78,13 +82,13 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "valid": pa.array(valid),
         "usable": pa.array(usable),
         "issues": log.to_arrow(),
-        "presence": pa.array(presence, pa.uint32()),
+        "presence": pa.array(presence, pa.uint64()),
         "id": values["request_id"].texts().cast(pa.string()),
         "id_of_trace": of_traces,
         "request_hash": hash_array(request_keys(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
         "truth_hash": hash_array(truths),
         "answer_hash": hash_array(answers),
-        "copied": pc.equal(values["expected_response"].texts(), answers),
+        "copied": pc.equal(truth_texts, answers),
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
         "derived": pa.array(rows.filled, pa.uint32()),
@@ -210,6 +214,10 @@ _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
     ("retrieved_documents", "azure_retrieved_documents", partial(pc.match_substring, pattern='"relevance_score"')),
     ("calls_in_response", "azure_response", partial(pc.match_substring, pattern='"tool_call"')),
     ("tool_results", "azure_response", partial(pc.match_substring, pattern='"tool_result"')),
+    ("choices", "choices", partial(pc.match_substring, pattern='"')),
+    ("response_rubrics", RUBRICS, partial(pc.match_substring, pattern='"FINAL_RESPONSE_QUALITY"')),
+    ("tool_use_rubrics", RUBRICS, partial(pc.match_substring, pattern='"TOOL_USE_QUALITY"')),
+    ("trajectory_rubrics", RUBRICS, partial(pc.match_substring, pattern='"TRAJECTORY_QUALITY"')),
 )
 """Fields in columns that are not ours, and a test of their JSON text."""
 
@@ -218,7 +226,7 @@ VERDICT = pa.schema(
         ("valid", pa.bool_()),
         ("usable", pa.bool_()),  # valid also by the rules outside of a selection: the row can support metrics
         ("issues", pa.list_(NOTE)),
-        ("presence", pa.uint32()),  # one bit per field of the metric catalog
+        ("presence", pa.uint64()),  # one bit per field of the metric catalog
         ("id", pa.string()),
         ("id_of_trace", pa.bool_()),  # whether the ID is that of the trace, and not one of the user
         ("request_hash", pa.uint64()),

@@ -433,7 +433,7 @@ class ReportBuilder:
 
     @property
     def masks(self) -> np.ndarray[Any, Any]:
-        return np.concatenate(self._masks) if self._masks else np.zeros(0, np.uint32)
+        return np.concatenate(self._masks) if self._masks else np.zeros(0, np.uint64)
 
     @cached_property
     def usable_masks(self) -> dict[int, int]:

@@ -53,7 +53,8 @@ def test_the_turns_that_lack_what_a_criterion_needs_are_named(place: str, tmp_pa
 def test_rubrics_of_a_criterion_are_those_of_every_turn(tmp_path: Path) -> None:
     name = "rubric_based_final_response_quality_v1"
     (issue,) = found({"criteria": {name: 0.5}}, tmp_path)
-    assert (issue[0], issue[2]) == ("AE167", f"expected guidelines in each turn for `{name}`; missing in rows 0, 1")
+    needed = "guidelines, in ADK rubrics of the type FINAL_RESPONSE_QUALITY"
+    assert (issue[0], issue[2]) == ("AE167", f"expected {needed} in each turn for `{name}`; missing in rows 0, 1")
     assert found({"criteria": {name: {"threshold": 0.5, "rubrics": [RUBRIC]}}}, tmp_path) == []
 
 

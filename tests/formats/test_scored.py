@@ -28,6 +28,7 @@ TRUTH: Row = {"expected_response": "12 days"}
 DOCUMENTS: Row = {"retrieved_context": [{"doc_uri": "leave.md", "content": "Leave is twelve days."}]}
 EXPECTED: Row = {"expected_retrieved_context": [{"doc_uri": "leave.md", "content": "Leave is twelve days."}]}
 CALL = {"tool_name": "look_up", "tool_input": {"policy": "leave"}}
+TOOL = {"name": "look_up", "description": "Looks up a policy.", "parameters": {"type": "object", "properties": {}}}
 
 KINDS: dict[str, Row] = {
     "a question": ASKED,
@@ -42,20 +43,71 @@ KINDS: dict[str, Row] = {
     "calls": {**ANSWERED, "predicted_trajectory": [CALL]},
     "calls on both sides": {**ANSWERED, "predicted_trajectory": [CALL], "reference_trajectory": [CALL]},
     "calls, none expected": {**ANSWERED, "predicted_trajectory": [CALL], "reference_trajectory": []},
+    "calls of known tools": {**ANSWERED, "predicted_trajectory": [CALL], "tool_definitions": [TOOL]},
+    "guidelines": {**ANSWERED, "guidelines": {"tone": ["Be brief."]}},
 }
+
+
+RUBRIC = {"rubric_id": "a", "rubric_content": {"text_property": "Look it up."}}
+MORE: dict[str, dict[str, Row]] = {
+    "adk": {
+        f"rubrics of {kind}": {
+            **ANSWERED,
+            "predicted_trajectory": [CALL],
+            "guidelines": {"a": ["Look it up."]},
+            "adk_rubrics": [{**RUBRIC, "type": kind}],
+        }
+        for kind in ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY", None)
+    },
+    "inspect": {
+        f"choices, {truth}": {**ANSWERED, "expected_response": truth, "choices": ["Ten days.", "Twelve days."]}
+        for truth in ("B", "12 days")
+    },
+}
+"""Rows that only one platform reads more of."""
+
+ANY = tuple(KINDS)
+
+
+def lacking(*columns: str) -> tuple[str, ...]:
+    """The kinds of rows without one of the columns, or with an empty one."""
+    kinds = {kind: row for more in ({}, *MORE.values()) for kind, row in {**KINDS, **more}.items()}
+    return tuple(kind for kind, row in kinds.items() if not all(row.get(column) for column in columns))
+
+
+NO_ANSWER = ("a question", "truth only", "documents without an answer", "an empty answer")
+CALLS = tuple(kind for kind in KINDS if kind.startswith("calls"))
+
+OF_CASES = ("adk", "inspect", "langsmith", "phoenix", "strands")
+"""The platforms whose files are questions with ground truth: they score what the agent did then, which a row of ours
+has beside these."""
 
 
 def kind_of(platform: str, row: Row) -> Row:
     """A row in the format of the platform."""
+    if platform in OF_CASES:
+        return row
     (found,) = convert_eval_set([row], platform).data.to_dict("records")  # type: ignore[arg-type]
     return {name: value for name, value in found.items() if value is not None and value == value}
 
 
-ANY = tuple(KINDS)
-NO_ANSWER = ("a question", "truth only", "documents without an answer", "an empty answer")
-CALLS = tuple(kind for kind in KINDS if kind.startswith("calls"))
-
 EXCEPTIONS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
+    "adk": {
+        "it compares with an empty ground truth": (
+            "final_response_match_v2 response_evaluation_score response_match_score",
+            lacking("expected_response", "response"),
+        ),
+        "it compares with no expected call": (
+            "tool_trajectory_avg_score",
+            lacking("predicted_trajectory", "reference_trajectory"),
+        ),
+        "the service would judge no call": ("multi_turn_tool_use_quality_v1", lacking("predicted_trajectory")),
+        "calls that are not recorded are counted as none": ("tool_call_count_v1", lacking("predicted_trajectory")),
+        "the service would judge no answer": (
+            "multi_turn_task_success_v1 multi_turn_trajectory_quality_v1 safety_v1",
+            NO_ANSWER,
+        ),
+    },
     "azure": {
         "the judge would read an empty answer": (
             "code_vulnerability hate_unfairness indirect_attack protected_material self_harm sexual violence",
@@ -64,6 +116,7 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "the judge would read no context": ("groundedness", tuple(k for k in KINDS if "documents" not in k)),
         "the judge would read calls as the text of the ground truth": ("response_completeness similarity", CALLS),
         "the judge would be asked about no tool call": ("tool_call_success", ANY),
+        "the judge would read no result of a tool": ("tool_output_utilization", ("calls of known tools",)),
     },
     "deepeval": {
         "the metric reads the trace of a running agent": (
@@ -71,6 +124,39 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
             ANY,
         ),
         "no call is expected": ("ToolCorrectnessMetric", CALLS),
+    },
+    "inspect": {
+        "it compares with an empty target": (
+            "answer exact f1 includes match model_graded_fact model_graded_qa pattern",
+            lacking("expected_response", "response"),
+        ),
+        "it compares an empty answer": ("math", ("truth only",)),
+    },
+    "langsmith": {
+        "the judge would read an answer as the messages of the agent": (
+            "AGENT_TONE KNOWLEDGE_RETENTION LANGUAGE_DETECTION PERCEIVED_ERROR SUPPORT_INTENT TASK_COMPLETION "
+            "TOOL_SELECTION TRAJECTORY_ACCURACY USER_SATISFACTION WINS",
+            ANY,
+        ),
+        "the judge would read an empty answer": (
+            "ANSWER_RELEVANCE CODE_CORRECTNESS CONCISENESS FAIRNESS LAZINESS PII_LEAKAGE RAG_HELPFULNESS TOXICITY",
+            ("an empty answer",),
+        ),
+        "a row without a provided answer is not valid": (
+            "CODE_INJECTION PROMPT_INJECTION RAG_RETRIEVAL_RELEVANCE",
+            NO_ANSWER,
+        ),
+    },
+    "phoenix": {
+        "the judge would read an empty answer": (
+            "CompletenessEvaluator ConcisenessEvaluator CorrectnessEvaluator HallucinationEvaluator MatchesRegex "
+            "PiiDetectionEvaluator RefusalEvaluator",
+            ("an empty answer",),
+        ),
+        "a row without a provided answer is not valid": (
+            "DocumentRelevanceEvaluator RetrievalRelevanceEvaluator",
+            NO_ANSWER,
+        ),
     },
     "ragas": {
         "the judge would read no answer": (
@@ -85,6 +171,23 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         ),
         "no call is expected": ("ToolCallAccuracy ToolCallF1", CALLS),
     },
+    "strands": {
+        "it reads no answer": ("Contains StartsWith OutputEvaluator", NO_ANSWER),
+        "it compares with no ground truth": ("Equals", lacking("expected_response", "response")),
+        "calls that are not recorded are none": ("ToolCalled", lacking("predicted_trajectory")),
+        "skills are in a trace": ("SkillInvoked", ANY),
+    },
+    "vertex": {},
+    "vertex-genai": {
+        "the service would compare with no ground truth": ("FINAL_RESPONSE_MATCH", lacking("expected_response")),
+        "the service would judge by no guideline": ("FINAL_RESPONSE_REFERENCE_FREE", lacking("guidelines")),
+        "the service would judge by no document": ("GROUNDING", lacking("retrieved_context")),
+        "the service would judge no call": ("TOOL_USE_QUALITY", lacking("predicted_trajectory")),
+        "the service judges the data of an agent, which are in a trace": (
+            "HALLUCINATION MULTI_TURN_TASK_SUCCESS MULTI_TURN_TOOL_USE_QUALITY MULTI_TURN_TRAJECTORY_QUALITY",
+            ANY,
+        ),
+    },
 }
 """By platform and argument: the metrics and kinds of rows of which it accepts more than this package supports."""
 
@@ -92,16 +195,17 @@ LOOSER = {("ragas", "AnswerRelevancy", kind) for kind in CALLS}
 """What is called supported though not in one column: the answer of a conversation of Ragas is its last message."""
 
 
-@pytest.mark.parametrize("platform", ["azure", "deepeval", "ragas"])
+@pytest.mark.parametrize("platform", sorted(EXCEPTIONS))
 def test_a_row_supports_what_the_platform_accepts(
     platform: str, record_property: Callable[[str, object], None]
 ) -> None:
-    kinds = PLATFORMS / platform / "kinds.jsonl"
-    rows = [kind_of(platform, row) for row in KINDS.values()]
+    file = PLATFORMS / platform / "kinds.jsonl"
+    kinds = {**KINDS, **MORE.get(platform, {})}
+    rows = [kind_of(platform, row) for row in kinds.values()]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     if os.environ.get("UPDATE_GOLDEN"):
-        kinds.write_text(lines)
-    assert kinds.read_text() == lines, f"let {platform} judge them again: tests/helpers/record_scored.py"
+        file.write_text(lines)
+    assert file.read_text() == lines, f"let {platform} judge them again: tests/helpers/record_scored.py"
     recorded = json.loads((PLATFORMS / platform / "scored.json").read_text())
     release = re.escape(f"{recorded['package']} {recorded['version']}")
     assert re.search(rf"^    {platform} +{release}", str(platforms.__doc__), re.MULTILINE)
@@ -109,18 +213,19 @@ def test_a_row_supports_what_the_platform_accepts(
     names = {m.name.removeprefix(f"{platform}/"): m.name for m in METRICS if m.system == platform}
     shared = sorted(names.keys() & recorded["scored"].keys())
     supported: dict[str, set[str]] = {name: set() for name in shared}
-    for kind, row in zip(KINDS, rows, strict=True):
-        support = validate_eval_set([row], format=platform, outputs="provided").metric_support  # type: ignore[arg-type]
+    for kind, row in zip(kinds, rows, strict=True):
+        form = "databricks" if platform in OF_CASES else platform
+        support = validate_eval_set([row], format=form, outputs="provided").metric_support  # type: ignore[arg-type]
         for name in shared:
             supported[name] |= {kind} if support[names[name]][0] else set()
-    accepted = {name: {k for k, yes in zip(KINDS, recorded["scored"][name], strict=True) if yes} for name in shared}
+    accepted = {name: {k for k, yes in zip(kinds, recorded["scored"][name], strict=True) if yes} for name in shared}
     looser = {(platform, name, kind) for name in shared for kind in supported[name] - accepted[name]}
     stricter = {(name, kind) for name in shared for kind in accepted[name] - supported[name]}
-    cells = len(shared) * len(KINDS)
+    cells = len(shared) * len(kinds)
     agreeing = cells - len(looser) - len(stricter)
     record_property("oracle", (f"{recorded['package']} {recorded['version']}", cells, agreeing, len(stricter)))
     assert looser == {cell for cell in LOOSER if cell[0] == platform}
-    argued = [{(n, k) for n in metrics.split() for k in kinds} for metrics, kinds in EXCEPTIONS[platform].values()]
+    argued = [{(n, k) for n in metrics.split() for k in argued} for metrics, argued in EXCEPTIONS[platform].values()]
     assert stricter <= set().union(*argued)
     assert all(stricter & cells for cells in argued)
 

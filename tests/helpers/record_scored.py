@@ -3,7 +3,9 @@
     /tmp/azure/bin/python tests/helpers/record_scored.py azure
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
-azure-ai-evaluation for azure, ragas (with langchain-community<0.4), or deepeval. It reads `kinds.jsonl`, which
+azure-ai-evaluation for azure, ragas (with langchain-community<0.4), deepeval, google-adk[eval] for adk, inspect-ai and
+latex2sympy2-extended for inspect, strands-agents-evals for strands, openevals for langsmith, arize-phoenix-evals for
+phoenix, or google-cloud-aiplatform[evaluation] for vertex and vertex-genai. It reads `kinds.jsonl`, which
 tests/formats/test_scored.py writes (UPDATE_GOLDEN=1), and writes `scored.json`: the version, and for each metric the
 rows that the platform's own checks accept. Where a judge would be asked, a stub notes that it was.
 """
@@ -11,6 +13,7 @@ rows that the platform's own checks accept. Where a judge would be asked, a stub
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import logging
@@ -129,11 +132,299 @@ def ragas() -> tuple[str, dict[str, Scores]]:
     return "ragas", {name: scores(kind) for name, kind in found.items() if hasattr(kind, "ascore")}
 
 
+def adk() -> tuple[str, dict[str, Scores]]:
+    """Each evaluator of its registry on what the agent did and what was expected, up to its judge or its service."""
+    os.environ["GOOGLE_API_KEY"] = "none"
+    from google.adk.evaluation import vertex_ai_eval_facade as service
+    from google.adk.evaluation.eval_case import IntermediateData, Invocation
+    from google.adk.evaluation.eval_metrics import BaseCriterion, EvalMetric, PrebuiltMetrics
+    from google.adk.evaluation.eval_rubrics import Rubric
+    from google.adk.evaluation.metric_evaluator_registry import DEFAULT_METRIC_EVALUATOR_REGISTRY as REGISTRY
+    from google.adk.models.google_llm import Gemini
+    from google.genai.types import Content, FunctionCall, Part
+
+    asked: list[str] = []
+
+    async def ask(*_: Any, **__: Any) -> Any:
+        asked.append("judge")
+        raise RuntimeError("no model")
+        yield
+
+    Gemini.generate_content_async = ask  # type: ignore[method-assign]
+    service._VertexAiEvalFacade._perform_eval = lambda *_, **__: asked.append("service")  # type: ignore[attr-defined]
+
+    def content(text: str | None, role: str) -> Any:
+        return None if text is None else Content(role=role, parts=[Part(text=text)])
+
+    def turn(row: dict[str, Any], answer: str, calls: str) -> Any:
+        done = [FunctionCall(name=c["tool_name"], args=c["tool_input"]) for c in row.get(calls, ())]
+        texts = [text for texts in row.get("guidelines", {}).values() for text in texts]
+        ours = [
+            {"rubric_id": t, "rubric_content": {"text_property": t}, "type": "FINAL_RESPONSE_QUALITY"} for t in texts
+        ]
+        rubrics = [Rubric(**rubric) for rubric in row.get("adk_rubrics", ours)]
+        return Invocation(
+            user_content=content(row["request"], "user"),
+            final_response=content(row.get(answer), "model"),
+            intermediate_data=IntermediateData(tool_uses=done),
+            rubrics=rubrics or None,
+        )
+
+    def scores(name: str) -> Scores:
+        criterion = None if name.endswith(("count_v1", "usage_v1", "duration_v1")) else BaseCriterion(threshold=0.5)
+        metric = EvalMetric(metric_name=name, criterion=criterion)
+
+        async def result_of(row: dict[str, Any]) -> Any:
+            actual = turn(row, "response", "predicted_trajectory")
+            expected = turn(row, "expected_response", "reference_trajectory")
+            result = REGISTRY.get_evaluator(metric).evaluate_invocations([actual], [expected], None)
+            return await result if inspect.isawaitable(result) else result
+
+        def score(row: dict[str, Any]) -> bool:
+            asked.clear()
+            try:
+                result = asyncio.run(result_of(row))
+            except Exception:
+                return bool(asked)
+            return bool(asked) or result.overall_score is not None
+
+        return score
+
+    # it reads the scenario of a simulated user, which is no row
+    names = {metric.value for metric in PrebuiltMetrics} - {"per_turn_user_simulator_quality_v1"}
+    return "google-adk", {name: scores(name) for name in names}
+
+
+def inspect_ai() -> tuple[str, dict[str, Scores]]:
+    """Each scorer, which returns a score or not; the judge gives a grade."""
+    from inspect_ai import scorer
+    from inspect_ai.model import ChatMessageUser, Model, ModelName, ModelOutput, get_model
+    from inspect_ai.scorer import Target
+    from inspect_ai.solver import TaskState
+
+    async def ask(*_: Any, **__: Any) -> Any:
+        return ModelOutput.from_content("mockllm/model", "GRADE: C")
+
+    judge = get_model("mockllm/model")
+    Model.generate = ask  # type: ignore[method-assign]
+    made = {
+        **{n: getattr(scorer, n)() for n in ("includes", "match", "exact", "f1", "choice", "math")},
+        "answer": scorer.answer("line"),
+        "pattern": scorer.pattern("(.*)"),
+        "model_graded_qa": scorer.model_graded_qa(model=judge),
+        "model_graded_fact": scorer.model_graded_fact(model=judge),
+    }
+
+    def scores(score_one: Any) -> Scores:
+        def score(row: dict[str, Any]) -> bool:
+            state = TaskState(
+                model=ModelName("mockllm/model"),
+                sample_id=1,
+                epoch=1,
+                input=row["request"],
+                messages=[ChatMessageUser(content=row["request"])],
+                output=ModelOutput.from_content("mockllm/model", row.get("response", "")),
+                choices=row.get("choices"),
+            )
+            try:
+                found = asyncio.run(score_one(state, Target(row.get("expected_response", ""))))
+            except Exception:
+                return False
+            return found is not None and found.value is not None
+
+        return score
+
+    return "inspect-ai", {name: scores(one) for name, one in made.items()}
+
+
+def strands() -> tuple[str, dict[str, Scores]]:
+    """Each evaluator on the data of a case, up to its judge."""
+    import strands_evals.evaluators as package
+    from pydantic import BaseModel
+    from strands_evals.types import EvaluationData
+
+    asked: list[str] = []
+
+    class Judge:
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+
+        def __call__(self, *_: Any, **__: Any) -> Any:
+            asked.append("judge")
+            raise RuntimeError("no model")
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("strands_evals.evaluators.") and hasattr(module, "Agent"):
+            module.Agent = Judge  # type: ignore[attr-defined]
+
+    class Answer(BaseModel):
+        answer: str
+
+    known = {"rubric": "r", "value": "Twelve", "tool_name": "look_up", "skill_name": "s", "model_cls": Answer}
+
+    def scores(kind: Any) -> Scores:
+        parameters = inspect.signature(kind.__init__).parameters
+        given = {n: v for n, v in known.items() if n in parameters and kind.__name__ != "Equals"}
+
+        def score(row: dict[str, Any]) -> bool:
+            asked.clear()
+            calls = {
+                ours: [call["tool_name"] for call in row[theirs]]
+                for ours, theirs in (
+                    ("actual_trajectory", "predicted_trajectory"),
+                    ("expected_trajectory", "reference_trajectory"),
+                )
+                if theirs in row
+            }
+            texts = {"actual_output": row.get("response"), "expected_output": row.get("expected_response")}
+            try:
+                found = kind(**given).evaluate(EvaluationData(input=row["request"], **texts, **calls))
+            except Exception:
+                return bool(asked)
+            return bool(asked) or any(not output.not_applicable for output in found)
+
+        return score
+
+    kinds = {name: getattr(package, name) for name in package.__all__ if hasattr(getattr(package, name), "evaluate")}
+    return "strands-agents-evals", {n: scores(k) for n, k in kinds.items() if not n.startswith(("Multi", "Interact"))}
+
+
+def langsmith() -> tuple[str, dict[str, Scores]]:
+    """Each prompt as a judge, which gets what the prompt names."""
+    from openevals import prompts
+    from openevals.llm import create_llm_as_judge
+
+    asked: list[str] = []
+
+    class Judge:
+        """A client of a model: `chat.completions.create`."""
+
+        chat = completions = property(lambda self: self)
+
+        def create(self, **_: Any) -> Any:
+            asked.append("judge")
+            raise RuntimeError("no model")
+
+    def scores(prompt: str) -> Scores:
+        judge = create_llm_as_judge(prompt=prompt, judge=Judge(), model="none")
+
+        def score(row: dict[str, Any]) -> bool:
+            asked.clear()
+            named = {"inputs": "request", "outputs": "response", "reference_outputs": "expected_response"}
+            given = {theirs: row[ours] for theirs, ours in named.items() if ours in row}
+            if "retrieved_context" in row:
+                given["context"] = row["retrieved_context"]
+            with contextlib.suppress(Exception):
+                judge(**given)
+            return bool(asked)
+
+        return score
+
+    return "openevals", {n.removesuffix("_PROMPT"): scores(getattr(prompts, n)) for n in prompts.__all__}
+
+
+def phoenix() -> tuple[str, dict[str, Scores]]:
+    """Each evaluator on the inputs that its schema names, up to its judge."""
+    from phoenix.evals import LLM, metrics
+
+    asked: list[str] = []
+
+    def ask(*_: Any, **__: Any) -> Any:
+        asked.append("judge")
+        raise RuntimeError("no model")
+
+    LLM.generate_classification = LLM.generate_object = LLM.generate_text = ask  # type: ignore[method-assign]
+    judge = LLM.__new__(LLM)
+
+    def inputs_of(row: dict[str, Any]) -> dict[str, Any]:
+        text, answer, calls = row["request"], row.get("response"), row.get("predicted_trajectory")
+        documents = "\n".join(d["content"] for d in row.get("retrieved_context", ())) or None
+        named = {
+            **dict.fromkeys(("input", "user_message"), text),
+            **dict.fromkeys(("output", "text"), answer),
+            "conversation": None if answer is None else f"user: {text}\nassistant: {answer}",
+            "expected": row.get("expected_response"),
+            **dict.fromkeys(("context", "document_text"), documents),
+            **dict.fromkeys(("tool_selection", "tool_call"), calls and json.dumps(calls)),
+            "available_tools": json.dumps(row["tool_definitions"]) if "tool_definitions" in row else None,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+    def scores(kind: Any) -> Scores:
+        known = {"llm": judge, "pattern": "Twelve"}
+        if inspect.isclass(kind):
+            required = inspect.signature(kind.__init__).parameters
+            kind = kind(**{name: value for name, value in known.items() if name in required})
+
+        def score(row: dict[str, Any]) -> bool:
+            asked.clear()
+            try:
+                found = kind.evaluate(inputs_of(row))
+            except Exception:
+                return bool(asked)
+            return bool(asked) or any(one.score is not None for one in found)
+
+        return score
+
+    names = [name for name in metrics.__all__ if name != "PrecisionRecallFScore"]  # of lists of labels
+    return "arize-phoenix-evals", {name: scores(getattr(metrics, name)) for name in names}
+
+
+def vertex() -> tuple[str, dict[str, Scores]]:
+    """The request of each metric of trajectories: the instance that the service gets has to have all its fields."""
+    import vertexai
+    from google.auth.credentials import AnonymousCredentials
+    from vertexai.preview.evaluation import constants
+    from vertexai.preview.evaluation.metrics._instance_evaluation import build_request
+
+    vertexai.init(project="none", location="us-central1", credentials=AnonymousCredentials())
+    columns = {v: v for k, v in vars(constants.Dataset).items() if k.endswith("_COLUMN")}
+
+    class Run:
+        metric_column_mapping = columns
+
+    def scores(name: str) -> Scores:
+        def score(row: dict[str, Any]) -> bool:
+            request = build_request(name, row, Run())  # type: ignore[arg-type]
+            (instance,) = getattr(request, f"{name}_input").instances
+            return all(getattr(instance, field).tool_calls for field in type(instance).meta.fields)
+
+        return score
+
+    names = [v for k, v in vars(constants.Metric).items() if k.startswith("TRAJECTORY_") and isinstance(v, str)]
+    return "google-cloud-aiplatform", {name: scores(name) for name in names}
+
+
+def vertex_genai() -> tuple[str, dict[str, Scores]]:
+    """The request for each metric that is computed by the service, built of the cases that the converter makes."""
+    from agentplatform._genai import _evals_constant, _evals_metric_handlers, types
+    from agentplatform._genai._evals_data_converters import _FlattenEvalDataConverter
+
+    computed = ("exact_match", "bleu", "rouge_1", "rouge_l_sum")
+    judged = {
+        re.sub(r"_v\d+$", "", name).upper(): name for name in sorted(_evals_constant.SUPPORTED_PREDEFINED_METRICS)
+    }
+
+    def scores(name: str) -> Scores:
+        handler: Any = _evals_metric_handlers.get_handler_for_metric(None, types.Metric(name=name))  # type: ignore[arg-type]
+
+        def score(row: dict[str, Any]) -> bool:
+            try:
+                (case,) = _FlattenEvalDataConverter().convert([row]).eval_cases
+                return bool(handler._build_request_payload(case, 0))
+            except Exception:
+                return False
+
+        return score
+
+    return "google-cloud-aiplatform", {key: scores(n) for key, n in {**judged, **{n: n for n in computed}}.items()}
+
+
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     asyncio.set_event_loop(asyncio.new_event_loop())
     place = FOLDER / sys.argv[1]
-    package, metrics_by_name = globals()[sys.argv[1]]()
+    of = {"inspect": inspect_ai}.get(sys.argv[1]) or globals()[sys.argv[1].replace("-", "_")]
+    package, metrics_by_name = of()
     rows = [json.loads(line) for line in (place / "kinds.jsonl").read_text().splitlines()]
     scored = {name: [int(score(row)) for row in rows] for name, score in sorted(metrics_by_name.items())}
     document = {"package": package, "version": version(package), "scored": scored}

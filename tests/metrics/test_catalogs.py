@@ -66,6 +66,7 @@ CATALOGS: dict[str, tuple[str, Callable[[Files], set[str]], dict[str, str]]] = {
             "StructuredOutputReport": "a result",
             "InteractionsEvaluator": "no field of a row holds the interactions of several agents",
             "StateEquals": "no field of a row holds the state of an environment",
+            "StructuredOutputSimilarity": "compares objects of a class, not the texts of a row",
             **dict.fromkeys(
                 [
                     f"Multimodal{n}Evaluator"

@@ -279,7 +279,7 @@ def test_the_catalogue_is_consistent() -> None:
     needs = {f for m in METRICS for n in m.needs for f in ((n,) if isinstance(n, str) else n)}
     assert needs <= set(SUPPORT_FIELDS)
     assert set(FIELD_WORDS) <= set(SUPPORT_FIELDS)
-    assert len(set(BIT.values())) == len(SUPPORT_FIELDS) <= 32
+    assert len(set(BIT.values())) == len(SUPPORT_FIELDS) <= 64
 
 
 # ---------------------------------------------------------------------------------------------------------------------
