@@ -16,6 +16,7 @@ import hashlib
 from binascii import b2a_base64
 from contextlib import suppress
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -242,8 +243,7 @@ def _trace(
     # 146 years: a span that takes longer ends at a time that has no place in 64 bits of nanoseconds
     duration = round(min(max((latency or 0) * 1000, 0), (1 << 62) // 1_000_000))
     seconds = min(max(min([s.start or 0 for s in spans], default=0) / 1e9, 0), 253_402_300_799)
-    start = datetime.fromtimestamp(seconds, timezone.utc)
-    moment = start.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = _moment(seconds)
     info = {
         "trace_id": trace_id,
         **({"client_request_id": client_id} if client_id else {}),
@@ -254,11 +254,7 @@ def _trace(
         "trace_metadata": {"mlflow.trace_schema.version": "3", **metadata},
         "tags": tags,
     }
-    # Eight bytes that are the span's own, in base64, as OpenTelemetry has them.
-    digests = [
-        hashlib.sha256(f"{i} {s.identity or ''}".encode("utf-8", "replace")).digest() for i, s in enumerate(spans)
-    ]
-    written = [b2a_base64(digest[:8], newline=False).decode() for digest in digests]
+    written = [_span_id(i, span.identity or "") for i, span in enumerate(spans)]
     ids: dict[str | None, str] = {}
     for span, short in zip(spans, written, strict=True):
         ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
@@ -274,7 +270,9 @@ def _trace(
         if readable := readable_assessments(assessments, trace_id, moment, names):
             info["assessments"] = readable
     root = written[[span.parent for span in spans].index(None)]
-    above = grounded({w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}, root)
+    above = {w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}
+    is_flat = list(above.values()) == [None, *[root] * (len(spans) - 1)]  # as all that are made of rows
+    above = above if is_flat else grounded(above, root)
     written_id = b2a_base64(number, newline=False).decode()
     of_trace = {"mlflow.traceRequestId": jsontext.encode_text(trace_id)}
     drawn = [
@@ -286,9 +284,23 @@ def _trace(
         }
         for span, short in zip(spans, written, strict=True)
     ]
-    depths = _depths(above)
-    drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
+    if not is_flat:
+        depths = _depths(above)
+        drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
     return jsontext.encode_text({"info": info, "data": {"spans": drawn}})
+
+
+@lru_cache(maxsize=1 << 12)
+def _moment(seconds: float) -> str:
+    """A time since 1970 as MLflow writes it; rows that have no time all begin at once."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@lru_cache(maxsize=1 << 12)
+def _span_id(number: int, identity: str) -> str:
+    """Eight bytes that are the span's own, in base64, as OpenTelemetry has them; those of rows are the same ones."""
+    digest = hashlib.sha256(f"{number} {identity}".encode("utf-8", "replace")).digest()
+    return b2a_base64(digest[:8], newline=False).decode()
 
 
 def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
