@@ -33,7 +33,8 @@ AHEAD = 32
 """Messages that a worker may be ahead of the reader."""
 
 PIPE_BYTES = 1 << 20
-"""A batch passes a pipe in a few pieces instead of hundreds (where the system lets its size be set)."""
+"""A batch passes a pipe in a few pieces instead of hundreds (where the system lets its size be set). Shared memory
+would cost this process, which has the most to do, twice as much: its pages are new (25 instead of 13 ms for 40 MB)."""
 
 ENDED_EARLY = "a worker process ended before its work was done: try again with one process (--jobs 1)"
 
