@@ -5,6 +5,7 @@ A format knows columns and cells, not rules: reading renames and selects, it nev
 
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from msgspec import structs
@@ -132,4 +133,10 @@ def detect(names: Sequence[str], metadata: Mapping[bytes, bytes] | None = None) 
     without any column is canonical, and so are rows that were normalized before, whatever their other columns are."""
     if are_canonical(names, metadata):
         return Detection("databricks", "the canonical columns of rows that were normalized before")
-    return detect_among(_SIGNS, names) if names else Detection("databricks", "the data has no columns")
+    return _detected(tuple(names)) if names else Detection("databricks", "the data has no columns")
+
+
+@lru_cache(maxsize=64)
+def _detected(names: tuple[str, ...]) -> Detection:
+    """The tables of one run mostly have the same columns; comparing them takes as long as checking twenty rows."""
+    return detect_among(_SIGNS, names)
