@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.formats.format import RowWriter, Writer
+from agent_eval_schema.conversion.losses import LostMetrics
+from agent_eval_schema.formats.format import RowWriter, Writer, save_lines
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.suggestions import is_of_truth
@@ -33,7 +34,7 @@ from agent_eval_schema.render.blocks import (
     View,
 )
 from agent_eval_schema.render.document import json_text, versioned
-from agent_eval_schema.render.phrases import Call, NextCommand, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, plural
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
@@ -106,6 +107,8 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
     target: str
     given: int
     converted: int
+    _metrics: LostMetrics
+    _out: str | None = None
 
     @property
     def losses(self) -> pd.DataFrame:
@@ -164,7 +167,17 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         return json_text(versioned({**numbers, "losses": self._issues}))
 
     def _view(self) -> View:
-        return losses_view(self._headline, self._issues, run_of(self.report).call)
+        call = run_of(self.report).call
+        return losses_view(self._headline, self._issues, self._metrics, call.name, list(self._next_commands(call)))
+
+    def _next_commands(self, call: Call) -> Iterator[NextCommand]:
+        if Severity.ERROR in self.severities():
+            yield NextCommand(call.validation(), "shows why rows were not converted")
+        elif self._out is None:
+            extension = ".jsonl" if find_writer(self.target).save in (None, save_lines) else ".json"
+            yield NextCommand(f'.write("rows{extension}")', "writes the converted rows to a file")
+        elif command := Call(self._out, {"format": self.target}).command("metrics"):
+            yield NextCommand(command, "shows which metrics the converted rows support")
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `data` to a file.
@@ -224,66 +237,84 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
 
 
 LISTED = 20
-"""Losses of a kind on a page; the JSON and the DataFrame have them all."""
+"""Losses of a field on a page; the JSON and the DataFrame have them all."""
 
-KINDS_AT_ONCE = 5
-"""Kinds of loss that a notebook does not fold."""
+FIELDS_AT_ONCE = 5
+"""Fields with losses that a notebook does not fold."""
+
+NAMED = 3
+"""Fields in a verdict, and metrics of a field, that are named; the others are counted."""
 
 
-def losses_view(headline: str, issues: Sequence[Issue], call: Call) -> View:
-    """The losses by code and column, with exact counts; then the next command, by the `call` of the conversion."""
-    is_error = any(issue.severity is Severity.ERROR for issue in issues)
-    following = []
-    if is_error:
-        following.append(NextCommand(call.validation(), "shows why rows were not converted"))
-    losses = "no losses" if not issues else "1 loss" if len(issues) == 1 else f"{len(issues):,} losses"
-    groups: dict[tuple[str, str], list[Issue]] = {}
+def losses_view(
+    headline: str, issues: Sequence[Issue], metrics: LostMetrics, source: str | None, following: Sequence[NextCommand]
+) -> View:
+    """A group per field with its losses, those of ground truth first, and the metrics that are lost with it."""
+    fields: dict[tuple[str, str], list[Issue]] = {}  # whole rows have no column: by code
     for issue in issues:
-        groups.setdefault((issue.code, issue.column or ""), []).append(issue)
-    severities = list(Severity)  # errors come first, then ground truth
-    order = {key: (severities.index(group[0].severity), not is_of_truth(key[1]), key) for key, group in groups.items()}
-    kinds = [groups[key] for key in sorted(groups, key=order.__getitem__)]
-    section = Section(
-        "losses", "Losses", [Several(list(map(_group, kinds)), "more kinds of loss", at_once=KINDS_AT_ONCE)]
-    )
+        fields.setdefault((issue.column or "", "" if issue.column else issue.code), []).append(issue)
+    worst = {name: min(map(_SEVERITIES.index, (i.severity for i in losses))) for name, losses in fields.items()}
+    keys = sorted(fields, key=lambda key: (worst[key], -len(fields[key]), key))
+    truths = [key for key in keys if is_of_truth(key[0]) and worst[key] < _SEVERITIES.index(Severity.INFO)]
+    sections: list[Block] = []
+    for id, title, of in (
+        ("truth", "Ground truth", truths),
+        ("rows", "Rows", [key for key in keys if not key[0]]),
+        ("fields", "Other fields" if truths else "Fields", [key for key in keys if key[0] and key not in truths]),
+    ):
+        groups = [_group(key[0], fields[key], metrics.get(key[0], {}), is_open=id == "truth") for key in of]
+        if groups:
+            sections.append(Section(id, title, [Several(groups, "more", at_once=FIELDS_AT_ONCE)]))
+    hints = {issue.code: issue.hint for issue in issues if issue.hint}
+    if hints:
+        lines = [Line((f"{code}: ", Part(hint, "message")), "muted") for code, hint in hints.items()]
+        sections.append(Section("hints", "What to do about each kind of loss", lines, short="What to do"))
+    count = "no losses" if not issues else "1 loss" if len(issues) == 1 else f"{len(issues):,} losses"
+    more = f" and {len(truths) - NAMED:,} more" if len(truths) > NAMED else ""
+    named = ", ".join(name for name, _ in truths[:NAMED])
+    truth = f"; ground truth lost or changed: {named}{more}" if truths else ""
     return View(
         title=headline,
-        verdict=f"{headline}, {losses}",
-        mood="good" if not issues else "error" if is_error else "",
+        about=[Only("html", [Line(os.path.basename(source), "muted")])] if source else [],
+        verdict=f"{headline}, {count}{truth}",
+        mood=("error", "warning", "good")[min(worst.values(), default=-1)],
         following=following,
-        blocks=[Only("html", [section]), Only("text", list(_lines(kinds, issues)))] if issues else [],
+        blocks=sections,
         kind="conversion",
         footer=". Row numbers are zero-based.",
     )
 
 
-def _group(losses: list[Issue]) -> Group:
-    first = losses[0]
-    head = [Part(f"{first.code} {first.name}", f"tag {first.severity}")]
-    head += [Part(first.column, "code")] if first.column else []
-    rows = [
-        Example("" if i.row is None else f"{i.row:,}", i.request_id, (i.path or "", Part(i.message, "message")))
-        for i in losses[:LISTED]
-    ]
-    return Group(
-        [*head, Part(f"{len(losses):,}\N{NO-BREAK SPACE}×", "count")],
-        [
-            *([Line(Part(first.hint, "message"), "muted")] if first.hint else []),
-            Examples([Detail("Where", "path"), Detail("Loss")], rows, total=len(losses)),
-        ],
-        is_open=first.severity is Severity.ERROR,
-        open_in_notebook=False,
-    )
+_SEVERITIES = list(Severity)
 
 
-def _lines(kinds: Sequence[list[Issue]], issues: Sequence[Issue]) -> Iterator[Block]:
-    """A line per kind with its first loss; below them all, what to do about each."""
-    for losses in kinds:
-        first = losses[0]
-        column = f" {first.column}" if first.column else ""
-        severity = Part(f"{first.severity!s:7}", f"bold {first.severity}")
-        yield Line((f"{first.code} ", severity, f" {first.name}{column}: {plural(len(losses), 'time')}"))
-        place = [] if first.row is None else [f"row {first.row:,}", first.path or "the row"]
-        yield Line(": ".join([*place, first.message]), indent=6)
-    hints = dict.fromkeys(f"{issue.code}: {issue.hint}" for issue in issues)
-    yield Section("hints", "", [Line(hint, "muted") for hint in hints], indent=0)
+def _group(name: str, losses: Sequence[Issue], metrics: Mapping[str, int], *, is_open: bool) -> Group:
+    """A field (a row as a whole, if it has no name): how many, and the first."""
+    rows = list(dict.fromkeys(issue.row for issue in losses if issue.row is not None))
+    codes = {issue.code: Part(f"{issue.code} {issue.name}", f"tag {issue.severity}") for issue in losses}
+    head: list[str | Part] = [Part(name, "code")] if name else []
+    head += [Part(plural(len(rows), "row") if rows else "all rows", "count"), *codes.values()]
+    blocks: list[Block] = []
+    if metrics:
+        lost = sorted(metrics, key=lambda metric: -metrics[metric])
+        head.append(Part(f"{plural(len(lost), 'metric')} lost", "muted"))
+        most = "up to " * (metrics[lost[-1]] < metrics[lost[0]]) + plural(metrics[lost[0]], "row")
+        named = [piece for metric in lost[:NAMED] for piece in (", ", Part(metric, "name"))]
+        more = f" and {len(lost) - NAMED:,} more" if len(lost) > NAMED else ""
+        blocks.append(Line((f"Metrics lost on {most}: ", *named[1:], more)))
+    if len({(issue.path, issue.message, issue.request_id) for issue in losses}) == 1 < len(rows):
+        numbers = ", ".join(f"{row:,}" for row in rows[:LISTED]) + (", …" if len(rows) > LISTED else "")
+        blocks.append(Line((Part(losses[0].message, "message"), f": rows {numbers}")))
+    else:
+        examples = [
+            Example(
+                "" if i.row is None else f"{i.row:,}",
+                i.request_id,
+                ("" if i.path in (None, name) else i.path, Part(i.message, "message")),
+            )
+            for i in losses[:LISTED]
+        ]
+        columns = [Detail("Where", "path"), Detail("Loss")]
+        blocks.append(Only("text", [Examples(columns, examples, in_text=EXAMPLES_SHOWN if is_open else 1)]))
+        blocks.append(Only("html", [Examples(columns, examples, total=len(losses))]))
+    return Group(head, blocks, is_open=is_open, open_in_notebook=False)

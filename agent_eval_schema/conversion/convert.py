@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer, target_schema
-from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart, unread_fields
+from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
@@ -37,6 +37,7 @@ from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
+from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
@@ -46,7 +47,7 @@ from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.originals import taken_from_trace
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 
@@ -118,7 +119,7 @@ def convert_file(path: str, out: str, to: str, *, format: str = "auto", columns:
         parts = work.written(cells_writer(writer, out), () if keeps_types(out) else writer.texts)
         batches = (batch_of_rows(part) for part in parts if part)
         write_batches(out, batches, work.schema)
-    return work.conversion(None)
+    return work.conversion(None, out)
 
 
 # --- from rows to rows
@@ -150,7 +151,7 @@ class _Work:
             pass
         return ces_turns.evaluations_of(Report(self._run))
 
-    def conversion(self, data: Any) -> Conversion:
+    def conversion(self, data: Any, out: str | None = None) -> Conversion:
         report = Report(self._run)
         valid = report.valid_mask
         if self._evaluations is not None:
@@ -163,7 +164,9 @@ class _Work:
         unsayable = sum(loss.code in of_whole for loss in self.losses.issues)
         losses = sorted(self.losses.issues, key=lambda loss: -1 if loss.row is None else loss.row)
         names = report.format, self._target
-        return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable)
+        systems = (find_format(self._target).system, *shown_systems(find_format(report.format).system))
+        metrics = self.losses.metrics(systems)
+        return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable, metrics, out)
 
     def target_data(self) -> Any:
         import pandas as pd
@@ -221,7 +224,7 @@ class _Work:
 
     def _with_passed_through(self, written: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
         """A row of the target, and the columns that neither format reads."""
-        known = (*COLUMNS, POSITION, SOURCE, TAKEN, *self._writer.replaces)
+        known = (*COLUMNS, *BESIDE, *self._writer.replaces)
         passed = {n: v for n, v in row.items() if n not in known and v is not None and written.get(n) != v}
         return {**written, **{self._name_of(name): value for name, value in passed.items()}}
 
@@ -250,8 +253,11 @@ class _Work:
             passed = {n for n in columns if n not in COLUMNS} | {"trace"}  # a trace is passed on unchanged
             sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
-            places = np.flatnonzero(valid).tolist()
-            kept = [{**rows[i], POSITION: start + i, SOURCE: sources[i], TAKEN: taken[i]} for i in places]
+            masks = verdict(checked, "presence").to_pylist()
+            kept = [
+                {**rows[i], POSITION: start + i, SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
+                for i in np.flatnonzero(valid).tolist()
+            ]
             yield self._with_own_ids(kept)
             start += len(rows)
 
@@ -278,6 +284,8 @@ class _Work:
             for path, value in unread_fields(evaluation):
                 self.losses.unread(evaluation.row, path, value)
             report = check_source(open_source(rows), format="databricks", outputs="generated")
-            kept = [row for row, valid in zip(report.iter_rows(), report.valid_mask.tolist(), strict=True) if valid]
+            masks = run_of(report).builder.masks.tolist()
+            found = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
+            kept = [{**row, POSITION: evaluation.row, PRESENCE: mask} for row, mask, valid in found if valid]
             self.losses.left_out([evaluation.row] * (report.row_count - len(kept)), "turn")
-            yield [{**row, POSITION: evaluation.row} for row in kept]
+            yield kept

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from types import EllipsisType
@@ -33,6 +34,8 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.issues import Finding, Issue, Rule
+from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.metrics.support import fields_of, metrics_of, missing_needs
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe
@@ -40,17 +43,22 @@ from agent_eval_schema.text.edits import edits
 from agent_eval_schema.text.jsontext import column_of, structured
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.ces_turns import CesEvaluation
-from agent_eval_schema.validation.checked_batch import rows_of
+from agent_eval_schema.validation.checked_batch import COLUMNS_OF_FIELD, rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
-from agent_eval_schema.validation.shown import rows_one_by_one
 
 SOURCE = "__source__"
 """The key under which it has what its format has read of the source row, without the trace."""
 
 TAKEN = "__taken__"
 """The key under which it has the names of the originals that come from the trace."""
+
+PRESENCE = "__presence__"
+"""The key under which it has its presence mask: the fields that metrics read."""
+
+BESIDE = (POSITION, SOURCE, TAKEN, PRESENCE)
+"""The keys beside the columns of a row."""
 
 
 _NOTHING: CanonicalRow = dict.fromkeys(COLUMNS)
@@ -64,22 +72,28 @@ class Losses:
         self.issues: list[Issue] = []
         self._target, self._plan = target, replace(plan, columns=True, nests=True)
         self._unread = UnreadValues(self._plan)
+        self._masks: Counter[tuple[int, int]] = Counter()
 
     def compare(self, rows: Sequence[CanonicalRow], written: Written) -> None:
         """Note what does not come back of these rows."""
         back: list[CanonicalRow] = []
+        masks: list[int] = []
         if rows:
             source = open_source(written.back)
-            back = list(rows_one_by_one(CheckedRun(source, make_plan(source, written.format, "generated"))))
+            for _, checked in CheckedRun(source, make_plan(source, written.format, "generated")).reread():
+                _, columns = to_columns([rows_of(checked)])
+                back += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+                masks += verdict(checked, "presence").to_pylist()
         if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
-            back = [_NOTHING] * len(written.places)
+            back, masks = [_NOTHING] * len(written.places), [0] * len(written.places)
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
         pairs = list(zip(rows, written.places, strict=True))
         for row, place in pairs:
             came = _NOTHING if place is None else back[place]
             self._compare_row(row, came)
+            self._masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
-                is_known = column in COLUMNS or column in (POSITION, SOURCE, TAKEN, "eval_set_id")
+                is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
                 is_lost = (
                     not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
                 )
@@ -126,6 +140,24 @@ class Losses:
                 message, path = _difference(column, value, came)
                 self.add(conversion.CHANGED, row, column, message, path)
 
+    def metrics(self, systems: Iterable[str]) -> LostMetrics:
+        """The metrics that rows supported and their converted rows do not, by the column that has the field."""
+        found: LostMetrics = {}
+        outputs, lossy = self._plan.outputs, {issue.column for issue in self.issues}
+        metrics = [metric for system in dict.fromkeys(systems) for metric in metrics_of(system)]
+        for (before, after), rows in self._masks.items():
+            if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
+                after |= BIT["recorded_session"]
+            held = {names[0] for field, names in COLUMNS_OF_FIELD.items() if before & BIT[field] and len(names) == 1}
+            for metric in metrics:
+                if not missing_needs(metric, before, outputs):
+                    fields = fields_of(missing_needs(metric, after, outputs))
+                    columns = {c for field in fields if before & BIT[field] for c in COLUMNS_OF_FIELD[field]}
+                    for column in columns & held & lossy:
+                        counts = found.setdefault(column, {})
+                        counts[metric.name] = counts.get(metric.name, 0) + rows
+        return found
+
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""
         place = {POSITION: row, "request_id": None}
@@ -139,6 +171,10 @@ class Losses:
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
+
+
+LostMetrics: TypeAlias = "dict[str, dict[str, int]]"
+"""By column the metrics that are lost with it, and in how many rows."""
 
 
 def _is_default(name: str, value: Any) -> bool:

@@ -68,6 +68,11 @@ def missing_needs(metric: Metric, mask: int, outputs: str) -> tuple[Need, ...]:
     return tuple(n for n in metric.needs if not any(f in generated or mask & BIT[f] for f in _fields(n)))
 
 
+def fields_of(needs: Iterable[Need]) -> set[str]:
+    """The fields that some needs name."""
+    return {field for need in needs for field in _fields(need)}
+
+
 def why_supported(metric: Metric, mask: int, outputs: str) -> str:
     """Why a valid row with this mask supports the metric, or the fields that it lacks."""
     missing = missing_needs(metric, mask, outputs)

@@ -221,6 +221,16 @@ _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
 )
 """Fields in columns that are not ours, and a test of their JSON text."""
 
+COLUMNS_OF_FIELD: dict[str, tuple[str, ...]] = {
+    **{field: (name,) for field, name, _ in (*_PRESENCE, *_PASSED_THROUGH)},
+    "retriever_span": ("trace", "retrieved_context"),
+    "tool_span": ("trace", "predicted_trajectory"),
+    "one_truth": ("expected_response", "expected_facts"),
+    "recorded_session": ("session_id", "trace"),
+    "judged_text": ("response",),
+}
+"""The columns that can hold a field of the metric catalog."""
+
 VERDICT = pa.schema(
     [
         ("valid", pa.bool_()),

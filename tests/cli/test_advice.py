@@ -194,6 +194,7 @@ RESULTS: dict[str, Callable[[Any], Any]] = {
     "diff": lambda data: diff_eval_sets([{"request": "Hi?", "response": "Hello"}], data, columns=NAMES),
     "profile": lambda data: profile_eval_set(data, columns=NAMES, near=0.9),
     "profile of valid rows": lambda _: profile_eval_set([{"request": "Hi?", "response": "Hello"}] * 9),
+    "convert of valid rows": lambda _: convert_eval_set([{"request": "Hi?", "response": "Hello"}], "ragas"),
     "score": lambda data: score_trajectories(data, ["trajectory_recall"], columns=NAMES),
 }
 
@@ -211,7 +212,8 @@ def test_a_printed_call_runs_as_printed(
     assert calls or "agent-eval-schema " in text
     for call in calls:
         names = {n: getattr(agent_eval_schema, n) for n in agent_eval_schema.__all__}
-        eval(call, names, {"data": data, "new": data, "profile": result, "result": result})
+        named = f"result{call}" if call.startswith(".") else call
+        eval(named, names, {"data": data, "new": data, "profile": result, "result": result})
     for command in commands_in(text):
         assert run(shlex.split(command)[1:], capsys)[0] in (0, 1)
 

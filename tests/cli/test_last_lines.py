@@ -34,8 +34,11 @@ ENDS: dict[str, tuple[str, str]] = {
     "score vertex_broken.jsonl": ("⚠ 2 of 4 rows scored; 2 unreadable", "validate vertex_broken.jsonl"),
     f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
     "compare vertex.jsonl vertex.jsonl": ("✓ No score differs", ""),
-    f"convert {GOOD} out.jsonl": ("✓ databricks → databricks: 12 of 12 rows converted, no losses", ""),
-    f"convert {GOOD} out.jsonl --to mlflow": ("databricks → mlflow: 12 of 12 rows converted, 1 loss", ""),
+    f"convert {GOOD} out.jsonl": (
+        "✓ databricks → databricks: 12 of 12 rows converted, no losses",
+        "metrics out.jsonl --format databricks",
+    ),
+    f"convert {GOOD} out.jsonl --to mlflow": ("⚠ databricks → mlflow: 12 of 12", "metrics out.jsonl --format mlflow"),
     f"convert {BROKEN} out.jsonl --to mlflow": ("✗ databricks → mlflow: 15 of 37 rows", f"validate {BROKEN}"),
     "from-traces otel_traces_broken.jsonl out.jsonl": ("✗ 3 of 4 rows cannot be evaluated", "explain AE201"),
     "from-inference-table inference_table.jsonl out.jsonl": ("✓ 27 logged → 29 records", "profile out.jsonl"),

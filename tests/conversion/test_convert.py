@@ -15,7 +15,8 @@ from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.formats.names import TARGETS
-from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.formats.registry import FORMATS, find_format
+from agent_eval_schema.metrics.support import metrics_of, shown_systems
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import SAMPLES
 from tests.helpers.traces import expects, span, trace
@@ -413,6 +414,61 @@ def test_every_row_is_converted_or_told_and_reads_back_as_the_losses_say(target:
         assert differs == {c for r, c in told if r == i}
 
 
+@pytest.mark.parametrize("target", FORMS)
+@pytest.mark.parametrize("source", ["good.jsonl", "azure.jsonl"])
+def test_the_metrics_of_a_conversion_are_those_that_a_validation_no_longer_supports(source: str, target: str) -> None:
+    made = convert_eval_set(str(SAMPLES / source), target)
+    if target in OF_TURNS:
+        return
+    own, other = (find_format(name).system for name in (made.source, target))
+    back = validate_eval_set(made.data, format=target, outputs="provided", ignore=["AE223"])
+    before, after = made.report.metric_support, back.metric_support
+    names = {metric.name for system in (other, *shown_systems(own)) for metric in metrics_of(system)}
+    gone = {name: int((before[name].to_numpy() & ~after[name].to_numpy()).sum()) for name in names}
+    lost: dict[str, int] = {}
+    for counts in made._metrics.values():
+        lost.update({name: max(rows, lost.get(name, 0)) for name, rows in counts.items()})
+    assert lost.keys() == {name for name, rows in gone.items() if rows}
+    assert all(rows <= gone[name] for name, rows in lost.items())
+    rows = made.losses.groupby("column")["row"].nunique()
+    assert all(max(counts.values()) <= rows[column] for column, counts in made._metrics.items())
+
+
+def test_ground_truth_that_is_lost_comes_first() -> None:
+    rows = [{"request_id": str(i), "request": "Hi", "response": "Hello", "guidelines": ["a"]} for i in range(5)]
+    text = convert_eval_set([*rows, {"request": "Hi", "response": "Hello", "error": "e"}], "vertex").to_text(width=100)
+    lines = text.splitlines()
+    assert lines[:3] == [
+        "Ground truth",
+        "  guidelines  5 rows  AE811 no-place-in-target  2 metrics lost",
+        "      Metrics lost on 5 rows: response/llm_judged/guideline_adherence/rating, ExpectationsGuidelines",
+    ]
+    assert lines.index("Other fields") > lines.index("Ground truth")
+    assert "  request_id  5 rows  AE811 no-place-in-target" in lines
+    assert text.count("has no place for") == 3 + 1 + 1  # few of ground truth, one of others
+    assert "⚠ databricks → vertex: 6 of 6 rows converted, 11 losses; ground truth lost or changed: guidelines" in text
+
+
+def test_rows_that_were_not_converted_are_named_in_one_line() -> None:
+    text = convert_eval_set([{"request": " ", "response": "a"}] * 30, "vertex").to_text(width=200)
+    assert "  30 rows  AE814 row-left-out" in text
+    assert f"the row is invalid and was not converted: rows {', '.join(map(str, range(20)))}, …" in text
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [("vertex", "rows.jsonl"), ("adk", "rows.json"), ("bedrock-rag", "rows.jsonl")]
+)
+def test_rows_in_memory_are_written_next(
+    target: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = convert_eval_set([{"request": "Hi", "response": "Hello"}], target)
+    call = made.to_text().splitlines()[-1].strip()
+    assert call == f'.write("{name}")'
+    assert eval(f"made{call}", {"made": made}) == 1
+    assert validate_eval_set(name, format=target, outputs="generated").ok
+
+
 def test_openai_items_hold_everything_but_the_objects_of_traces() -> None:
     losses = convert_eval_set(str(SAMPLES / "good.jsonl"), "openai").losses
     lost = [["hd-006", "outputs"], ["hd-007", "inputs"], ["hd-011", "outputs"]]
@@ -582,5 +638,5 @@ def test_rows_that_are_left_out_fail_the_command(tmp_path: Path, capsys: pytest.
     out = tmp_path / "out.jsonl"
     assert main(["convert", str(SAMPLES / "broken.jsonl"), str(out), "--to", "vertex"]) == 1
     printed = capsys.readouterr()
-    assert "AE814 error" in printed.out
+    assert "AE814 row-left-out" in printed.out
     assert "written to" in printed.err

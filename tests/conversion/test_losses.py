@@ -161,7 +161,7 @@ def test_losses_of_ground_truth_come_first_and_a_field_has_one_line() -> None:
     row = {"request": "Hi?", "response": "Hello", "custom_expected": {"a": 1}, "guidelines": ["b"], "agent": "x"}
     rows = [{**row, "expected_retrieved_context": [{"doc_uri": "a"}], "latency_seconds": 1.5}] * 2
     text = convert_eval_set(rows, "adk").to_text()
-    lines = [line.split()[3].rstrip(":") for line in text.splitlines() if line.startswith("AE") and "times" in line]
+    lines = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and " 2 rows  AE" in line]
     truths = {"custom_expected", "expected_retrieved_context"}
     assert set(lines[: len(truths)]) == truths
     assert len(lines) == len(set(lines)) > len(truths)

@@ -290,6 +290,7 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "agent-eval-schema validate",
     ),
     "hostile scores": ("⚠", "row <script>"),
+    "conversion": ("15 of 37 rows converted, 53 losses; ground truth lost or changed: expected_facts", "validate"),
     "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),
 }
 """Per page its verdict, and the first thing to do."""
