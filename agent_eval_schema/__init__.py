@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from agent_eval_schema.issues import Severity as Severity
     from agent_eval_schema.profile.profile import Profile as Profile
     from agent_eval_schema.profile.profile import profile_eval_set as profile_eval_set
+    from agent_eval_schema.review.review import Review as Review
+    from agent_eval_schema.review.review import review_eval_set as review_eval_set
     from agent_eval_schema.validation.assertion import assert_valid as assert_valid
     from agent_eval_schema.validation.report import InvalidEvalSetError as InvalidEvalSetError
     from agent_eval_schema.validation.report import Report as Report
@@ -79,6 +81,7 @@ else:
         "assert_valid": "validation.assertion",
         "metric_support": "api",
         "profile_eval_set": "profile.profile",
+        "review_eval_set": "review.review",
         "eval_set_from_traces": "api",
         "traces_from_store": "integrations.mlflow.tracking",
         "eval_set_from_inference_table": "inference_tables.build",
@@ -110,6 +113,7 @@ else:
         "explain": "api",
         "Report": "validation.report",
         "Profile": "profile.profile",
+        "Review": "review.review",
         "Diff": "diff.diff",
         "Conversion": "conversion.conversion",
         "Issue": "issues",

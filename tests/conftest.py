@@ -147,6 +147,7 @@ NEED_OF_PLACE = {
     "project/test_notebooks.py": "process",
     "project/test_package.py": "process",
     "render/test_page.py": "browser",
+    "review/test_page.py": "browser",
     "validation/test_checked_run.py": "process",
 }
 

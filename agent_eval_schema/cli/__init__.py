@@ -22,6 +22,7 @@ from agent_eval_schema.cli import (
     lookup,
     metrics,
     profile,
+    review,
     score,
     validate,
 )
@@ -46,6 +47,7 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "metrics": metrics.add,
     "profile": profile.add,
     "diff": diff.add,
+    "review": review.add,
     "score": score.add,
     "compare": compare.add,
     "from-traces": from_traces.add,

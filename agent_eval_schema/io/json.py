@@ -206,7 +206,7 @@ def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
 
 def rewrite_json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
-    opening: bytes | None = None  # what is before the first element, if that is left out
+    opening: bytes | None = None  # what is before the first element, if that is excluded
     kept = False
     for number, part in enumerate(json_parts(path), start=1):
         if part.problem:

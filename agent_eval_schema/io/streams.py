@@ -101,7 +101,7 @@ Edits = Iterator[dict[str, Any]]
 """For each row of the file, in order, the cells that are replaced: {column, as it is called now: value}; or DROPPED."""
 
 DROPPED: dict[str, Any] = {}
-"""The placeholder for a row that is left out of a rewritten file; it is compared by identity."""
+"""The placeholder for a row that is excluded from a rewritten file; it is compared by identity."""
 
 Renames = dict[str, str]
 """Columns that are called otherwise in a rewritten file: {as written: as meant}."""

@@ -85,12 +85,29 @@ def _style(*files: str) -> Markup:
     return Markup("".join(_environment().loader.get_source(_environment(), f)[0] for f in files))  # type: ignore[union-attr]
 
 
-@lru_cache(maxsize=1)
-def _script() -> tuple[Markup, str]:
+@lru_cache(maxsize=2)
+def _script(file: str = "page.js") -> tuple[Markup, str]:
     """The script, and the source by which a policy names it."""
-    text = _environment().loader.get_source(_environment(), "page.js")[0]  # type: ignore[union-attr]
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Markup(text), f"'sha256-{digest}'"
+    text = _environment().loader.get_source(_environment(), file)[0]  # type: ignore[union-attr]
+    return Markup(text), _digest(text)
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def application(name: str, title: str, data: Any = None) -> tuple[str, str]:
+    """A page that is a program (`NAME.html`, `NAME.css`, `NAME.js`), and its policy: nothing runs but its script, and
+    it asks nobody but its own server; with `data`, which it holds then, not even that."""
+    text, source = _script(f"{name}.js")
+    style = _style("style.css", f"{name}.css")
+    policy = "; ".join([
+        *("default-src 'none'", f"script-src {source}", f"style-src {_digest(style)}", "base-uri 'none'"),
+        *("form-action 'none'", "connect-src 'none'" if data is not None else "connect-src 'self'"),
+    ])  # fmt: skip
+    held = Markup("") if data is None else json_block(data)
+    page = drawn(f"{name}.html", title=title, style=style, script=text, policy=Markup(policy), data=held)
+    return str(page), policy
 
 
 def json_block(value: Any) -> Markup:

@@ -32,7 +32,7 @@ from agent_eval_schema.metrics.intervals import wilson
 from agent_eval_schema.metrics.support import metrics_of, supports
 from agent_eval_schema.profile.facts import question_of
 from agent_eval_schema.review.journal import RowKey, State
-from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states
+from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states, taken
 from agent_eval_schema.rules import columns
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
@@ -83,9 +83,10 @@ class Reviewed:
             self.starts.append(len(self.titles))
             self.batches.append(batch)
             rows = rows_of(checked)
-            self.titles += [question[:TITLE] for question in question_of(rows)]
+            texts = row_texts(batch, ())
+            self.titles += [(q or t or "")[:TITLE] for q, t in zip(question_of(rows), texts, strict=True)]
             self.ids += verdict(checked, "id").to_pylist()
-            hashes, _ = hash_texts(row_texts(batch, ()))
+            hashes, _ = hash_texts(texts)
             self.hashes += [f"{h:016x}" for h in hashes.tolist()]
             requests_ += rows.column("request").to_pylist()
             truths.append(_filled(verdict(checked, "truth_hash")))
@@ -158,19 +159,19 @@ class Reviewed:
         return [label for label in LABELS if label in state and COLUMN_OF[label] in set(lost["column"])]
 
     def recount(self, states: Mapping[int, State]) -> None:
-        """Take in what the rows hold with these states."""
-        for start, batch, applied in zip(self.starts, self.batches, self.applied_batches(states), strict=True):
-            rows = sorted(row for row in states if start <= row < start + batch.num_rows)
-            if rows:
-                checked = check_batch(applied.batch, self.plan)
-                self.take(rows, [row - start for row in rows], checked)
-
-    def take(self, rows: list[int], places: list[int], checked: pa.RecordBatch) -> None:
-        """Take in what was checked of rows; an ID that an earlier row has stays an error."""
-        repeated = np.isin(rows, self.run.builder.compared_rows) & ~self.run.builder.usable[rows]
-        for mask, name in ((self.valid, "valid"), (self.usable, "usable")):
-            mask[rows] = np.asarray(verdict(checked, name)).astype(bool)[places] & ~repeated
-        self.masks[rows] = np.asarray(verdict(checked, "presence"))[places]
+        """Take in what the rows hold with these states; an ID that an earlier row has stays an error."""
+        for start, batch in zip(self.starts, self.batches, strict=True):
+            rows = [row for row in sorted(states) if start <= row < start + batch.num_rows]
+            if not rows:
+                continue
+            own = {i: states[row] for i, row in enumerate(rows)}
+            fixes = {i: self.fixes.get(row, []) for i, row in enumerate(rows)}
+            applied = apply_states(taken(batch, [row - start for row in rows]), own, fixes, self.plan)
+            checked = check_batch(applied.batch, self.plan)
+            repeated = np.isin(rows, self.run.builder.compared_rows) & ~self.run.builder.usable[rows]
+            for mask, name in ((self.valid, "valid"), (self.usable, "usable")):
+                mask[rows] = np.asarray(verdict(checked, name)).astype(bool) & ~repeated
+            self.masks[rows] = np.asarray(verdict(checked, "presence"))
 
     # what a label buys
 

@@ -1,4 +1,4 @@
-"""The journal of a review: one line for each change, appended and synced before anybody is told that it is saved.
+"""The journal of a review: one line for each change, appended and synced before the page shows that it is saved.
 
     change ──append, sync──▶ FILE.maria.review.jsonl ──fold──▶ {row: {path: value}}
 
@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Optional, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -25,6 +25,13 @@ State: TypeAlias = dict[str, Any]
 """What was decided about a row: a value for each path."""
 
 
+class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
+    """An expected tool call."""
+
+    tool_name: str
+    tool_input: dict[str, Any] = {}
+
+
 class RowKey(Struct, frozen=True, kw_only=True):
     """The row that a change is about: it is found again by the hash of its cells, or else by its ID."""
 
@@ -34,7 +41,7 @@ class RowKey(Struct, frozen=True, kw_only=True):
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One change of one row: `path` had the value `old`, and has the value `new`; null stands for none."""
+    """One change of one row: `path` had the value `old`, and has the value `new`; null means none."""
 
     v: Annotated[Literal[1], Meta(description="The version of the journal.")]
     seq: Annotated[int, Meta(description="The number of the change in its journal, from 1.", ge=1)]
@@ -80,6 +87,7 @@ class Journal(Struct, dict=True):
     unread: int = 0
     _size: int = 0
     _torn: bool = False
+    _states: dict[str, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.catch_up()
@@ -102,7 +110,7 @@ class Journal(Struct, dict=True):
         for line in lines:
             event = read_event(line)
             if event is not None:
-                self.events.append(event)
+                self._take(event)
             elif line.strip():
                 self.unread += 1
 
@@ -110,9 +118,9 @@ class Journal(Struct, dict=True):
         """Append changes and sync them to the disk. Raises Stale, and changes nothing, if one of the values is no
         longer the old one; raises EvalSetError if the disk does not take them."""
         self.catch_up()
-        now = self.states()
+        now = {change.row.hash: dict(self._states.get(change.row.hash, {})) for change in changes}
         for change in changes:
-            state = now.setdefault(change.row.hash, {})
+            state = now[change.row.hash]
             if state.get(change.path) not in (change.old, change.new):
                 raise Stale(change.path)
             state[change.path] = change.new
@@ -144,39 +152,68 @@ class Journal(Struct, dict=True):
             lines = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
             self._size += append_synced(self.path, (b"\n" if self._torn else b"") + lines)
             self._torn = False
-        self.events += events
+        for event in events:
+            self._take(event)
         return events
 
+    def _take(self, event: Event) -> None:
+        self.events.append(event)
+        state = self._states.setdefault(event.row.hash, {})
+        if event.new is None:
+            state.pop(event.path, None)
+        else:
+            state[event.path] = event.new
+
     def states(self) -> dict[str, State]:
-        """The state of each row, by its hash."""
-        return fold(self.events)
+        """The state of each row, by its hash: the fold of the changes."""
+        return {hash_: dict(state) for hash_, state in self._states.items()}
 
     def keys(self) -> dict[str, RowKey]:
         """The rows of the journal by their hashes, each as it was known last."""
         return {event.row.hash: event.row for event in self.events}
 
 
-def read_event(line: bytes) -> Event | None:
-    """The change in a line; None if it is no whole one."""
+VALUES: dict[str, Any] = {
+    "expected_facts": list[str],
+    "expected_response": str,
+    "guidelines": list[str],
+    "documents": dict[str, bool],
+    "reference_trajectory": list[ToolCall],
+    "tags": dict[str, str],
+    "note": str,
+    "status": Literal["submitted", "skipped", "flagged"],
+    "dropped": bool,
+    "choice": str,
+    "decided": bool,
+}
+"""What can be set of a row, and the type of its value; beside it the decision about each fix."""
+
+FIX = "fix:"
+"""The start of the path of a decision about a fix, before the name of its column."""
+
+
+def require_value(path: str, value: Any) -> None:
+    """Raise EvalSetError if a path is none that can be set, or the value is none of it."""
+    kind = Literal["accept", "reject"] if path.startswith(FIX) else VALUES.get(path)
+    if kind is None:
+        raise EvalSetError(f"path: expected {', '.join(VALUES)} or {FIX}COLUMN, got {visible(path)[:80]!r}")
     try:
-        return _decode(line)
-    except msgspec.MsgspecError:
+        msgspec.convert(value, Optional[kind])  # noqa: UP045 (a type that is only known here)
+    except msgspec.ValidationError as error:
+        raise EvalSetError(f"{path}: {error}") from None
+
+
+def read_event(line: bytes) -> Event | None:
+    """The change in a line; None if it is no whole one, or no change that can be made."""
+    try:
+        event = _decode(line)
+        require_value(event.path, event.new)
+    except (msgspec.MsgspecError, EvalSetError):
         return None
+    return event
 
 
 _decode = msgspec.json.Decoder(Event).decode
-
-
-def fold(events: Sequence[Event]) -> dict[str, State]:
-    """The state of each row, by its hash, after these changes."""
-    states: dict[str, State] = {}
-    for event in events:
-        state = states.setdefault(event.row.hash, {})
-        if event.new is None:
-            state.pop(event.path, None)
-        else:
-            state[event.path] = event.new
-    return states
 
 
 def append_synced(path: str, text: bytes) -> int:

@@ -27,14 +27,14 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.shapes import MADE_URI
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.jsonl import REMOVED
-from agent_eval_schema.review.journal import State
+from agent_eval_schema.review.journal import FIX, State
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
 
 LABELS = ("expected_facts", "expected_response", "guidelines", "documents", "reference_trajectory", "tags")
-"""The labels of a row that become cells; `documents` says of each doc_uri whether it is relevant."""
+"""The labels of a row that become cells; `documents` has for each doc_uri whether it is relevant."""
 
 COLUMN_OF = {label: label for label in LABELS} | {"documents": "expected_retrieved_context"}
 """The canonical column of each label."""
@@ -44,7 +44,7 @@ ACCEPTED, REJECTED = "accept", "reject"
 
 def fix_path(fix: CellFix) -> str:
     """The path under which a journal has the decision about a fix."""
-    return f"fix:{fix.column}"
+    return FIX + fix.column
 
 
 def canonical_rows(batch: pa.RecordBatch, plan: Plan) -> list[dict[str, Any]]:
@@ -120,13 +120,13 @@ def _of_labels(
     labeled = sorted(row for row, state in states.items() if not state.keys().isdisjoint(LABELS))
     if not labeled:
         return {}, {}
-    form, taken = find_format(plan.format), _taken(batch, labeled)
+    form, own = find_format(plan.format), taken(batch, labeled)
     wanted, cells = [], {}
-    for row, canonical, source in zip(labeled, canonical_rows(taken, plan), native_rows(taken), strict=True):
+    for row, canonical, source in zip(labeled, canonical_rows(own, plan), native_rows(own), strict=True):
         wanted.append(with_labels(canonical, states[row]))
         cells[row] = _cells(form, source, canonical, wanted[-1])
     unheld = {}
-    back = canonical_rows(_taken(_edited(batch, cells, plan), labeled), plan)
+    back = canonical_rows(taken(_edited(batch, cells, plan), labeled), plan)
     for row, before, after in zip(labeled, wanted, back, strict=True):
         lost = [name for name in LABELS if name in states[row] and not _same(before, after, COLUMN_OF[name])]
         if lost:
@@ -152,11 +152,12 @@ def _edited(batch: pa.RecordBatch, edits: Mapping[int, Mapping[str, Any]], plan:
     return with_edits(batch, cells, plan.nests)
 
 
-def _taken(batch: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
+def taken(batch: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
+    """These rows of a batch, in its order."""
     mask = np.zeros(batch.num_rows, bool)
     mask[list(rows)] = True
-    taken = filtered(batch, mask)
-    return one_batch(taken) if isinstance(taken, pa.Table) else taken
+    found = filtered(batch, mask)
+    return one_batch(found) if isinstance(found, pa.Table) else found
 
 
 # --- a canonical row with other labels → the cells of the format that differ

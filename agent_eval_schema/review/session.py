@@ -22,7 +22,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
 from agent_eval_schema.review.agreement import agreement, merged_states, undecided
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
-from agent_eval_schema.review.journal import Change, Event, Journal, RowKey, State
+from agent_eval_schema.review.journal import FIX, Change, Event, Journal, RowKey, State, require_value
 from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
@@ -32,10 +32,7 @@ from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.shown import spans_of
 
-SUBMITTED, SKIPPED, FLAGGED = "submitted", "skipped", "flagged"
-
-PATHS = (*LABELS, "note", "status", "dropped", "choice", "decided")
-"""What can be set of a row, beside the decisions about its fixes."""
+SUBMITTED = "submitted"
 
 
 class Session:
@@ -144,7 +141,7 @@ class Session:
         }
 
     def _notes(self) -> list[str]:
-        """What has to be said when a review begins."""
+        """What a reviewer has to know when a review begins."""
         found = []
         if self.reviewed.is_canonical:
             form = self.reviewed.format
@@ -178,6 +175,8 @@ class Session:
         return {
             "n": row,
             "id": reviewed.ids[row],
+            "key": structs.asdict(reviewed.key(row)),
+            "base": _fields(int(reviewed.run.builder.masks[row])) if reviewed.run.builder.usable[row] else [],
             "line": self._line(row),
             "turns": turns_of((canonical["request"] or {}).get("messages", [])),
             "source": None if canonical["request"] else _shown(native_rows(batch)[0]),
@@ -192,7 +191,7 @@ class Session:
             "group": [self._twin(other) for other in group],
             "conflicting": any(row in rows for rows in reviewed.conflicts),
             "changed": row in self._changed,
-            "others": self._others(row, state),
+            "others": self.others_of(row),
             **self.check(row, state),
         }
 
@@ -220,7 +219,8 @@ class Session:
         canonical = canonical_rows(self.reviewed.batch_of(row), self.reviewed.plan)[0]
         truth = {**self._truth(canonical), **{k: v for k, v in self.state(row).items() if k in LABELS}}
         dropped = self.state(row).get("dropped", False)
-        return {"n": row, "id": self.reviewed.ids[row], "truth": truth, "dropped": dropped}
+        state = self.state(row)
+        return {"n": row, "id": self.reviewed.ids[row], "truth": truth, "dropped": dropped, "state": state}
 
     def _shown_fix(self, fix: CellFix, state: State) -> dict[str, Any]:
         parts = [
@@ -231,9 +231,13 @@ class Session:
         same = self._kinds[kind]
         return {"path": path, "what": fix.what, "kind": kind, "same": same, "parts": parts, "choice": state.get(path)}
 
-    def _others(self, row: int, state: State) -> list[dict[str, Any]]:
-        """What the others decided; before the reviewer has submitted, nothing."""
-        if state.get("status") != SUBMITTED:
+    def place_of(self, event: Event) -> int | None:
+        """The row that a change is about; None if it is not in the source."""
+        return self._places.get(event.row.hash)
+
+    def others_of(self, row: int) -> list[dict[str, Any]]:
+        """What the others decided about a row; before the reviewer has submitted it, nothing."""
+        if self.state(row).get("status") != SUBMITTED:
             return []
         return [
             {"by": name, "state": states[row]}
@@ -255,7 +259,7 @@ class Session:
         mask = int(verdict(checked, "presence")[0].as_py())
         return {
             "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
-            "fields": [name for name, bit in BIT.items() if mask & bit],
+            "fields": _fields(mask),
             "usable": bool(verdict(checked, "usable")[0].as_py()),
             "unheld": self.reviewed.unheld(applied, state),
         }
@@ -288,8 +292,9 @@ class Session:
         for change in changes:
             row, path = change["row"], change["path"]
             self._require(row)
-            if path not in PATHS and path not in {fix_path(fix) for fix in self.reviewed.fixes.get(row, ())}:
-                raise EvalSetError(f"{path}: expected {', '.join(PATHS)} or a fix of the row")
+            if path.startswith(FIX) and path not in {fix_path(fix) for fix in self.reviewed.fixes.get(row, ())}:
+                raise EvalSetError(f"{path}: expected a fix of the row")
+            require_value(path, change.get("new"))
             key = self.reviewed.key(row)
             if key.hash not in known:  # what was decided about the row before it changed
                 known[key.hash] = self.state(row)
@@ -298,7 +303,7 @@ class Session:
         return self._taken(self.journal.append(made))
 
     def accept_kind(self, kind: str, choice: str = ACCEPTED) -> list[Event]:
-        """Accept (or reject) all fixes of exactly one kind that nobody has decided about."""
+        """Accept (or reject) all fixes of exactly one kind that are undecided."""
         require_choice("choice", choice, (ACCEPTED, REJECTED))
         states = self.states
         changes = [
@@ -320,8 +325,7 @@ class Session:
 
     def _taken(self, events: list[Event]) -> list[Event]:
         rows = {self._places[event.row.hash] for event in events if event.row.hash in self._places}
-        touched = {event.row.n for event in events if event.path in LABELS or event.path.startswith("fix:")}
-        if touched:
+        if any(event.path in LABELS or event.path.startswith(FIX) for event in events):
             states = self.states
             self.reviewed.recount({row: states.get(row, {}) for row in rows})
         for row in rows:
@@ -358,6 +362,10 @@ class Session:
 
 
 _SPAN = ("name", "type", "status", "start", "width", "depth", "duration", "inputs", "outputs")
+
+
+def _fields(mask: int) -> list[str]:
+    return [name for name, bit in BIT.items() if mask & bit]
 
 
 def kind_of(fix: CellFix) -> str:

@@ -1,11 +1,11 @@
 """The reviewed file: the same format, order and columns, and only the reviewed cells differ.
 
     .jsonl .json .csv      the text of the file with these cells replaced, the rest to the byte (as `--fix` does)
-    Parquet, a folder …    all rows, written anew
+    Parquet, a folder …    all rows, rewritten
     a document             its rows, converted back into the format (`convert`)
     traces                 canonical rows
 
-A row that was dropped is left out. The diff is that of `diff`, of the rows as they are and as they would be written.
+A row that was dropped is excluded. The diff is that of `diff`, of the rows as they are and as they would be written.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import own_columns
-from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.conversion.conversion import find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
@@ -35,11 +32,11 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import State
-from agent_eval_schema.review.labels import Applied
+from agent_eval_schema.review.labels import Applied, taken
 
 
 def out_path(name: str | None) -> str:
-    """Where a reviewed file is written if nobody says otherwise: `support.reviewed.jsonl`."""
+    """Where a reviewed file is written by default: `support.reviewed.jsonl`."""
     name = os.path.basename(name or "data.jsonl")
     ending, packed = ending_of(name) if kind_of(name) else "", compression_of(name)
     stem = name.removesuffix(packed).removesuffix(ending)
@@ -99,7 +96,7 @@ class Reviewing:
         cells = ", ".join(f"{column} {count:,}" for column, count in self.cells.most_common())
         found = [f"{plural(self.rows, 'row')} changed: {cells}" if self.rows else "no cell changed"]
         if self.dropped:
-            found.append(f"{plural(len(self.dropped), 'row')} left out")
+            found.append(f"{plural(len(self.dropped), 'row')} excluded")
         if self._reviewed.is_canonical:
             found.append(f"the format {self._reviewed.format} has no place for labels: canonical rows are written")
         for label, count in self.unheld.items():
@@ -136,7 +133,5 @@ class Reviewing:
 
 
 def _without(applied: Applied, start: int, dropped: list[int]) -> pa.RecordBatch:
-    mask = np.ones(applied.batch.num_rows, bool)
-    mask[[row - start for row in dropped if start <= row < start + len(mask)]] = False
-    kept = applied.batch if mask.all() else filtered(applied.batch, mask)
-    return one_batch(kept) if isinstance(kept, pa.Table) else kept
+    rows = range(applied.batch.num_rows)
+    return taken(applied.batch, sorted(set(rows) - {row - start for row in dropped})) if dropped else applied.batch

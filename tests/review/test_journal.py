@@ -64,6 +64,15 @@ def test_a_torn_line_is_ignored_and_the_next_one_stands_alone(tmp_path: Path, cu
     assert at(tmp_path).states() == {"00ff": {"expected_facts": ["c"]}}
 
 
+def test_a_line_with_a_value_of_another_type_is_ignored(tmp_path: Path) -> None:
+    journal = at(tmp_path)
+    journal.append([change(["a"])])
+    path = Path(str(journal.path))
+    path.write_text(path.read_text() + path.read_text().replace('["a"]', "3") + path.read_text().replace("facts", "x"))
+    again = at(tmp_path)
+    assert (again.states(), again.unread) == ({"00ff": {"expected_facts": ["a"]}}, 2)
+
+
 def test_a_value_that_another_tab_changed_is_not_overwritten(tmp_path: Path) -> None:
     one, other = at(tmp_path), at(tmp_path)
     one.append([change(["a"])])

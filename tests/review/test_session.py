@@ -132,8 +132,12 @@ def test_all_fixes_of_one_kind_are_one_step() -> None:
 def test_what_cannot_be_set_is_an_error() -> None:
     with pytest.raises(EvalSetError, match="row 99"):
         session().apply([{"row": 99, "path": "note", "new": "x"}])
-    with pytest.raises(EvalSetError, match="fix:response: expected"):
+    with pytest.raises(EvalSetError, match="fix:response: expected a fix of the row"):
         session().apply([{"row": 5, "path": "fix:response", "new": "accept"}])
+    with pytest.raises(EvalSetError, match="path: expected expected_facts, "):
+        session().apply([{"row": 5, "path": "response", "new": "x"}])
+    with pytest.raises(EvalSetError, match="documents: Expected `object"):
+        session().apply([{"row": 5, "path": "documents", "new": ["x"]}])
     with pytest.raises(EvalSetError, match="--queue"):
         session().overview("nothing")
 

@@ -108,7 +108,7 @@ def test_the_diff_is_that_of_the_written_file(tmp_path: Path) -> None:
     assert shown["rows"] == real["rows"]
     assert real["rows"]["changed"] == 2
     assert found.summary()[0].startswith("2 rows changed: ")
-    assert found.summary()[1] == "1 row left out"
+    assert found.summary()[1] == "1 row excluded"
 
 
 FORMATS = sorted(

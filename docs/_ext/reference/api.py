@@ -27,6 +27,7 @@ GROUPS = {
     "Validate": "validate_eval_set Report normalize_eval_set assert_valid metric_support explain json_schema "
     "write_eval_set",
     "Profile": "profile_eval_set Profile",
+    "Review": "review_eval_set Review",
     "Compare and convert": "diff_eval_sets Diff convert_eval_set Conversion",
     "Traces": "eval_set_from_traces traces_from_store Source",
     "Evaluate with MLflow": "prepare_for_evaluate supported_scorers SupportedScorers evaluate_eval_set "

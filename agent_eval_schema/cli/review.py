@@ -1,0 +1,132 @@
+"""review: a page on which people give rows their ground truth."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
+from agent_eval_schema.cli.output import ExitCode, print_note, print_text
+from agent_eval_schema.issues import EvalSetError
+
+if TYPE_CHECKING:
+    from agent_eval_schema.review.session import Session
+    from agent_eval_schema.review.write import Reviewing
+
+
+def add(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        "review",
+        run,
+        "open a page on which people give rows their ground truth, and write the reviewed file",
+        [
+            "review sample_data/broken.jsonl --reviewer maria",
+            "review sample_data/broken.jsonl --bundle review.html --queue truth",
+        ],
+    )
+    command.add_argument("file", metavar="FILE", help=ROW_FILES)
+    command.reads_and_writes(["file"])
+    command.add_reading()
+    group = command.group("review")
+    group.add_argument("--reviewer", metavar="NAME", help="name in the journal and of its file (default: the user)")
+    group.add_argument(
+        "--queue",
+        metavar="QUEUE",
+        default="",
+        help="queue that opens: truth, errors, fixes, conflicts, duplicates, audit, flagged, changed, overlap, "
+        "together or all (default: the first with rows)",
+    )
+    group.add_argument(
+        "--overlap", metavar="N", type=whole, default=0, help="rows that every reviewer gets, to measure agreement"
+    )
+    group.add_argument("--port", metavar="N", type=whole, default=0, help="port of the page (default: a free one)")
+    group.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
+    command.group(INPUT).add_argument(
+        "--merge",
+        metavar="JOURNAL",
+        nargs="+",
+        default=[],
+        help="journals of several reviewers: --out takes what they agree on or decided together",
+    )
+    group = command.group(OUTPUT)
+    group.add_argument("--out", metavar="PATH", help=f"where the page (or --merge) writes the rows: {ROWS_OUT}")
+    group.add_argument("--bundle", metavar="PATH", help="write one page that works without a server to PATH")
+    group.add_argument(
+        "--redact", metavar="HOW", help="redact the texts of a bundle: default, or a function (module:function)"
+    )
+    command.add_settings("format", "outputs", "columns")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.review.review import merge, merged, open_session
+
+    if arguments.redact and not arguments.bundle:
+        raise EvalSetError("--redact: expected --bundle: the page of a server shows the rows as they are")
+    if arguments.queue:
+        from agent_eval_schema.review.dataset import QUEUE_NAMES
+        from agent_eval_schema.text.choices import require_choice
+
+        require_choice("queue", arguments.queue, QUEUE_NAMES)
+    source = open_input(arguments.file, arguments)
+    reading = {"format": arguments.format, "outputs": arguments.outputs}
+    if arguments.merge:
+        session = merge(source, _named(arguments.merge), **reading)
+        found = merged(session)
+        print_text("".join(f"{line}\n" for line in merge_report(session, found)))
+        if arguments.out:
+            found.write(arguments.out)
+            print_note(f"reviewed rows written to {arguments.out}", arguments)
+        return ExitCode.CLEAN
+    session = open_session(source, arguments.reviewer, overlap=arguments.overlap, **reading)
+    if arguments.bundle:
+        from agent_eval_schema.io.atomic import require_place, write_text
+        from agent_eval_schema.review.bundle import bundle_page
+
+        require_place(arguments.bundle)
+        write_text(arguments.bundle, bundle_page(session, arguments.queue, arguments.redact))
+        print_note(f"the review as a page written to {arguments.bundle}", arguments)
+        return ExitCode.CLEAN
+    return _serve(session, arguments)
+
+
+def _serve(session: Session, arguments: argparse.Namespace) -> int:
+    """Serve the page until the user ends it."""
+    from agent_eval_schema.review.server import ReviewServer
+
+    server = ReviewServer(session, port=arguments.port, queue=arguments.queue, out=arguments.out)
+    print_text(f"{server.url}\n")
+    print_note(f"each change is saved to {session.journal.path}; Ctrl+C ends the review", arguments)
+    if not arguments.no_browser:
+        import webbrowser
+
+        webbrowser.open(server.url)
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        server.stop()
+        print_note(f"{len(session.journal.events):,} changes are in {session.journal.path}", arguments)
+    return ExitCode.CLEAN
+
+
+def _named(patterns: list[str]) -> list[str]:
+    """The files that names and quoted globs mean."""
+    import glob
+
+    return [path for pattern in patterns for path in (sorted(glob.glob(pattern)) or [pattern])]
+
+
+def merge_report(session: Session, found: Reviewing) -> list[str]:
+    """How far the reviewers agree, and what is written."""
+    from agent_eval_schema.render.phrases import plural, share
+    from agent_eval_schema.review.agreement import agreement, submitted, undecided
+
+    everybody = session.of_others()
+    lines = [f"{plural(len(everybody), 'reviewer')}: {plural(len(submitted(everybody)), 'row')} submitted"]
+    for kind in agreement(everybody):
+        alpha = "" if kind["alpha"] is None else f", α = {kind['alpha']:.2f}"
+        lines.append(f"{kind['kind']}: the same in {share(kind['same'], kind['items'])} of {kind['items']:,}{alpha}")
+    left = undecided(everybody)
+    if left:
+        lines.append(f"{plural(len(left), 'row')} to decide together stay as they are: the queue `together` has them")
+    return [*lines, *found.summary()]

@@ -1,0 +1,525 @@
+"use strict";
+{
+// Text of the data becomes text nodes and values of fields only: `el` makes every element.
+const $ = id => document.getElementById(id);
+function el(tag, props = {}, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(props)) {
+    if (v === undefined || v === null || v === false) continue;
+    if (k.startsWith("on")) e[k] = v;
+    else if (k === "class") e.className = v;
+    else if (k === "value") e.value = v;
+    else e.setAttribute(k, v === true ? "" : v);
+  }
+  e.append(...children.flat(9).filter(c => c !== null && c !== undefined && c !== false).map(c => c instanceof Node ? c : visible(c)));
+  return e;
+}
+// what reorders a line, or has no width, is shown by its number
+const UNSAFE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
+const visible = t => String(t).replace(UNSAFE, c => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
+const same = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
+const plural = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+const LABELS = ["expected_facts", "expected_response", "guidelines", "documents", "reference_trajectory", "tags"];
+const EMPTY = {expected_facts: [], expected_response: "", guidelines: [], documents: {}, reference_trajectory: [], tags: {}};
+
+// --- where the answers come from: a server, or (in a bundle) the page itself and the storage of the browser
+const params = () => new URLSearchParams(location.hash.slice(1));
+const token = params().get("t") ?? "";
+async function ask(path, body) {
+  const answer = await fetch("api/" + path, {
+    method: body === undefined ? "GET" : "POST", cache: "no-store",
+    headers: {"X-Review-Token": token, ...(body === undefined ? {} : {"Content-Type": "application/json"})},
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const found = await answer.json().catch(() => ({error: `the server answered ${answer.status}`}));
+  if (!answer.ok) throw Object.assign(new Error(found.error ?? answer.statusText), {status: answer.status});
+  return found;
+}
+const server = {
+  overview: () => ask("overview"), row: n => ask("row/" + n), change: steps => ask("change", {steps}),
+  check: (n, state) => ask("check", {row: n, state}), undo: () => ask("undo", {}),
+  kind: (kind, choice) => ask("kind", {kind, choice}), search: text => ask("search?" + new URLSearchParams({q: text})),
+  refresh: () => ask("refresh", {}), preview: () => ask("preview"), write: path => ask("write", {path}), where: "on disk",
+};
+const held = $("data") && JSON.parse($("data").textContent);
+const bundle = held && (() => {
+  const key = "agent-eval-schema review " + held.bundle;
+  let events = [], broken = false;
+  try { events = JSON.parse(localStorage.getItem(key) ?? "[]") } catch { broken = true }
+  const states = () => {
+    const found = {};
+    for (const e of events) {
+      const s = found[e.row.n] ??= {...(held.details[e.row.n]?.state ?? {})};
+      if (e.new === undefined || e.new === null) delete s[e.path]; else s[e.path] = e.new;
+    }
+    return found;
+  };
+  const stateOf = n => states()[n] ?? held.details[n]?.state ?? {};
+  const store = added => {
+    if (broken) throw new Error("this browser keeps nothing for this page: download the journal of another one first");
+    try { localStorage.setItem(key, JSON.stringify([...events, ...added])) }
+    catch { throw new Error("the storage of the browser is full: download the journal") }
+    events = [...events, ...added];
+  };
+  const write = (op, changes) => {
+    const seq = Math.max(held.seq, ...events.map(e => e.seq)) + 1, at = new Date().toISOString().replace(/\.\d+Z/, "Z");
+    store(changes.map((c, i) => ({v: 1, seq: seq + i, at, by: held.overview.reviewer, row: held.details[c.row].key, op,
+      path: c.path, old: c.old ?? null, new: c.new ?? null,
+      ...(changes.length > 1 ? {first: seq} : {}), ...(c.undoes ? {undoes: c.undoes} : {})})));
+  };
+  const answer = rows => ({rows, states: Object.fromEntries(rows.map(n => [n, stateOf(n)])), progress: {
+    coverage: held.overview.coverage, changes: events.length}});
+  return {
+    where: "in this browser",
+    overview: async () => {
+      const all = states();
+      const status = Object.fromEntries(Object.entries(all).filter(([, s]) => s.status).map(([n, s]) => [n, s.status]));
+      return {...held.overview, states: {...held.overview.states, ...status}};
+    },
+    row: async n => ({...held.details[n], state: stateOf(n)}),
+    change: async steps => { for (const changes of steps) write("set", changes); return answer([...new Set(steps.flat().map(c => c.row))]) },
+    check: async () => null,
+    undo: async () => {
+      const undone = new Set(events.map(e => e.undoes)), left = events.filter(e => e.op === "set" && !undone.has(e.seq));
+      if (!left.length) return answer([]);
+      const last = left.at(-1).first ?? left.at(-1).seq, step = left.filter(e => (e.first ?? e.seq) === last).reverse();
+      write("undo", step.map(e => ({row: e.row.n, path: e.path, old: e.new, new: e.old, undoes: e.seq})));
+      return answer([...new Set(step.map(e => e.row.n))]);
+    },
+    kind: async (kind, choice) => {
+      const changes = Object.values(held.details).flatMap(d => d.fixes.filter(f => f.kind === kind && !stateOf(d.n)[f.path])
+        .flatMap(f => [{row: d.n, path: f.path, new: choice}, ...(d.fixes.length === 1 && !stateOf(d.n).status ? [{row: d.n, path: "status", new: "submitted"}] : [])]));
+      if (changes.length) write("set", changes);
+      return answer([...new Set(changes.map(c => c.row))]);
+    },
+    search: async text => ({rows: Object.values(held.details).filter(d => JSON.stringify([d.id, d.turns, d.answer, d.documents, d.truth, d.source]).toLowerCase().includes(text.toLowerCase())).map(d => d.n)}),
+    refresh: async () => ({}),
+    journal: () => events.map(e => JSON.stringify(e) + "\n").join(""),
+  };
+})();
+const api = bundle ?? server;
+
+// --- state of the page
+let O, queue = "", rows = [], at = 0, D = null, L = {}, checked = null, hits = [], busy = 0, hideAnswer = false;
+const details = new Map(), pending = new Map();
+let timer = 0, steps = [], saving = Promise.resolve();
+const label = name => L[name] ?? D?.truth[name] ?? EMPTY[name];
+const isLabeled = () => LABELS.some(n => n in L);
+
+function shown(text, bad) { $("saved").textContent = text; $("saved").className = bad ? "bad" : "" }
+
+// Every change is sent at once (of typed text, when the typing pauses) and is "Saved" when the answer has come. What is
+// sent together is one step, which is undone together.
+let grouping = false;
+function step(run) { flush(); grouping = true; try { run() } finally { grouping = false } flush() }
+function set(path, value, later = false, row = D.n) {
+  if (!later && !grouping) flush();
+  const key = row + " " + path, before = row === D.n ? L[path] : D.group.find(g => g.n === row)?.state[path];
+  if (!pending.has(key)) pending.set(key, {row, path, old: before ?? null});
+  pending.get(key).new = value ?? null;
+  const target = row === D.n ? L : D.group.find(g => g.n === row)?.state ?? {};
+  if (value === null || value === undefined) delete target[path]; else target[path] = value;
+  if (path === "status") { if (value) O.states[row] = value; else delete O.states[row] }
+  shown("Saving…");
+  clearTimeout(timer);
+  if (later) timer = setTimeout(flush, 300); else if (!grouping) flush();
+}
+function flush() {
+  clearTimeout(timer);
+  const changes = [...pending.values()].filter(c => !same(c.old, c.new));
+  pending.clear();
+  if (changes.length) { steps.push(changes); saving = saving.then(send) }
+  return saving;
+}
+async function send() {  // all steps that wait, in one request
+  const sent = steps.splice(0);
+  if (!sent.length) return;
+  try { took(await api.change(sent)) }
+  catch (error) {
+    if (error.status === 409) { shown("Changed in another window: the row was read again", true); for (const c of sent.flat()) details.delete(c.row); return open(D.n, true) }
+    steps.unshift(...sent);
+    shown(`Not saved: ${error.message}`, true);
+    $("saved").append(" ", button("Try again", () => { saving = saving.then(send) }));
+  }
+}
+function took(answer) {
+  const waits = pending.size || steps.length;
+  for (const [n, state] of waits ? [] : Object.entries(answer.states)) {
+    const known = details.get(+n);
+    if (known) known.state = state;
+    if (state.status) O.states[n] = state.status; else delete O.states[n];
+  }
+  O.coverage = answer.progress.coverage;
+  if (answer.check && D && answer.row === D.n && !waits) { checked = answer.check; D.others = answer.others; drawLive() }
+  if (!waits) shown(`✓ Saved ${api.where}`);
+  drawList();
+  drawQueues();
+}
+
+let checking = 0;
+async function checkLive() {  // while typing, before it is saved
+  const mine = ++checking, n = D.n;
+  const found = await api.check(n, L).catch(() => null);
+  if (found && mine === checking && n === D.n) { checked = found; drawLive() }
+}
+
+// --- rows
+async function load(n) {
+  if (!details.has(n)) {
+    details.set(n, await api.row(n));
+    if (details.size > 60) details.delete(details.keys().next().value);
+  }
+  return details.get(n);
+}
+async function open(n, again = false) {
+  if (n === undefined || n === null) { D = null; drawRow(); return }
+  if (!again && pending.size) flush();
+  const mine = ++busy;
+  try {
+    const found = await load(n);
+    if (mine !== busy) return;
+    D = found;
+  } catch (error) { shown(`Row ${n}: ${error.message}`, true); return }
+  L = structuredClone(D.state);
+  checked = D.issues ? D : null;
+  address();
+  drawAll();
+  $("row").scrollTop = $("form").scrollTop = 0;
+  for (const next of [rows[at + 1], rows[at - 1]]) if (next !== undefined) load(next).catch(() => 0);
+}
+function address() {
+  const p = new URLSearchParams();
+  if (token) p.set("t", token);
+  p.set("q", queue);
+  if (D) p.set("row", D.n);
+  history.replaceState(null, "", "#" + p);
+}
+function go(step) { at = Math.max(0, Math.min(rows.length - 1, at + step)); open(rows[at]) }
+function pick(name, n) {
+  queue = name;
+  rows = name === "search" ? hits : O.queues.find(q => q.name === name)?.rows ?? [];
+  at = Math.max(0, n === undefined ? rows.findIndex(r => !O.states[r]) : rows.indexOf(n));
+  if (n !== undefined && rows[at] !== n) { queue = "all"; rows = O.queues.find(q => q.name === "all").rows; at = Math.max(0, rows.indexOf(n)) }
+  $("list").scrollTop = Math.max(0, at * HEIGHT - 150);
+  drawQueues();
+  open(rows[at]);
+}
+function decide(status, more = () => 0) {
+  if (!D) return;
+  takeTyped();
+  step(() => { more(); set("status", status) });
+  drawQueues();
+  if (at + 1 < rows.length) go(1); else { drawAll(); shown("The end of this queue"); }
+}
+function takeTyped() { for (const e of document.querySelectorAll("[data-new]")) if (e.value.trim()) e.take(); document.activeElement?.onchange?.() }
+
+// --- what the keys do: this table makes the keys, the badges on buttons and the sheet
+const always = () => true, has = () => !!D;
+const KEYS = [
+  {id: "next", keys: ["j", "ArrowDown"], show: "J", text: "next row", run: () => go(1)},
+  {id: "previous", keys: ["k", "ArrowUp"], show: "K", text: "previous row", run: () => go(-1)},
+  {id: "submit", keys: ["Ctrl+Enter"], show: "Ctrl ⏎", text: "submit, next row (also while typing)", when: has, typing: true, run: () => decide("submitted")},
+  {id: "skip", keys: ["s"], show: "S", text: "skip", when: has, run: () => decide("skipped")},
+  {id: "flag", keys: ["!"], show: "!", text: "needs another person", when: has, run: () => decide("flagged")},
+  {id: "undo", keys: ["u"], show: "U", text: "undo the last step, of an earlier session too", run: undo},
+  {id: "document", keys: "123456789".split(""), show: "1–9", text: "document: relevant, not relevant, undecided", when: () => has() && !choosing(), run: k => mark(+k - 1)},
+  {id: "fact", keys: ["f"], show: "F", text: "the selected text becomes a fact; without a selection, write one", when: has, run: addFact},
+  {id: "response", keys: ["r"], show: "R", text: "write one expected response; pressed again, take over the answer of the agent", when: has, run: takeAnswer},
+  {id: "guideline", keys: ["g"], show: "G", text: "write a guideline", when: has, run: () => focus("[data-new=guidelines]")},
+  {id: "calls", keys: ["c"], show: "C", text: "expect the tool calls of the agent", when: () => D?.calls.length, run: () => { edit("reference_trajectory", structuredClone(D.calls)) }},
+  {id: "tag", keys: ["t"], show: "T", text: "write a tag", when: has, run: () => focus("[data-new=tags]")},
+  {id: "note", keys: ["n"], show: "N", text: "write a note", when: has, run: () => focus("#note")},
+  {id: "drop", keys: ["d"], show: "D", text: "drop the row from the written file, or keep it", when: has, run: () => { set("dropped", L.dropped ? null : true); drawAll() }},
+  {id: "accept", keys: ["a"], show: "A", text: "accept the fix", when: () => D?.fixes.length, run: () => fix("accept")},
+  {id: "reject", keys: ["x"], show: "X", text: "reject the fix", when: () => D?.fixes.length, run: () => fix("reject")},
+  {id: "kind", keys: ["A"], show: "⇧ A", text: "accept all fixes of exactly this kind", when: () => D?.fixes.length, run: fixKind},
+  {id: "right", keys: "123456789".split(""), show: "1–9", text: "of rows that ask the same: this one is right", when: () => choosing(), run: k => choose(+k - 1)},
+  {id: "both", keys: ["b"], show: "B", text: "of rows that ask the same: all are right, merge their facts", when: () => choosing(), run: mergeGroup},
+  {id: "differ", keys: ["q"], show: "Q", text: "of rows that ask the same: the questions differ, leave them", when: () => choosing(), run: () => decide("submitted", () => set("choice", "the questions differ"))},
+  {id: "hide", keys: ["h"], show: "H", text: "hide the answer of the agent until the first label", run: () => { hideAnswer = !hideAnswer; drawRow() }},
+  {id: "together", keys: ["y"], show: "Y", text: "this is what we decided together", when: () => D?.others.length, run: () => decide("submitted", () => set("decided", true))},
+  {id: "refresh", keys: ["."], show: ".", text: "make the queues anew", run: refresh},
+  {id: "search", keys: ["/"], show: "/", text: "search", run: () => focus("#find")},
+  {id: "write", keys: ["w"], show: "W", text: bundle ? "download the journal" : "write the reviewed file", run: bundle ? download : write},
+  {id: "help", keys: ["?"], show: "?", text: "all keys", run: help},
+  {id: "leave", keys: ["Escape"], show: "Esc", text: "leave a field", typing: true, run: () => document.activeElement?.blur()},
+];
+const key = id => KEYS.find(k => k.id === id);
+const badge = id => el("kbd", {"aria-hidden": "true"}, key(id).show);
+function button(text, run, id, props = {}) { return el("button", {type: "button", onclick: () => run(), ...props}, text, id ? badge(id) : null) }
+const command = (id, text, props) => button(text, () => key(id).run(), id, props);
+function pressed(event) {
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), control = event.ctrlKey || event.metaKey;
+  if ($("sheet").open || event.altKey || event.isComposing) return;
+  const name = (control ? "Ctrl+" : "") + event.key;
+  const found = KEYS.find(k => k.keys.includes(name) && (k.when ?? always)() && (k.typing || !typing));
+  if (!found) return;
+  if (event.target.id === "list" && found.keys[1]?.startsWith("Arrow") === false && /^Arrow/.test(event.key)) return;
+  event.preventDefault();
+  found.run(event.key);
+}
+function focus(selector) { const e = document.querySelector(selector); e?.scrollIntoView({block: "nearest"}); e?.focus() }
+
+// --- labels
+const choosing = () => !!D && D.group.length > 0 && (queue === "conflicts" || queue === "duplicates");
+function edit(name, value) { set(name, value); drawForm() }
+function addFact() {
+  const text = String(getSelection() ?? "").trim();
+  if (!text) return focus("[data-new=expected_facts]");
+  getSelection().removeAllRanges();
+  edit("expected_facts", [...label("expected_facts"), text]);
+  drawRow();
+}
+function takeAnswer() {
+  if (!writesResponse) { writesResponse = true; drawForm() }
+  else if (D.answer && !label("expected_response")) edit("expected_response", D.answer);
+  focus("#response");
+}
+let writesResponse = false;
+const uris = () => [...new Set(D.documents.map(d => d.uri))];
+function mark(i) {
+  const uri = uris()[i];
+  if (uri === undefined) return;
+  const marks = {...label("documents")}, was = marks[uri];
+  if (was === true) marks[uri] = false; else if (was === false) delete marks[uri]; else marks[uri] = true;
+  edit("documents", marks);
+  drawRow();
+}
+function fix(choice) {
+  const open_ = D.fixes.find(f => !L[f.path]);
+  if (!open_) return;
+  if (D.fixes.every(f => f === open_ || L[f.path])) decide("submitted", () => set(open_.path, choice)); else { set(open_.path, choice); drawAll() }
+}
+async function fixKind() {
+  const open_ = D.fixes.find(f => !L[f.path]) ?? D.fixes[0];
+  await flush();
+  try { const answer = await api.kind(open_.kind, "accept"); details.clear(); took(answer) } catch (error) { return shown(`Not saved: ${error.message}`, true) }
+  go(1);
+}
+const group = () => [{n: D.n, id: D.id, truth: Object.fromEntries(LABELS.map(k => [k, label(k)])), state: L, dropped: L.dropped}, ...D.group];
+const TRUTHS = ["expected_facts", "expected_response", "guidelines", "documents", "reference_trajectory"];
+function give(target, truth) { for (const k of TRUTHS) if (!same(target.truth[k], truth[k])) { set(k, structuredClone(truth[k]), false, target.n); target.truth[k] = truth[k] } }
+function choose(i) {
+  const all = group(), right = all[i];
+  if (!right) return;
+  decide("submitted", () => { for (const other of all) { if (other !== right) give(other, right.truth); set("choice", `row ${right.n}`, false, other.n) } });
+}
+function mergeGroup() {
+  const all = group(), truth = structuredClone(all[0].truth);
+  truth.expected_facts = [...new Set(all.flatMap(g => g.truth.expected_facts.length ? g.truth.expected_facts : g.truth.expected_response ? [g.truth.expected_response] : []))];
+  truth.expected_response = "";
+  truth.guidelines = [...new Set(all.flatMap(g => g.truth.guidelines))];
+  truth.documents = Object.assign({}, ...all.map(g => g.truth.documents));
+  decide("submitted", () => { for (const one of all) { give(one, truth); set("choice", "merged", false, one.n) } });
+}
+async function undo() {
+  await flush();
+  try {
+    const answer = await api.undo();
+    for (const n of answer.rows) details.delete(n);
+    took(answer);
+    if (!answer.rows.length) return shown("Nothing to undo");
+    const n = answer.rows.includes(D?.n) ? D.n : answer.rows[0], place = rows.indexOf(n);
+    if (place >= 0) { at = place; open(n, true) } else pick("all", n);
+    drawQueues();
+  } catch (error) { shown(`Not saved: ${error.message}`, true) }
+}
+async function refresh() {
+  await flush();
+  await api.refresh();
+  details.clear();
+  O = await api.overview();
+  pick(O.queues.some(q => q.name === queue) ? queue : "all", D?.n);
+}
+
+// --- drawing
+const HEIGHT = 52;
+function drawQueues() {
+  const all = [...O.queues, ...(hits.length || queue === "search" ? [{name: "search", title: "Search", rows: hits}] : [])];
+  $("queues").replaceChildren(...all.map(q => button([q.title, " ", el("span", {class: "muted"}, q.rows.length.toLocaleString("en"))], () => pick(q.name), null, {"aria-pressed": String(q.name === queue)})));
+  const done = rows.filter(n => O.states[n] === "submitted").length, share = rows.length ? 100 * done / rows.length : 0;
+  $("bar").firstChild.style.width = share + "%";
+  $("bar").setAttribute("aria-valuenow", Math.round(share));
+  $("done").textContent = `${done.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+}
+const MARKS = {submitted: "✓", skipped: "–", flagged: "!"};
+function drawList() {
+  const list = $("list"), first = Math.max(0, Math.floor(list.scrollTop / HEIGHT) - 3), most = Math.ceil((list.clientHeight || 600) / HEIGHT) + 7;
+  $("inner").style.height = rows.length * HEIGHT + "px";
+  const items = [];
+  for (let i = first; i < Math.min(rows.length, first + most); i++) {
+    const n = rows[i], status = O.states[n];
+    const item = el("div", {class: "item", role: "option", id: "item" + i, "aria-selected": String(i === at), "aria-setsize": rows.length, "aria-posinset": i + 1, onclick: () => { at = i; open(n) }},
+      el("span", {class: "mark", title: status ?? ""}, MARKS[status] ?? (details.get(n) && Object.keys(details.get(n).state).length ? "◐" : "")),
+      el("span", {}, O.titles[n] || "(no question)"), el("span", {class: "muted"}, `row ${n}${O.ids[n] ? " · " + O.ids[n] : ""}`));
+    item.style.top = i * HEIGHT + "px";
+    items.push(item);
+  }
+  $("inner").replaceChildren(...items);
+  if (rows.length) list.setAttribute("aria-activedescendant", "item" + at); else list.removeAttribute("aria-activedescendant");
+}
+function see() { const list = $("list"), top = at * HEIGHT; if (top < list.scrollTop || top + HEIGHT > list.scrollTop + list.clientHeight) list.scrollTop = Math.max(0, top - 150) }
+function drawAll() { see(); drawList(); drawQueues(); writesResponse = D ? !!label("expected_response") : false; drawRow(); drawForm() }
+
+const text = (t, cls = "text") => el("p", {class: cls}, t);
+const h2 = (...words) => el("h2", {}, ...words);
+function callText(c) { return `${c.tool_name}(${JSON.stringify(c.tool_input ?? {}, null, 1)})` }
+function drawRow() {
+  const box = $("row");
+  if (!D) return box.replaceChildren(el("p", {class: "muted"}, "There is no row in this queue."));
+  const asks = D.turns.findLastIndex(t => t.role === "user"), hidden = hideAnswer && !isLabeled();
+  const place = [`row ${D.n}`, D.line && `line ${D.line}`, D.id].filter(Boolean).join(" · ");
+  box.replaceChildren(...[
+    h2("Conversation · ", place, L.dropped ? " · dropped" : ""),
+    D.changed && el("div", {class: "issue warning"}, "The row has changed since your label: look at it again and submit it."),
+    D.turns.map((t, i) => el("div", {class: "turn" + (i === asks ? " asks" : "")}, el("b", {}, t.role), text(t.text), t.calls.map(c => el("pre", {}, callText(c))))),
+    D.source && [h2("The cells of the row"), D.source.map(([k, v]) => el("div", {class: "box"}, el("b", {}, k), text(v)))],
+    choosing() && drawGroup(),
+    D.fixes.length > 0 && [h2(plural(D.fixes.length, "fix").replace("fixs", "fixes")), D.fixes.map(drawFix)],
+    (D.answer || D.error) && [h2("Answer of the agent (not ground truth)"), hidden ? el("div", {class: "box muted"}, "Hidden until the first label.", " ", command("hide", "Show")) : el("div", {class: "box", id: "answer"}, text(D.answer ?? ""), D.error && el("p", {class: "error"}, D.error))],
+    D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, D.calls.map(c => el("pre", {}, callText(c))), command("calls", "Expect these calls"))],
+    D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), D.documents.map(drawDocument)],
+    D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box"}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
+    D.others.length > 0 && [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf(Object.assign({}, EMPTY, o.state)), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")],
+  ].flat(9).filter(Boolean));
+}
+function truthOf(t) {
+  return [
+    t.expected_facts.length > 0 && el("ul", {}, t.expected_facts.map(f => el("li", {}, f))), t.expected_response && text(t.expected_response),
+    t.guidelines.length > 0 && [el("b", {}, "guidelines"), el("ul", {}, t.guidelines.map(f => el("li", {}, f)))],
+    Object.keys(t.documents).length > 0 && el("ul", {}, Object.entries(t.documents).map(([u, is]) => el("li", {class: "uri"}, `${is ? "relevant" : "not relevant"}: ${u}`))),
+    t.reference_trajectory.map(c => el("pre", {}, callText(c))),
+  ];
+}
+function drawGroup() {
+  const all = group();
+  return [h2(D.conflicting ? "These rows ask the same and expect different answers: which one is right?" : "These rows ask the same"),
+    el("div", {class: "side"}, all.map((g, i) => el("div", {class: "box" + (L.choice === `row ${g.n}` ? " chosen" : "")},
+      el("h3", {class: g.dropped ? "dropped" : ""}, `row ${g.n}${g.id ? " · " + g.id : ""}`), truthOf(g.truth),
+      el("p", {}, button(["Right", el("kbd", {"aria-hidden": "true"}, String(i + 1))], () => choose(i)), " ",
+        button(g.dropped ? "Keep" : "Drop", () => { set("dropped", g.dropped ? null : true, false, g.n); g.dropped = !g.dropped; const d = D.group.find(o => o.n === g.n); if (d) d.dropped = g.dropped; drawAll() }))))),
+    el("p", {}, command("both", "All are right: merge the facts"), " ", command("differ", "The questions differ")),
+    L.choice && el("p", {class: "good"}, `Decided: ${L.choice}`)];
+}
+function drawFix(f) {
+  return el("div", {class: "box" + (L[f.path] === "accept" ? " chosen" : "")}, el("h3", {}, f.what), f.parts.map(p => [el("p", {class: "uri"}, p.path), el("del", {}, p.before), el("ins", {}, p.after)]),
+    el("p", {}, L[f.path] ? el("b", {}, L[f.path] === "accept" ? "Accepted " : "Rejected ") : null,
+      button("Accept", () => { set(f.path, "accept"); drawAll() }, "accept", {"aria-pressed": String(L[f.path] === "accept")}), " ", button("Reject", () => { set(f.path, "reject"); drawAll() }, "reject", {"aria-pressed": String(L[f.path] === "reject")}), " ",
+      f.same > 1 && button(`Accept all ${f.same} of exactly this kind`, fixKind, "kind")));
+}
+function drawDocument(d) {
+  const i = uris().indexOf(d.uri), is = label("documents")[d.uri];
+  return el("div", {class: "box doc " + (is === true ? "yes" : is === false ? "no" : "")}, el("kbd", {"aria-hidden": "true"}, String(i + 1)),
+    el("div", {}, el("div", {class: "uri"}, d.uri ?? ""), text(d.content ?? "")),
+    button(is === true ? "relevant" : is === false ? "not relevant" : "undecided", () => mark(i), null, {"aria-label": `document ${i + 1}: ${is === true ? "relevant" : is === false ? "not relevant" : "undecided"}`}));
+}
+function lineOf(name, i, value, props = {}) {
+  const change = v => { const list = [...label(name)]; list[i] = v; set(name, list, true); checkLive() };
+  return el("div", {class: "line"}, el("input", {value, "aria-label": `${name} ${i + 1}`, oninput: e => change(e.target.value), onchange: flush, ...props}),
+    button("×", () => { edit(name, label(name).filter((_, j) => j !== i)) }, null, {"aria-label": `remove ${name} ${i + 1}`}));
+}
+function newLine(name, placeholder, add) {
+  const input = el("input", {"data-new": name, placeholder, "aria-label": placeholder});
+  input.take = () => { const v = input.value.trim(); input.value = ""; if (v) { add(v); focus(`[data-new=${name}]`) } };
+  input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take() } };
+  return el("div", {class: "line"}, input, button("+", () => input.take(), null, {"aria-label": `add to ${name}`}));
+}
+function drawForm() {
+  const box = $("form");
+  if (!D) return box.replaceChildren();
+  const add = name => v => edit(name, [...label(name), v]), offered = O.guidelines.filter(g => !label("guidelines").includes(g)).slice(0, 6);
+  const active = document.activeElement, kept = active?.dataset?.new && active.value ? [active.dataset.new, active.value] : null;
+  box.replaceChildren(...[
+    h2("Expected facts: what must a right answer state?", badge("fact")), label("expected_facts").map((f, i) => lineOf("expected_facts", i, f)), newLine("expected_facts", "one fact, then Enter", add("expected_facts")),
+    writesResponse || label("expected_response") ? [h2("Expected response"), el("textarea", {id: "response", "aria-label": "expected response", value: label("expected_response"), oninput: e => { set("expected_response", e.target.value, true); checkLive() }, onchange: flush}), D.answer && !label("expected_response") && command("response", "Take over the answer of the agent")] : el("p", {}, command("response", "Write one expected response instead")),
+    h2("Guidelines", badge("guideline")), label("guidelines").map((g, i) => lineOf("guidelines", i, g)), newLine("guidelines", "a guideline, then Enter", add("guidelines")),
+    offered.length > 0 && el("p", {class: "muted"}, "In other rows: ", offered.map(g => [button(g, () => edit("guidelines", [...label("guidelines"), g])), " "])),
+    h2("Expected tool calls", D.calls.length > 0 && badge("calls")), label("reference_trajectory").map((c, i) => drawCall(c, i)), newLine("reference_trajectory", "the name of a tool, then Enter", v => edit("reference_trajectory", [...label("reference_trajectory"), {tool_name: v, tool_input: {}}])),
+    h2("Tags", badge("tag")), el("p", {}, Object.entries(label("tags")).map(([k, v]) => [button([v === "true" ? k : `${k}: ${v}`, " ×"], () => { const t = {...label("tags")}; delete t[k]; edit("tags", t) }, null, {"aria-label": `remove tag ${k}`}), " "])), newLine("tags", "tag, or name: value", v => { const [k, ...rest] = v.split(":"); edit("tags", {...label("tags"), [k.trim()]: rest.join(":").trim() || "true"}) }),
+    h2("Note for the others", badge("note")), el("textarea", {id: "note", "aria-label": "note for the others", value: L.note ?? "", oninput: e => set("note", e.target.value || null, true), onchange: flush}),
+    el("div", {id: "live"}),
+  ].flat(9).filter(Boolean));
+  if (kept) { const e = document.querySelector(`[data-new=${kept[0]}]`); e.value = kept[1]; e.focus() }
+  drawLive();
+}
+function drawCall(c, i) {
+  const change = part => { const list = structuredClone(label("reference_trajectory")); Object.assign(list[i], part); set("reference_trajectory", list, true); checkLive() };
+  const problem = el("p", {class: "error"});
+  return el("div", {class: "box"}, el("div", {class: "line"}, el("input", {value: c.tool_name, "aria-label": `tool ${i + 1}`, oninput: e => change({tool_name: e.target.value}), onchange: flush}),
+    button("×", () => edit("reference_trajectory", label("reference_trajectory").filter((_, j) => j !== i)), null, {"aria-label": `remove call ${i + 1}`})),
+    el("textarea", {"aria-label": `arguments of call ${i + 1}`, value: JSON.stringify(c.tool_input ?? {}, null, 1), onchange: flush, oninput: e => { try { const v = JSON.parse(e.target.value || "{}"); if (v === null || typeof v !== "object" || Array.isArray(v)) throw new Error("expected an object"); problem.textContent = ""; change({tool_input: v}) } catch (error) { problem.textContent = `not saved: ${error.message}` } }}), problem);
+}
+// the fields of the row with its labels: from the rules, or (without a server) from the labels
+function fields() {
+  if (!bundle && checked?.fields) return checked.usable ? checked.fields : [];
+  const found = new Set(D.base ?? D.fields), put = (name, is) => is ? found.add(name) : found.delete(name);
+  if ("expected_facts" in L) put("expected_facts", L.expected_facts.length);
+  if ("expected_response" in L) put("expected_response", L.expected_response);
+  put("one_truth", found.has("expected_facts") !== found.has("expected_response"));
+  if ("guidelines" in L) put("guidelines", L.guidelines.length);
+  if ("documents" in L) put("expected_uri", Object.values(label("documents")).includes(true));
+  if ("reference_trajectory" in L) put("reference_trajectory", L.reference_trajectory.length);
+  return [...found];
+}
+const FIELD = {expected_uri: "relevant documents", expected_facts: "facts", expected_response: "a response", reference_trajectory: "expected calls", one_truth: "facts or a response"};
+function drawLive() {
+  const live = $("live");
+  if (!live || !D) return;
+  const now = new Set([...fields(), ...O.made]), before = new Set([...(D.base ?? []), ...O.made]), ok = (m, have) => m.needs.every(n => n.some(f => have.has(f)));
+  const short = m => m.split("/").filter(p => !["response", "llm_judged", "rating", "retrieval", "agent", "ground_truth"].includes(p)).join("/") || m;
+  const has_ = O.metrics.filter(m => ok(m, now)), gained = has_.filter(m => !ok(m, before)), kept = has_.filter(m => ok(m, before));
+  const near = O.metrics.filter(m => !ok(m, now)).map(m => [m, m.needs.filter(n => !n.some(f => now.has(f)))]).filter(([, missing]) => missing.length === 1 && missing[0].some(f => ["expected_facts", "expected_response", "guidelines", "expected_uri", "reference_trajectory", "one_truth"].includes(f)));
+  live.replaceChildren(...[
+    checked?.issues?.length > 0 && h2("Rules"), (checked?.issues ?? []).map(i => el("div", {class: "issue " + i.severity}, el("b", {}, `${i.code} ${i.name}`), ` ${i.path ? i.path + ": " : ""}${i.message}`, i.hint && el("div", {class: "muted"}, i.hint))),
+    checked?.unheld?.length > 0 && el("div", {class: "issue warning"}, `The format ${O.format} cannot hold: ${checked.unheld.join(", ")}. It stays in the journal.`),
+    h2("What this row can be scored with"), el("ul", {class: "plain"}, gained.map(m => el("li", {class: "gained"}, "+ " + short(m.name))), kept.map(m => el("li", {}, "✓ " + short(m.name))), near.slice(0, 6).map(([m, missing]) => el("li", {class: "muted"}, `○ ${short(m.name)}: add ${missing[0].map(f => FIELD[f] ?? f).join(" or ")}`))),
+    h2("The whole file"), el("ul", {class: "plain muted"}, O.coverage.filter(c => c.rows).map(c => el("li", {}, `${short(c.metric)}: ${plural(c.rows, "row")} · ± ${c.half} points`))),
+    O.agreement.length > 0 && [h2("Agreement"), el("ul", {class: "plain"}, O.agreement.map(a => el("li", {}, `${a.kind}: ${a.same} of ${a.items} the same (${Math.round(100 * a.same / a.items)} %)${a.alpha === null ? "" : `, α = ${a.alpha.toFixed(2)}`}`)))],
+  ].flat(9).filter(Boolean));
+}
+
+// --- dialogs
+function sheet(...content) { $("sheet").replaceChildren(...content.flat(9).filter(Boolean)); if (!$("sheet").open) $("sheet").showModal() }
+const close = () => button("Close", () => $("sheet").close());
+const title = words => el("h2", {id: "sheettitle"}, words);
+function help() { sheet(title("Keys (off while you type)"), el("table", {}, el("tbody", {}, KEYS.map(k => el("tr", {}, el("td", {}, el("kbd", {}, k.show)), el("td", {}, k.text))))), el("p", {}, close())) }
+async function write() {
+  takeTyped();
+  await flush();
+  let p;
+  try { p = await api.preview() } catch (error) { return sheet(title("Write the reviewed file"), el("p", {class: "error"}, error.message), close()) }
+  const path = el("input", {value: p.out, "aria-label": "path of the reviewed file", id: "out"}), told = el("div", {role: "status"});
+  const run = async () => {
+    try {
+      const done = await api.write(path.value);
+      told.replaceChildren(el("p", {class: "good"}, `Written to ${done.path}: ${done.valid.toLocaleString("en")} of ${plural(done.rows, "row")} valid (before: ${done.valid_before.toLocaleString("en")}).`), el("ul", {}, done.gained.map(g => el("li", {}, `${g.metric}: ${g.before.toLocaleString("en")} → ${g.after.toLocaleString("en")} rows`))), el("p", {}, "Next:"), el("pre", {}, done.next.join("\n")));
+    } catch (error) { told.replaceChildren(el("p", {class: "error"}, error.message)) }
+  };
+  sheet(title("Write the reviewed file"), el("ul", {}, p.summary.map(s => el("li", {}, s))), el("p", {class: "muted"}, `${O.file} itself is not changed.`), el("pre", {tabindex: "0", "aria-label": "diff"}, p.diff), el("div", {class: "line"}, path, button("Write", run, null, {class: "first"})), told, el("p", {}, close()));
+}
+function download() {
+  const link = el("a", {download: held.journal, href: URL.createObjectURL(new Blob([bundle.journal()], {type: "application/x-ndjson"}))});
+  link.click();
+  URL.revokeObjectURL(link.href);
+  shown(`The journal was downloaded: ${held.journal}`);
+}
+
+// --- start
+async function start() {
+  try { O = await api.overview() } catch (error) { document.querySelector("main").replaceChildren(el("p", {class: "error", role: "alert"}, error.status === 403 ? "This address lacks its token: open the one that the command printed." : `The review cannot be read: ${error.message}`)); return }
+  $("file").textContent = O.file; $("by").textContent = O.reviewer; document.title = `review ${O.file}`;
+  $("about").textContent = `${plural(O.titles.length, "row")} · ${O.format}`;
+  $("notes").replaceChildren(...O.notes.map(n => el("p", {}, n)));
+  $("tools").replaceChildren(command("write", bundle ? "Download journal" : "Write file…"), " ", button("?", help, null, {"aria-label": "all keys"}));
+  $("actions").replaceChildren(command("submit", "Submit, next", {class: "first"}), command("skip", "Skip"), command("flag", "Needs another person"), command("drop", "Drop or keep"), command("undo", "Undo"), el("span", {class: "room"}), command("previous", "Previous"), command("next", "Next"));
+  document.onkeydown = pressed;
+  $("list").onscroll = drawList;
+  let typed = 0;
+  $("find").oninput = () => { clearTimeout(typed); typed = setTimeout(async () => { const q = $("find").value.trim(); hits = q ? (await api.search(q)).rows : []; if (q) pick("search"); else if (queue === "search") pick(O.queue); else drawQueues() }, 200) };
+  addEventListener("hashchange", () => { const p = params(); if (p.get("row") !== null && +p.get("row") !== D?.n) pick(p.get("q") ?? "all", +p.get("row")) });
+  addEventListener("beforeunload", e => { if (pending.size || steps.length) { flush(); e.preventDefault() } });
+  const p = params();
+  pick(p.get("q") && O.queues.some(q => q.name === p.get("q")) ? p.get("q") : O.queue, p.get("row") === null ? undefined : +p.get("row"));
+}
+start();
+}

@@ -1,0 +1,60 @@
+"""A review without a server: one page that holds its rows and keeps its journal in the browser."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from agent_eval_schema.inference_tables.finish.redact import Redactor
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.page import application
+from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.review.dataset import TITLE
+from agent_eval_schema.review.journal import journal_path
+from agent_eval_schema.review.session import Session
+
+MOST_ROWS = 5_000
+"""Rows that a page holds, at most: each is there with all that is shown of it."""
+
+
+def bundle_page(session: Session, queue: str = "", redact: str | None = None) -> str:
+    """The page with the rows of a queue (of all, if none is named), redacted if that is wanted."""
+    overview = session.overview(queue)
+    rows = sorted({row for q in overview["queues"] if queue in ("", q["name"]) for row in q["rows"]})
+    if len(rows) > MOST_ROWS:
+        raise EvalSetError(
+            f"--bundle: expected at most {plural(MOST_ROWS, 'row')}, got {len(rows):,}: name a queue (--queue)"
+        )
+    kept = set(rows)
+    queues = [{**q, "rows": [row for row in q["rows"] if row in kept]} for q in overview["queues"]]
+    overview["queues"] = [q for q in queues if q["rows"]]
+    details = {row: session.detail(row) for row in rows}
+    overview["titles"] = [title if row in kept else "" for row, title in enumerate(overview["titles"])]
+    overview["ids"] = [name if row in kept else None for row, name in enumerate(overview["ids"])]
+    data: dict[str, Any] = {"overview": overview, "details": details, "seq": len(session.journal.events)}
+    if redact is not None:
+        data = redacted(data, Redactor(redact).cell)
+        overview["titles"] = [title[:TITLE] for title in overview["titles"]]
+    file = session.reviewed.source.name or "data"
+    name = journal_path(file.rpartition("/")[2], session.journal.by)
+    content = hashlib.sha256(msgspec.json.encode(session.reviewed.hashes)).hexdigest()[:16]
+    page, _ = application("review", "review", {**data, "bundle": f"{content} {session.journal.by}", "journal": name})
+    return page
+
+
+_OURS = frozenset({"key", "kind", "name", "severity", "code", "metrics", "needs", "format", "queue", "base", "fields"})
+"""Keys whose values are the page's own, and no text of a cell."""
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """The value with every text of a cell redacted; what the page itself needs to work stays."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {
+            redact(k) if isinstance(k, str) else k: v if k in _OURS else redacted(v, redact) for k, v in value.items()
+        }
+    return [redacted(entry, redact) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,249 @@
+"""The server of a review: loopback only, for whoever has its address.
+
+    page ──GET /──▶ the same for everybody, without data
+         ──/api/… with the token of the address──▶ Session
+
+Other pages in the browser cannot ask it: a name that resolves to this machine is not its Host (DNS rebinding), a
+foreign page is not its Origin, and none of them knows the token, which is in the part of the address that is not sent.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent_eval_schema.issues import EvalSetError, import_extra
+from agent_eval_schema.render.page import application
+from agent_eval_schema.render.phrases import Call
+from agent_eval_schema.review.journal import Event, Stale, require_value
+from agent_eval_schema.review.session import Session
+from agent_eval_schema.review.write import Reviewing, out_path
+from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.validate import check_source
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+LOOPBACK = "127.0.0.1"
+TOKEN_HEADER = "x-review-token"
+
+MOST_BODY = 8 << 20
+"""Bytes of a request, at most."""
+
+Scope = MutableMapping[str, Any]
+ASGI = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+class Answers:
+    """What the server answers, by the last part of its paths."""
+
+    def __init__(self, session: Session, queue: str = "", out: str | None = None) -> None:
+        self._session, self._queue = session, queue
+        self.out = out or out_path(session.reviewed.source.name)
+
+    def overview(self, _: Any) -> Any:
+        return self._session.overview(self._queue)
+
+    def row(self, row: Any) -> Any:
+        return self._session.detail(_whole(row))
+
+    def change(self, body: Any) -> Any:
+        steps = _of_type(body, "steps", list)
+        events = [event for changes in steps for event in self._session.apply(changes)]
+        return self._after(events, steps[-1][-1]["row"] if steps and steps[-1] else None)
+
+    def check(self, body: Any) -> Any:
+        state = _of_type(body, "state", dict)
+        for path, value in state.items():
+            require_value(path, value)
+        return self._session.check(_whole(body.get("row")), state)
+
+    def undo(self, _: Any) -> Any:
+        return self._after(self._session.undo(), None)
+
+    def kind(self, body: Any) -> Any:
+        return self._after(self._session.accept_kind(_of_type(body, "kind", str), str(body.get("choice"))), None)
+
+    def search(self, text: Any) -> Any:
+        return {"rows": self._session.search(str(text))}
+
+    def refresh(self, _: Any) -> Any:
+        self._session.refresh()
+        return {}
+
+    def preview(self, _: Any) -> Any:
+        reviewing = Reviewing(self._session.reviewed, self._session.together())
+        return {"summary": reviewing.summary(), "diff": reviewing.diff().to_text(width=100), "out": self.out}
+
+    def write(self, body: Any) -> Any:
+        path = _of_type(body, "path", str)
+        Reviewing(self._session.reviewed, self._session.together()).write(path)
+        self.out = path
+        return bought(self._session, path)
+
+    def _after(self, events: list[Event], row: int | None) -> dict[str, Any]:
+        session = self._session
+        rows = sorted({place for event in events if (place := session.place_of(event)) is not None})
+        found: dict[str, Any] = {
+            "rows": rows, "states": {n: session.state(n) for n in rows}, "progress": session.progress(),
+        }  # fmt: skip
+        if row is not None:
+            found |= {"row": row, "check": session.check(row, session.state(row)), "others": session.others_of(row)}
+        return found
+
+
+def bought(session: Session, path: str) -> dict[str, Any]:
+    """What a written file has that the source had not: valid rows, and rows that support a metric."""
+    from agent_eval_schema.formats.opening import open_source
+
+    source, builder = open_source(path), session.reviewed.run.builder
+    report: Report = check_source(source)
+    before = {c.metric: c.supported for c in session.reviewed.run.coverage()}
+    now = {m: int(n) for m, n in zip(report.metrics["metric"], report.metrics["supported"], strict=True)}
+    names = [metric.name for metric in session.reviewed.metrics]
+    gained = [{"metric": m, "before": before[m], "after": now[m]} for m in names if now.get(m, 0) > before[m]]
+    call = Call(path)
+    original = session.reviewed.original.name
+    compare = [f"agent-eval-schema diff {original} {path}"] if original else []
+    return {
+        "path": path, "rows": report.row_count, "valid": report.valid_count, "valid_before": int(builder.valid.sum()),
+        "gained": gained, "next": [call.command("validate"), call.command("metrics"), *compare],
+    }  # fmt: skip
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or (not isinstance(value, int) and not (isinstance(value, str) and value.isdecimal())):
+        raise EvalSetError("row: expected a whole number")
+    return int(value)
+
+
+def _of_type(body: Any, key: str, kind: type) -> Any:
+    value = body.get(key) if isinstance(body, dict) else None
+    if not isinstance(value, kind):
+        raise EvalSetError(f"{key}: expected a {kind.__name__}")
+    return value
+
+
+def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
+    """The application. `port` is where it is reached: requests to another host or from another origin are rejected."""
+    import_extra("starlette", "review", "starlette 0.40")
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse, Response
+    from starlette.routing import Route
+
+    page, policy = application("review", "review")
+    headers = {
+        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }  # fmt: skip
+
+    def answer(value: Any, status: int = 200) -> Response:
+        return Response(msgspec.json.encode(value), status, headers, "application/json")
+
+    def run(name: str, given: Any) -> Response:
+        try:
+            with session.lock:
+                return answer(getattr(answers, name)(given))
+        except Stale as error:
+            return answer({"error": f"{error} was changed in another window"}, 409)
+        except EvalSetError as error:
+            return answer({"error": str(error)}, 507 if ": not saved: " in str(error) else 400)
+        except (KeyError, TypeError, AttributeError) as error:
+            return answer({"error": f"the request cannot be read: {type(error).__name__}"}, 400)
+
+    def get(name: str, key: str = "") -> Callable[[Request], Response]:
+        return lambda request: run(name, request.path_params.get(key, request.query_params.get(key)))
+
+    def post(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+
+            body = b""
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_BODY:
+                    return answer({"error": "the request is too large"}, 413)
+            try:
+                given = msgspec.json.decode(body)
+            except msgspec.MsgspecError:
+                return answer({"error": "the request is not JSON"}, 400)
+            return await run_in_threadpool(run, name, given)
+
+        return handle
+
+    routes = [
+        Route("/", lambda _: HTMLResponse(page, headers=headers)),
+        Route("/api/overview", get("overview")),
+        Route("/api/row/{row:int}", get("row", "row")),
+        Route("/api/search", get("search", "q")),
+        Route("/api/preview", get("preview")),
+        *(
+            Route(f"/api/{n}", post(n), methods=["POST"])
+            for n in ("change", "check", "undo", "kind", "refresh", "write")
+        ),
+    ]
+    inner: Starlette = Starlette(routes=routes)
+    hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
+
+    async def guarded(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        sent = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+        refused = ""
+        if sent.get("host") not in hosts:
+            refused = "expected a request to this server by its own address"
+        elif "origin" in sent and sent["origin"] not in {f"http://{host}" for host in hosts}:
+            refused = "expected a request of the page itself"
+        elif scope["path"] != "/" and not secrets.compare_digest(
+            sent.get(TOKEN_HEADER, "").encode("latin-1"), token.encode()
+        ):
+            refused = "expected the token of the address"
+        response = answer({"error": refused}, 403) if refused else inner
+        await response(scope, receive, send)
+
+    return guarded
+
+
+class ReviewServer:
+    """A server on a thread of its own; it ends with the process, or when it is stopped."""
+
+    def __init__(self, session: Session, *, port: int = 0, queue: str = "", out: str | None = None) -> None:
+        uvicorn = import_extra("uvicorn", "review", "uvicorn 0.30")
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if os.name == "posix":  # elsewhere it would let two servers have one port
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((LOOPBACK, port))
+            self._socket.listen()  # who asks before the thread has started waits
+        except OSError as error:
+            self._socket.close()
+            raise EvalSetError(f"--port {port}: cannot be used: {error.strerror}") from error
+        self.port: int = self._socket.getsockname()[1]
+        self.token = secrets.token_urlsafe(24)
+        app = make_app(Answers(session, queue, out), session, self.token, self.port)
+        options = {"log_config": None, "log_level": "critical", "access_log": False, "server_header": False}
+        self._server = uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", **options))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/#t={self.token}"
+
+    def wait(self) -> None:
+        """Wait until the server has ended; a signal may come at any time."""
+        while self._thread.is_alive():
+            self._thread.join(0.2)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(5)
+        self._socket.close()

@@ -1,0 +1,528 @@
+"""The page in a real browser: everything by keyboard, nothing lost, nothing runs but its own script."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import review_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.review.journal import Change, Journal, RowKey
+from agent_eval_schema.review.review import Review
+from tests.conftest import DATA, ROOT, SAMPLES
+from tests.review.test_session import ROWS, labeled, written
+
+AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
+
+CALLS = [{"tool_name": "search", "tool_input": {"q": "leave"}}]
+ALL: list[dict[str, Any]] = [
+    *ROWS,
+    {"request_id": "8", "request": "With a call?", "response": "It is 16 weeks.", "predicted_trajectory": CALLS},
+]
+
+
+class Tab:
+    """A page of a review, with what it wrote to the console and asked for."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self.trouble: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda m: self.trouble.append(m.text))
+        self.page.on("pageerror", lambda e: self.trouble.append(str(e)))
+        self.page.on("dialog", lambda d: (self.trouble.append(d.message), d.accept()))
+        self.page.on("request", lambda r: self.asked.append(r.url))
+        self.page.goto(url)
+        self.page.wait_for_selector("#form h2, #row p")
+
+    def keys(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        self.page.keyboard.type(text)
+
+    def saved(self) -> None:
+        self.until("document.getElementById('saved').textContent.startsWith('✓ Saved')")
+
+    def until(self, test: str) -> None:
+        """Wait until JavaScript is true. (Playwright's own waiting evaluates text in the page, which a policy bars.)"""
+        end = time.monotonic() + 15
+        while not self.page.evaluate(test):
+            assert time.monotonic() < end, (test, self.text("body")[:2_000], self.trouble)
+            self.page.wait_for_timeout(10)
+
+    def text(self, selector: str) -> str:
+        found: str = self.page.inner_text(selector)
+        return found
+
+    def row(self) -> int:
+        found: str = self.page.evaluate("new URLSearchParams(location.hash.slice(1)).get('row')")
+        return int(found)
+
+    def at(self, row: int) -> None:
+        self.until(f"new URLSearchParams(location.hash.slice(1)).get('row') === '{row}'")
+
+
+@pytest.fixture
+def open_tab(browser: Any) -> Iterator[Callable[..., Tab]]:
+    tabs: list[Tab] = []
+
+    def opened(url: str, **options: Any) -> Tab:
+        tabs.append(Tab(browser, url, **options))
+        return tabs[-1]
+
+    yield opened
+    for tab in tabs:
+        tab.page.close()
+
+
+@pytest.fixture
+def reviewing(tmp_path: Path) -> Iterator[Callable[..., Review]]:
+    running: list[Review] = []
+
+    def started(rows: list[dict[str, Any]] | None = None, **options: Any) -> Review:
+        path = written(tmp_path, ALL if rows is None else rows)
+        running.append(review_eval_set(path, **{"reviewer": "maria", **options}))
+        return running[-1]
+
+    yield started
+    for review in running:
+        review.stop()
+
+
+def states(review: Review) -> dict[int, Any]:
+    return review._session.states
+
+
+def test_200_rows_by_keyboard_alone(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    rows = [{"request_id": f"{i}", "request": f"Question {i}?", "response": f"Answer {i}"} for i in range(200)]
+    tab = open_tab(reviewing(rows).url)
+    for i in range(200):
+        tab.at(i)
+        tab.keys("f")
+        tab.type(f"fact {i}")
+        tab.keys("Control+Enter")
+    tab.saved()
+    assert tab.text("#done") == "200 of 200"
+    tab.keys("Escape", "w")
+    tab.page.wait_for_selector("#out")
+    out = tmp_path / "reviewed.jsonl"
+    tab.page.fill("#out", str(out))
+    tab.page.keyboard.press("Tab")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("dialog .good")
+    assert "correctness/rating: 0 → 200 rows" in tab.text("dialog")
+    assert [json.loads(line)["expected_facts"] for line in out.read_text().splitlines()] == [
+        [f"fact {i}"] for i in range(200)
+    ]
+    assert tab.trouble == []
+
+
+def test_each_key_does_what_its_badge_promises(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    review = reviewing(queue="all")
+    tab = open_tab(review.url)
+    tab.at(0)
+    tab.keys("j")
+    tab.at(1)
+    tab.keys("1", "2", "2")
+    tab.saved()
+    assert states(review)[1]["documents"] == {"a": True, "b": False}
+    tab.keys("2")
+    tab.saved()
+    assert states(review)[1]["documents"] == {"a": True}
+    tab.keys("g")
+    tab.type("Be kind")
+    tab.keys("Enter", "Escape", "t")
+    tab.type("topic: hr")
+    tab.keys("Enter", "Escape", "n")
+    tab.type("look again")
+    tab.keys("Escape", "d")
+    tab.saved()
+    expected = {"documents": {"a": True}, "guidelines": ["Be kind"], "tags": {"topic": "hr"}, "note": "look again"}
+    assert states(review)[1] == {**expected, "dropped": True}
+    tab.keys("u")
+    tab.until("!document.querySelector('#row h2').textContent.includes('dropped')")
+    assert states(review)[1] == expected
+    tab.keys("r", "Escape", "r")  # write a response; take over the answer
+    tab.saved()
+    assert states(review)[1]["expected_response"] == "x"
+    assert "AE904" in tab.text("#live")
+    tab.keys("Escape", "s")
+    tab.at(2)
+    tab.keys("!")
+    tab.at(3)
+    tab.keys("k")
+    tab.at(2)
+    tab.saved()
+    assert (states(review)[1]["status"], states(review)[2]["status"]) == ("skipped", "flagged")
+    for _ in range(6):
+        tab.keys("j")
+    tab.at(8)
+    tab.keys("c")
+    tab.saved()
+    assert states(review)[8]["reference_trajectory"] == CALLS
+    tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('#answer p'))")
+    tab.keys("f")
+    tab.saved()
+    assert states(review)[8]["expected_facts"] == ["It is 16 weeks."]
+    tab.keys("?")
+    shown = {k for k in tab.text("dialog").split("\n") if k}
+    badges = set(tab.page.eval_on_selector_all("main kbd, footer kbd, header kbd", "e => e.map(k => k.textContent)"))
+    assert {badge for badge in badges if not badge.isdigit()} <= {part for line in shown for part in line.split("\t")}
+    assert tab.trouble == []
+
+
+def test_keys_are_off_while_one_types(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(reviewing().url)
+    row = tab.row()
+    tab.keys("f")
+    tab.type("just a fact! U?")
+    assert tab.row() == row
+    assert tab.page.input_value("[data-new=expected_facts]") == "just a fact! U?"
+
+
+def test_fixes_one_by_one_and_all_of_a_kind(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    review = reviewing(queue="fixes")
+    tab = open_tab(review.url)
+    tab.at(5)
+    assert '"human"' in tab.text("#row")
+    tab.keys("a")
+    tab.at(6)
+    tab.keys("u")
+    tab.at(5)
+    tab.keys("Shift+A")
+    tab.until("document.getElementById('done').textContent === '2 of 2'")
+    assert [states(review)[row]["fix:request"] for row in (5, 6)] == ["accept", "accept"]
+    assert review.progress["done"]["fixes"] == 2
+
+
+def test_conflicts_are_decided_side_by_side(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    review = reviewing(queue="conflicts")
+    tab = open_tab(review.url)
+    tab.at(2)
+    assert tab.page.locator(".side .box").count() == 2
+    tab.keys("2")
+    tab.saved()
+    assert review.rows()["expected_facts"].tolist()[2:4] == [["g"], ["g"]]
+    tab.keys("u")
+    tab.until("!document.getElementById('row').textContent.includes('Decided')")
+    tab.keys("b")
+    tab.saved()
+    assert review.rows()["expected_facts"].tolist()[2:4] == [["f", "g"], ["f", "g"]]
+
+
+def test_the_rules_answer_while_one_types(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    review = reviewing()
+    tab = open_tab(review.url + "&q=all&row=2")
+    tab.at(2)
+    tab.keys("r")
+    tab.type("A response too")
+    tab.page.wait_for_selector("#live .issue.error")
+    assert "AE301" in tab.text("#live")
+    assert "+ " not in tab.text("#live")
+    tab.page.fill("#response", "")
+    tab.until("!document.querySelector('#live .issue.error')")
+    tab.page.goto(review.url + "&q=all&row=0")
+    tab.page.reload()
+    tab.page.wait_for_selector("#form h2")
+    tab.keys("f")
+    tab.type("f")
+    tab.keys("Enter")
+    tab.page.wait_for_selector("#live .gained")
+    assert "+ correctness" in tab.text("#live")
+    tab.until("/correctness: 3 rows/.test(document.getElementById('live').textContent)")
+
+
+def test_two_tabs_do_not_overwrite_each_other(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    review = reviewing()
+    url = review.url + "&q=all&row=0"
+    one, other = open_tab(url), open_tab(url)
+    one.keys("f")
+    one.type("first")
+    one.keys("Enter")
+    one.saved()
+    other.keys("f")
+    other.type("second")
+    other.keys("Enter")
+    other.until("document.getElementById('saved').textContent.includes('another window')")
+    other.until("document.querySelector('#form input').value === 'first'")
+    assert states(review)[0] == {"expected_facts": ["first"]}
+
+
+def test_a_search_and_a_link_to_a_row(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    review = reviewing()
+    tab = open_tab(review.url)
+    tab.keys("/")
+    tab.type("WHICH documents")
+    tab.until("document.getElementById('queues').textContent.endsWith('Search 1')")
+    tab.at(1)
+    link = tab.page.url
+    assert open_tab(link.replace("q=search", "q=all")).row() == 1
+
+
+SCRIPT = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e'\"</textarea>{{7*7}}"
+
+
+def test_hostile_cells_are_only_text(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    call = [{"tool_name": SCRIPT, "tool_input": {SCRIPT: SCRIPT}}]
+    row = {
+        "request_id": SCRIPT, "request": {"messages": [{"role": "user", "content": SCRIPT}]}, "response": SCRIPT,
+        "expected_facts": [SCRIPT], "guidelines": [SCRIPT], "tags": {SCRIPT: SCRIPT}, SCRIPT: SCRIPT,
+        "retrieved_context": [{"doc_uri": "javascript:alert(3)", "content": SCRIPT}],
+        "predicted_trajectory": call, "reference_trajectory": call,
+    }  # fmt: skip
+    other = {**row, "request_id": "x", "expected_facts": [SCRIPT, SCRIPT]}
+    review = reviewing([row, other, {"request": {SCRIPT: 1}, "response": SCRIPT, "expected_facts": SCRIPT}])
+    tab = open_tab(review.url)
+    for queue in ("all", "conflicts", "errors"):
+        tab.page.goto("about:blank")
+        tab.page.goto(f"{review.url}&q={queue}")
+        tab.page.wait_for_selector("#row h2")
+        assert "<img src=x onerror=alert(1)>" in tab.text("#row")
+        assert "\u202e" not in tab.text("body")
+        tab.keys("w")
+        tab.page.wait_for_selector("#out")
+        tab.page.wait_for_timeout(50)
+    assert tab.page.locator("main img, main script, dialog img").count() == 0
+    assert tab.trouble == []
+    assert {url.split("/")[2] for url in tab.asked if "://" in url} == {f"127.0.0.1:{review._server.port}"}
+
+
+LOOKS: list[dict[str, Any]] = [
+    {"color_scheme": scheme, "viewport": {"width": width, "height": 844}}
+    for scheme in ("light", "dark")
+    for width in (1440, 390)
+]
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda o: f"{o['color_scheme']}-{o['viewport']['width']}")
+def test_every_state_can_be_read_and_reached(
+    look: dict[str, Any], reviewing: Callable[..., Review], open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl.jonas.review.jsonl").write_bytes(_lines(labeled("jonas", {1: {"a": True}})))
+    review = reviewing(overlap=2)
+    tab = open_tab(review.url, **look)
+    tab.page.evaluate(AXE)
+    places = [("all", row) for row in (0, 1, 2, 5, 7, 8)] + [("conflicts", 2), ("fixes", 5)]
+    for queue, row in places:
+        tab.page.evaluate(f"location.hash = location.hash.replace(/&q=.*/, '') + '&q={queue}&row={row}'")
+        tab.at(row)
+        _is_fine(tab)
+    tab.page.evaluate("location.hash = location.hash.replace(/&q=.*/, '') + '&q=all&row=1'")
+    tab.at(1)
+    tab.keys("1", "r")
+    tab.type("x")
+    tab.keys("Escape", "h")
+    tab.saved()
+    _is_fine(tab)
+    tab.keys("Control+Enter", "k", "k")  # the labels of the other reviewer
+    tab.page.wait_for_timeout(100)
+    _is_fine(tab)
+    for key in ("?", "w"):
+        tab.keys(key)
+        tab.page.wait_for_selector("dialog[open] button")
+        _is_fine(tab)
+        tab.keys("Escape")
+    assert tab.trouble == []
+
+
+def _lines(journal: Journal) -> bytes:
+    import msgspec
+
+    return b"".join(msgspec.json.encode(event) + b"\n" for event in journal.events)
+
+
+def _is_fine(tab: Tab) -> None:
+    found = tab.page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
+    assert [(v["id"], [n["html"][:200] for n in v["nodes"]]) for v in found["violations"]] == []
+    width = tab.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width[0] <= width[1]
+    out = tab.page.evaluate(
+        """[...document.querySelectorAll('main input, main textarea, main .box, footer button')].filter(e => {
+        const end = e.closest('section, footer').getBoundingClientRect().right;
+        return e.offsetParent && e.getBoundingClientRect().right > end + 1}).length"""
+    )
+    assert out == 0
+
+
+# --- nothing is lost
+def _served(path: Path) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, "-m", "agent_eval_schema", "review", str(path), "--reviewer", "maria", "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def test_a_killed_server_has_lost_nothing_that_was_saved(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
+    path = Path(written(tmp_path, ALL))
+    process, url = _served(path)
+    try:
+        tab = open_tab(url + "&q=all&row=0")
+        tab.keys("f")
+        tab.type("kept")
+        tab.keys("Control+Enter")
+        tab.at(1)
+        tab.saved()
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    tab.keys("1")
+    tab.page.wait_for_selector("#saved.bad")
+    assert "Not saved" in tab.text("#saved")
+    process, url = _served(path)
+    try:
+        again = open_tab(url + "&q=all&row=0")
+        assert again.page.input_value("#form input") == "kept"
+        again.keys("u", "u")
+        again.until("document.querySelector('#form input').value === ''")
+    finally:
+        process.terminate()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_is_killed_100_times_loses_no_line(tmp_path: Path) -> None:
+    """Each process makes random changes and tells each that was saved; it is killed at a random moment."""
+    path, seed = str(tmp_path / "rows.jsonl.maria.review.jsonl"), random.Random(43)
+    told = 0
+    for _ in range(100):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                _change_for_ever(path, writing)
+            finally:
+                os._exit(1)
+        os.close(writing)
+        time.sleep(seed.uniform(0, 0.02))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with os.fdopen(reading, "rb") as pipe:
+            told += len(pipe.read())
+        journal = Journal("maria", path)
+        assert len(journal.events) >= told
+        assert [event.seq for event in journal.events] == list(range(1, len(journal.events) + 1))
+        told = len(journal.events)
+    assert told > 100
+
+
+def _change_for_ever(path: str, writing: int) -> None:
+    journal, i = Journal("maria", path), 0
+    while True:
+        i += 1
+        row = RowKey(hash=f"{i % 7}", n=i % 7)
+        old = journal.states().get(row.hash, {}).get("note")
+        journal.append([Change(row, "note", old, f"{os.getpid()} {i} {'x' * (i % 50)}")])
+        os.write(writing, b".")
+
+
+# --- without a server
+def test_a_bundle_keeps_its_journal_in_the_browser(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, [*ALL, {"request": SCRIPT, "response": "write to ana@example.com"}])
+    page = tmp_path / "review.html"
+    command = ["review", path, "--reviewer", "maria", "--bundle", str(page), "--redact", "default", "--quiet"]
+    assert main(command) == 0
+    assert "ana@example.com" not in page.read_text(encoding="utf-8")
+    context = browser.new_context(accept_downloads=True)
+    try:
+        tab = Tab(context, page.as_uri() + "#q=all&row=1")
+        tab.keys("1")
+        tab.keys("f")
+        tab.type("a fact")
+        tab.keys("Control+Enter")
+        tab.at(2)
+        tab.saved()
+        assert "in this browser" in tab.text("#saved")
+        tab.page.reload()
+        tab.page.wait_for_selector("#form h2")
+        tab.keys("k")
+        tab.at(1)
+        assert tab.page.input_value("#form input") == "a fact"
+        assert "+ correctness" in tab.text("#live")
+        tab.keys("j", "u")
+        tab.at(1)
+        tab.keys("Control+Enter")
+        tab.at(2)
+        with tab.page.expect_download() as waiting:
+            tab.keys("w")
+        journal = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(journal)
+        tab.page.evaluate(AXE)
+        _is_fine(tab)
+        assert tab.trouble == []
+        assert {url.split(":")[0] for url in tab.asked} <= {"file", "blob"}
+    finally:
+        context.close()
+    assert journal.name == "rows.jsonl.maria.review.jsonl"
+    out = tmp_path / "out.jsonl"
+    assert main(["review", path, "--merge", str(journal), "--out", str(out), "--quiet"]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert rows[1]["expected_facts"] == ["a fact"]
+    assert rows[1]["expected_retrieved_context"] == [{"doc_uri": "a"}]
+
+
+# --- the whole path of a newcomer
+def test_a_newcomer_labels_20_rows_of_the_sample_and_sees_what_it_bought(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [json.loads(line) for line in (SAMPLES / "good.jsonl").read_text(encoding="utf-8").splitlines()]
+    plain = [{k: v for k, v in row.items() if not k.startswith(("expected", "guide"))} for row in rows]
+    plain = [{**row, "request_id": f"{i}"} for i, row in enumerate((*plain, *plain))][:20]
+    path = Path(written(tmp_path, plain))
+    before = validate_eval_set(str(path))
+    process, url = _served(path)
+    context = browser.new_context()
+    context.tracing.start(screenshots=True)
+    try:
+        tab = Tab(context, url)
+        for _ in range(20):
+            tab.page.wait_for_selector("#answer p")
+            tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('#row .turn.asks .text'))")
+            tab.keys("f", "Control+Enter")
+        tab.saved()
+        tab.keys("w")
+        tab.page.wait_for_selector("#out")
+        tab.page.get_by_role("button", name="Write", exact=True).click()
+        tab.page.wait_for_selector("dialog .good")
+        told = tab.text("dialog")
+        context.tracing.stop(path=str(tmp_path / "recording.zip"))
+    finally:
+        context.close()
+        process.terminate()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    commands = re.findall(r"^agent-eval-schema (validate|metrics) (\S+)$", told, re.MULTILINE)
+    assert [verb for verb, _ in commands] == ["validate", "metrics"]
+    out = ROOT / commands[0][1]
+    try:
+        after = validate_eval_set(str(out))
+        assert main(["metrics", str(out)]) == 0
+    finally:
+        out.unlink()
+    shown = capsys.readouterr().out
+    assert re.search(r"correctness/rating\W+20 of 20", shown), shown
+    names = ("response/llm_judged/correctness/rating",)
+    rows_of = [r.metrics.set_index("metric")["supported"][names[0]] for r in (before, after)]
+    assert rows_of == [0, 20]
+    assert (tmp_path / "recording.zip").stat().st_size  # `playwright show-trace` plays it

@@ -1,0 +1,231 @@
+"""The server: nobody but the page of its own address is answered, and every answer is that of the session."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import EvalSetError, review_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.review.review import Review, open_session
+from agent_eval_schema.review.server import ReviewServer
+from tests.review.test_session import ROWS, labeled, written
+
+pytest.importorskip("uvicorn")
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Iterator[Review]:
+    found = review_eval_set(written(tmp_path, ROWS), reviewer="maria")
+    yield found
+    found.stop()
+
+
+def ask(
+    review: Review, path: str, body: Any = None, *, token: str | None = None, **headers: str
+) -> tuple[int, Any, dict[str, str]]:
+    server = review._server
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    sent = {"X-Review-Token": server.token if token is None else token, **headers}
+    raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    connection.request("GET" if body is None else "POST", path, raw, sent)
+    answer = connection.getresponse()
+    text, found = answer.read(), {k.lower(): v for k, v in answer.getheaders()}
+    connection.close()
+    return answer.status, json.loads(text) if "json" in found["content-type"] else text.decode(), found
+
+
+def test_the_page_has_no_data_and_allows_only_its_own_script(review: Review) -> None:
+    status, page, headers = ask(review, "/", token="")
+    assert status == 200
+    assert "Which documents?" not in page
+    assert review._server.token not in page
+    policy = headers["content-security-policy"]
+    for part in ("default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'",
+                 "frame-ancestors 'none'", "base-uri 'none'"):  # fmt: skip
+        assert part in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("headers", "token", "why"),
+    [
+        ({"Host": "evil.example.com"}, None, "own address"),  # DNS rebinding
+        ({"Host": "127.0.0.1:1"}, None, "own address"),
+        ({"Origin": "https://evil.example.com"}, None, "page itself"),
+        ({"Origin": "null"}, None, "page itself"),
+        ({}, "", "token"),
+        ({}, "x" * 32, "token"),
+        ({}, "é", "token"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/overview", "/api/row/0", "/api/write", "/api/nothing"])
+def test_others_are_refused(review: Review, headers: dict[str, str], token: str | None, why: str, path: str) -> None:
+    body = {"path": "/tmp/x.jsonl"} if path == "/api/write" else None
+    status, answer, _ = ask(review, path, body, token=token, **headers)
+    assert status == 403
+    assert why in answer["error"]
+
+
+def test_localhost_is_an_address_of_it(review: Review) -> None:
+    host = f"localhost:{review._server.port}"
+    assert ask(review, "/api/overview", Host=host, Origin=f"http://{host}")[0] == 200
+
+
+def test_only_loopback_listens(review: Review) -> None:
+    assert review._server._socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_change_is_saved_when_it_is_answered(review: Review, tmp_path: Path) -> None:
+    change = {"row": 0, "path": "expected_facts", "old": None, "new": ["f"]}
+    status, answer, _ = ask(review, "/api/change", {"steps": [[change]]})
+    assert (status, answer["rows"], answer["states"]) == (200, [0], {"0": {"expected_facts": ["f"]}})
+    assert "one_truth" in answer["check"]["fields"]
+    lines = (tmp_path / "rows.jsonl.maria.review.jsonl").read_text().splitlines()
+    assert [json.loads(line)["new"] for line in lines] == [["f"]]
+    assert ask(review, "/api/change", {"steps": [[{**change, "new": ["g"]}]]})[0] == 409
+    assert ask(review, "/api/undo", {})[1]["rows"] == [0]
+    assert ask(review, "/api/row/0")[1]["state"] == {}
+
+
+def test_a_kind_of_fix_the_search_and_the_written_file(review: Review, tmp_path: Path) -> None:
+    kind = ask(review, "/api/row/5")[1]["fixes"][0]["kind"]
+    assert ask(review, "/api/kind", {"kind": kind, "choice": "accept"})[1]["rows"] == [5, 6]
+    assert ask(review, "/api/search?q=DOCUMENTS")[1] == {"rows": [1]}
+    preview = ask(review, "/api/preview")[1]
+    assert preview["summary"] == ["2 rows changed: request 2"]
+    assert "2 of 8 matched rows changed" in preview["diff"]
+    out = tmp_path / "out.jsonl"
+    done = ask(review, "/api/write", {"path": str(out)})[1]
+    assert (done["valid_before"], done["valid"], done["rows"]) == (5, 7, 8)
+    assert done["next"][:2] == [f"agent-eval-schema validate {out}", f"agent-eval-schema metrics {out}"]
+    assert {"metric": "response/llm_judged/relevance_to_query/rating", "before": 5, "after": 7} in done["gained"]
+    assert review.rows().shape[0] == 8
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/change", b"no json"),
+        ("/api/change", {"steps": 3}),
+        ("/api/change", {"steps": [[{"row": 0}]]}),
+        ("/api/change", {"steps": [[{"row": "x", "path": "note"}]]}),
+        ("/api/change", {"steps": [[{"row": 0, "path": "expected_facts", "new": 3}]]}),
+        ("/api/check", {"row": 0, "state": {"documents": [1]}}),
+        ("/api/row/99", None),
+        ("/api/kind", {"kind": "x", "choice": "perhaps"}),
+        ("/api/write", {"path": "rows.doc"}),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_an_error(review: Review, path: str, body: Any) -> None:
+    status, answer, _ = ask(review, path, body)
+    assert status == 400
+    assert answer["error"]
+    assert review.progress["changes"] == 0
+
+
+def test_a_request_that_is_too_large_is_refused(review: Review) -> None:
+    assert ask(review, "/api/check", b" " * (9 << 20))[0] == 413
+
+
+def test_two_windows_at_once_lose_nothing(review: Review) -> None:
+    def work(rows: range) -> None:
+        for row in rows:
+            ask(review, "/api/change", {"steps": [[{"row": row, "path": "note", "new": f"{row}"}]]})
+
+    threads = [threading.Thread(target=work, args=(range(start, 8, 2),)) for start in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert review.progress["changes"] == 8
+
+
+def test_a_disk_that_takes_nothing_is_told(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: str, _: bytes) -> int:
+        raise EvalSetError(f"{path}: not saved: No space left on device")
+
+    monkeypatch.setattr("agent_eval_schema.review.journal.append_synced", full)
+    status, answer, _ = ask(review, "/api/change", {"steps": [[{"row": 0, "path": "note", "new": "x"}]]})
+    assert status == 507
+    assert "No space left on device" in answer["error"]
+    assert ask(review, "/api/row/0")[1]["state"] == {}
+
+
+def test_a_port_that_is_taken_is_an_error(review: Review) -> None:
+    with pytest.raises(EvalSetError, match=f"--port {review._server.port}: cannot be used"):
+        ReviewServer(review._session, port=review._server.port)
+
+
+def test_the_command_prints_the_address_and_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+
+    def interrupted(server: ReviewServer) -> None:
+        assert opened == [server.url]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReviewServer, "wait", interrupted)
+    path = written(tmp_path, ROWS)
+    assert main(["review", path, "--reviewer", "maria", "--queue", "fixes"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("http://127.0.0.1:")
+    assert f"{path}.maria.review.jsonl" in said.err
+    assert main(["review", path, "--queue", "x"]) == 2
+    assert "queue: expected one of truth" in capsys.readouterr().err
+
+
+def test_journals_are_merged_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = written(tmp_path, ROWS), tmp_path / "out.jsonl"
+    from agent_eval_schema.formats.opening import open_source
+
+    for by, facts in (("maria", ["f"]), ("jonas", ["g"])):
+        work = open_session(open_source(path), by)
+        for row, decided in ((0, ["same"]), (1, facts)):
+            work.apply([{"row": row, "path": "expected_facts", "new": decided}])
+            work.apply([{"row": row, "path": "status", "new": "submitted"}])
+    command = ["review", path, "--merge", f"{path}.*.review.jsonl", "--out", str(out)]
+    assert main(command) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "2 reviewers: 2 rows submitted"
+    # expected_facts: 0 (s s), 1 (f g): α = 1 - 3 · 2 / (2 · (4 · 3 - 2) / 2)
+    assert said[1] == "expected_facts: the same in 50% of 2, α = 0.40"
+    assert said[2].startswith("1 row to decide together")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert rows[0]["expected_facts"] == ["same"]
+    assert "expected_facts" not in rows[1]
+    assert main([*command, "--merge", "nothing.review.jsonl"]) == 2
+    assert "--merge nothing.review.jsonl: there is no such journal" in capsys.readouterr().err
+
+
+def test_two_reviewers_of_one_file_see_each_other(tmp_path: Path) -> None:
+    path = written(tmp_path, ROWS)
+    (tmp_path / "rows.jsonl.jonas.review.jsonl").write_bytes(
+        b"".join(json.dumps(e).encode() + b"\n" for e in _events(labeled("jonas", {1: {"a": True}})))
+    )
+    review = review_eval_set(path, reviewer="maria")
+    try:
+        assert ask(review, "/api/row/1")[1]["others"] == []
+        changes = [
+            {"row": 1, "path": "documents", "new": {"a": False}},
+            {"row": 1, "path": "status", "new": "submitted"},
+        ]
+        assert [o["by"] for o in ask(review, "/api/change", {"steps": [changes]})[1]["others"]] == ["jonas"]
+        ask(review, "/api/refresh", {})
+        queues = {q["name"]: q["rows"] for q in ask(review, "/api/overview")[1]["queues"]}
+        assert queues["together"] == [1]
+    finally:
+        review.stop()
+
+
+def _events(journal: Any) -> list[Any]:
+    import msgspec
+
+    return [msgspec.to_builtins(event) for event in journal.events]
