@@ -486,8 +486,8 @@ def test_a_newcomer_labels_20_rows_of_the_sample_and_sees_what_it_bought(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [json.loads(line) for line in (SAMPLES / "good.jsonl").read_text(encoding="utf-8").splitlines()]
-    plain = [{k: v for k, v in row.items() if not k.startswith(("expected", "guide"))} for row in rows]
-    plain = [{**row, "request_id": f"{i}"} for i, row in enumerate((*plain, *plain))][:20]
+    asked = [{k: row[k] for k in ("request", "response")} for row in rows if "request" in row and "response" in row]
+    plain = [{"request_id": f"{i}", **row} for i, row in enumerate((*asked, *asked, *asked))][:20]
     path = Path(written(tmp_path, plain))
     before = validate_eval_set(str(path))
     process, url = _served(path)
@@ -496,9 +496,12 @@ def test_a_newcomer_labels_20_rows_of_the_sample_and_sees_what_it_bought(
     try:
         tab = Tab(context, url)
         for _ in range(20):
-            tab.page.wait_for_selector("#answer p")
+            row = tab.row()
             tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('#row .turn.asks .text'))")
             tab.keys("f", "Control+Enter")
+            tab.until(
+                f"!location.hash.endsWith('&row={row}') || /^20 of/.test(document.getElementById('done').innerText)"
+            )
         tab.saved()
         tab.keys("w")
         tab.page.wait_for_selector("#out")
