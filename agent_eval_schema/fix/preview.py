@@ -1,11 +1,21 @@
 """What the safe fixes would change in a dataset that was validated, for its report."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from agent_eval_schema.io.places import compression_of, ending_of, is_glob, kind_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.fixes import WIDTH
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FixPreview
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import excerpt_difference
 from agent_eval_schema.validation.report import Report, run_of
+
+if TYPE_CHECKING:
+    from agent_eval_schema.fix.search import FixedPart
 
 PREVIEWED_ROWS = 10_000
 """Rows of a dataset whose fixes are counted, at most: they are validated once more."""
@@ -26,9 +36,10 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
         return FixPreview(dict.fromkeys(codes), fix_command(call))
     try:
         fixed = fix_source(source, format=plan.format, outputs=plan.outputs, codes=plan.codes)
-        counts = FixCounts(len(fixed.renames))
-        for _ in counts.over(fixed.batches()):
-            pass
+        counts, cells = FixCounts(len(fixed.renames)), dict[int, list[tuple[str, str, str]]]()
+        for _, fixes in counts.over(fixed.batches()):
+            for fix in fixes if plan.values else ():
+                cells.setdefault(fix.row, []).extend((p.path, *_texts(p)) for p in fix.parts)
         after = check_source(
             fixed.source, format=plan.format, outputs=plan.outputs, select=tuple(plan.codes), values=plan.values
         )
@@ -39,7 +50,12 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
     if not (counts and resolved):
         return None
     command = fix_command(call, on_invalid="raise" if after.ok else "keep")
-    return FixPreview(resolved, command, str(counts), after.valid_count, after.counts)
+    return FixPreview(resolved, command, str(counts), after.valid_count, after.counts, cells)
+
+
+def _texts(part: FixedPart) -> tuple[str, str]:
+    """The old and the new text of a part of a cell, cut around what differs."""
+    return excerpt_difference(jsontext.write_exactly(part.before), jsontext.write_exactly(part.after), WIDTH)
 
 
 def fix_command(call: Call, *, on_invalid: str = "keep") -> str:

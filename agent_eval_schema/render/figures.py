@@ -142,7 +142,7 @@ KINDS = 50
 """Different messages of a code that are counted, at most; the issues beyond them are counted together."""
 
 
-FIRST_ROWS = 500
+FIRST_ROWS = 10_000
 """Rows of a code that are listed, at most."""
 
 

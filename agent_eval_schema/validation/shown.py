@@ -2,20 +2,30 @@
 most frequent answers. The cells are read from the source once more, as the report keeps none."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import own_columns
+from agent_eval_schema.decoding.chat import join_text
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
 from agent_eval_schema.render.phrases import seconds
-from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown, ShownRow, ShownSpan
+from agent_eval_schema.render.report.summary import (
+    FixPreview,
+    ReportSummary,
+    Shown,
+    ShownIssue,
+    ShownRow,
+    ShownSpan,
+    ShownTurn,
+)
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
@@ -65,8 +75,8 @@ def summarized(run: CheckedRun) -> ReportSummary:
 
 def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
     """What a page shows: at most so many rows, each with its issues."""
-    listed, examples = shown_rows(run), run.builder.all_examples()
-    issues = run.builder.issues_of({row.row for row in listed})
+    listed, examples = shown_rows(run, fixes), run.builder.all_examples()
+    issues = run.builder.issues_of({row.row for row in listed[:ROWS_IN_CSV]})
     has_answers = run.plan.values and find_format(run.plan.format).is_rows
     return Shown(
         {**run.lines(examples), **{row.row: row.line for row in listed if row.line is not None}},
@@ -89,8 +99,8 @@ def rows_one_by_one(run: CheckedRun) -> Iterator[dict[str, Any]]:
             yield dict(zip(columns, row, strict=True))
 
 
-ROWS = 500
-"""Rows that a page can open, at most."""
+ROWS, ROWS_IN_CSV = 10_000, 500
+"""Rows that a page can open, and those whose issues it has as CSV, at most."""
 
 CELL, SPAN_TEXT = 4_000, 1_000
 """Characters of a cell, and of the inputs or outputs of a span, at most."""
@@ -98,50 +108,114 @@ CELL, SPAN_TEXT = 4_000, 1_000
 SPANS = 100
 """Spans of a trace, at most."""
 
-BUDGET = 400_000
-"""Characters of all cells and spans together; the rows beyond it are listed without them."""
+BUDGET, ROW = 1_500_000, 100
+"""Bytes of the texts of all rows, of which each has ROW more: a page has no row beyond it."""
+
+ISSUES = 50
+"""Issues of a row, at most."""
 
 
-def shown_rows(run: CheckedRun) -> list[ShownRow]:
-    """At most ROWS rows, invalid ones first; without cells and IDs if values are hidden or the data is gone."""
+def shown_rows(run: CheckedRun, fixes: FixPreview | None = None) -> list[ShownRow]:
+    """The rows of a page, invalid ones first; without cells and IDs if values are hidden or the data is gone."""
     plan, builder = run.plan, run.builder
     valid, usable, masks = builder.valid, builder.usable, builder.masks
-    chosen = [*np.flatnonzero(~valid)[:ROWS].tolist(), *np.flatnonzero(valid)[:ROWS].tolist()][:ROWS]
+    first, then = (np.flatnonzero(those)[:ROWS].tolist() for those in (~valid, valid))
+    contents = unless_gone(lambda: _contents(run, first, then), dict[int, _Content]()) if plan.values else {}
+    chosen = list(contents) or [*first, *then][:ROWS]
     codes: dict[int, list[str]] = {row: [] for row in chosen}
     for code, found in sorted(builder.occurrences.items()):
         for row in found.first_rows:
             if row in codes:
                 codes[row].append(code)
+    issues: dict[int, list[ShownIssue]] = {row: [] for row in chosen}
+    for issue in builder.issues_of(issues):
+        texts = (issue.code, str(issue.severity), issue.column or "", issue.path or "", issue.message, issue.hint)
+        issues[cast("int", issue.row)].append(ShownIssue(*texts))
     at = np.array(chosen, np.int64)
     systems = shown_systems(find_format(plan.format).system)
     support = {
         i: supports(m, masks[at], usable[at], plan.outputs) for i, m in enumerate(METRICS) if m.system in systems
     }
     lines = run.lines_of(chosen)
-    contents = unless_gone(lambda: _contents(run, chosen), dict[int, _Content]()) if plan.values else {}
-    left, rows = BUDGET, []
+    rows = []
     for i, row in enumerate(chosen):
-        request_id, cells, spans = contents.get(row, (None, [], []))
-        left -= sum(len(name) + len(text) for name, text in cells) + sum(len(s.inputs) + len(s.outputs) for s in spans)
-        shown = (cells, spans) if left >= 0 else ([], [])
         metrics = [m for m, supported in support.items() if supported[i]]
-        rows.append(ShownRow(row, lines.get(row), request_id, bool(valid[row]), codes[row], metrics, *shown))
+        request_id, turns, cells, spans = contents.get(row, (None, [], [], []))
+        rows.append(
+            ShownRow(
+                row=row,
+                line=lines.get(row),
+                id=request_id,
+                valid=bool(valid[row]),
+                codes=codes[row],
+                metrics=metrics,
+                turns=turns,
+                cells=cells,
+                spans=spans,
+                issues=issues[row][:ISSUES],
+                fixes=fixes.cells.get(row, []) if fixes is not None else [],
+            )
+        )
     return rows
 
 
-_Content = tuple[str | None, list[tuple[str, str]], list[ShownSpan]]
+_Content = tuple[str | None, list[ShownTurn], list[tuple[str, str]], list[ShownSpan]]
 
 
-def _contents(run: CheckedRun, chosen: list[int]) -> dict[int, _Content]:
-    """The ID, the cells and the spans of each row; the source is read no further than to the last of them."""
-    found = dict[int, _Content]()
-    for row, place, batch, read_batch in rows_in(run.source.batches(), chosen, find_format(run.plan.format).read):
-        by_name = dict(_cells(read_batch, place))
-        spans = spans_of(by_name["trace"]) if "trace" in by_name else []
-        request_id = by_name.get("request_id")
-        cells = [(name, _cut(text, CELL)) for name, text in _cells(batch, place)]
-        found[row] = request_id and _cut(request_id, 200), cells, spans
+def _contents(run: CheckedRun, *parts: list[int]) -> dict[int, _Content]:
+    """The ID, the conversation, the other cells and the spans of as many rows as fit, in this order; the source is read
+    no further than to the last of them."""
+    found, left, read = dict[int, _Content](), BUDGET, find_format(run.plan.format).read
+    for part in parts:
+        for row, place, batch, read_batch in rows_in(run.source.batches(), part, read):
+            if left < 0 or len(found) == ROWS:
+                return found
+            found[row] = content = _content(batch, read_batch, place)
+            left -= ROW + len(msgspec.json.encode(content))
     return found
+
+
+def _content(batch: pa.RecordBatch, read_batch: pa.RecordBatch, place: int) -> _Content:
+    cells = list(_cells(batch, place))
+    by_name = dict(cells if read_batch is batch else _cells(read_batch, place))
+    spans = spans_of(by_name["trace"]) if "trace" in by_name else []
+    request_id = by_name.get("request_id")
+    turns = _turns(by_name.get("request", ""))
+    spoken = {"request"} if turns else set[str]()
+    if turns and "response" in by_name:
+        turns.append(ShownTurn("response", "assistant", by_name["response"]))
+        spoken.add("response")
+    turns = [ShownTurn(turn.path, _cut(turn.role, 40), _cut(turn.text, CELL)) for turn in turns[-TURNS:]]
+    shown = [(name, _cut(text, CELL)) for name, text in cells if name not in spoken]
+    return request_id and _cut(request_id, 200), turns, shown, spans
+
+
+TURNS = 100
+"""Turns of a conversation, at most: the last ones."""
+
+
+def _turns(cell: str) -> list[ShownTurn]:
+    """The turns of a request, also of one with issues; none if it is no conversation."""
+    value = jsontext.structured(cell)
+    if isinstance(value, str):
+        return [ShownTurn("request", "user", value)] if value.strip() else []
+    found = value if isinstance(value, dict) else {"": value}
+    places = [(f"request.{key}" if key else "request", found.get(key)) for key in ("", "messages", "history")]
+    messages = [(f"{path}[{i}]", m) for path, chat in places if isinstance(chat, list) for i, m in enumerate(chat)]
+    if isinstance(found.get("query"), str):
+        messages.append(("request.query", {"role": "user", "content": found["query"]}))
+    if not all(isinstance(m, dict) and isinstance(m.get("role"), str) for _, m in messages):
+        return []
+    return [ShownTurn(path, m["role"], _said(m)) for path, m in messages]
+
+
+def _said(message: dict[str, Any]) -> str:
+    """The text of a message, and what it has besides as JSON."""
+    content = join_text(message.get("content"))
+    spoken = content if isinstance(content, str) else ""
+    told = ("role", "content") if spoken or content is None else ("role",)
+    rest = {key: value for key, value in message.items() if key not in told and value is not None}
+    return "\n".join(filter(None, (spoken, jsontext.encode_text(rest) if rest else "")))
 
 
 def _cells(batch: pa.RecordBatch, row: int) -> Iterator[tuple[str, str]]:

@@ -199,6 +199,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 def test_everything_can_be_read(browser: Any, report_path: Path, width: int) -> None:
     """Nothing sticks out, the contrast is enough and axe finds nothing, in light, in dark and in print."""
     page = Visit(browser, report_path, viewport={"width": width, "height": 800}, bypass_csp=True).page
+    page.evaluate("const row = document.querySelector('#rowlist a'); if (row) location.hash = row.hash")
     page.evaluate(AXE)
     for look, media in LOOKS.items():
         page.emulate_media(**media)

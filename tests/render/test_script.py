@@ -14,7 +14,7 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalTask, validate_eval_set
 from agent_eval_schema.render.page import LONGEST_LINK, _csv_cell, csv_link
-from agent_eval_schema.validation.shown import CELL, ROWS
+from agent_eval_schema.validation.shown import BUDGET, CELL, ROWS, ROWS_IN_CSV
 from tests.conftest import SAMPLES
 from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows
@@ -28,40 +28,48 @@ def embedded(page: str) -> dict[str, Any]:
 
 
 def test_the_script_is_small() -> None:
-    assert len(SCRIPT.encode()) <= 8192
+    assert len(SCRIPT.encode()) <= 10_240
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|fetch|import\b", SCRIPT)
 
 
 def test_invalid_rows_come_first_and_no_more_than_a_page_can_hold() -> None:
-    rows = [{"request": " " if i % 3 == 0 else "x", "response": "y"} for i in range(3 * ROWS)]
-    found = embedded(validate_eval_set(rows).to_html())
-    assert found["total"] == 3 * ROWS
-    assert [r["row"] for r in found["rows"]] == list(range(0, 3 * ROWS, 3))
-    assert all(r["codes"] == ["AE202"] and not r["valid"] and not r["metrics"] for r in found["rows"])
+    size = ROWS + 300
+    rows = [{"request": " " if i % 3 == 0 else "x"} for i in range(size)]
+    page = validate_eval_set(rows, outputs="generated").to_html()
+    found = embedded(page)
+    assert found["total"] == size
+    invalid = list(range(0, size, 3))
+    assert [r["row"] for r in found["rows"]][: len(invalid)] == invalid
+    assert len(found["rows"]) == ROWS
+    for r in found["rows"][: len(invalid)]:
+        assert (r["codes"], r["valid"], found["sets"][r["metrics"]]) == (["AE202"], False, [])
+    assert f"{ROWS:,} of {size:,} rows are in this page, invalid ones first." in page
 
 
 def test_large_cells_are_cut_and_the_page_stays_small() -> None:
-    rows = [{"request": "x" * 100_000, "response": f"{i}"} for i in range(ROWS)]
+    rows = [{"request": "x" * 10_000, "response": f"{i}"} for i in range(1_000)]
     page = validate_eval_set(rows).to_html()
     found = embedded(page)
-    assert len(page) < 1 << 20
-    assert len(found["rows"]) == ROWS
-    assert dict(found["rows"][0]["cells"])["request"] == "x" * CELL + f"… ({100_000 - CELL:,} more characters)"
-    assert found["rows"][-1]["cells"] == []
+    assert len(page) < BUDGET + (1 << 19)
+    assert 0 < BUDGET - len(found["rows"]) * CELL < BUDGET // 10
+    for row in (found["rows"][0], found["rows"][-1]):
+        assert row["turns"][0] == ["request", "user", "x" * CELL + f"… ({10_000 - CELL:,} more characters)"]
 
 
 def test_without_values_there_are_rows_without_cells() -> None:
     rows = [{"request_id": "secret-1", "request": "secret-2", "response": "secret-3", "trace": "secret-4"}] * 2
     page = validate_eval_set(rows, show_values=False).to_html()
     assert "secret" not in page
-    assert [(r["id"], r["cells"], r["spans"]) for r in embedded(page)["rows"]] == [(None, [], [])] * 2
+    assert [
+        {"id", "turns", "cells", "spans", "fixes"} & {k for k, v in r.items() if v} for r in embedded(page)["rows"]
+    ] == [set()] * 2
 
 
 def test_nothing_in_the_data_can_end_the_script_element() -> None:
     text = "</script><script>window.pwned=1</script><!--<script> \u2028 ]]> &lt; ' \u202e"
     page = validate_eval_set([{"request": text, "response": "x"}]).to_html()
     assert page.count("<script") == page.count("</script") == 2
-    assert dict(embedded(page)["rows"][0]["cells"])["request"] == text
+    assert embedded(page)["rows"][0]["turns"][0][2] == text
 
 
 def csv_of(page: str, code: str) -> list[dict[str, str]]:
@@ -86,10 +94,10 @@ def test_every_issue_of_the_embedded_rows_is_in_a_csv() -> None:
     for code, issues in report.issues.dropna(subset="row").groupby("code"):
         if f'download="{code}.csv"' in page:
             assert sorted(int(i["row"]) for i in csv_of(page, str(code))) == sorted(issues["row"])
-    rows = [{"request_id": "x", "request": "a", "response": "b"}] * (ROWS + 10)
+    rows = [{"request_id": "x", "request": "a", "response": "b"}] * (ROWS_IN_CSV + 10)
     page = validate_eval_set(rows).to_html()  # a rule that compares rows
-    assert [int(i["row"]) for i in csv_of(page, "AE901")] == list(range(1, ROWS + 1))
-    assert f"({ROWS} of {ROWS + 9})" in page
+    assert [int(i["row"]) for i in csv_of(page, "AE901")] == list(range(1, ROWS_IN_CSV + 1))
+    assert f"({ROWS_IN_CSV} of {ROWS_IN_CSV + 9})" in page
 
 
 def test_no_cell_of_a_csv_is_a_formula() -> None:
@@ -122,6 +130,9 @@ class TestInBrowser:
     def codes(self, page: Any) -> list[str]:
         return [str(e.get_attribute("id")) for e in page.locator(".issues > details:visible").all()]
 
+    def rows(self, page: Any) -> list[int]:
+        return [int(e.inner_text()) for e in page.locator("#rowlist tbody th").all()]
+
     def test_it_filters_searches_and_sorts(self, broken: Any) -> None:
         everything = self.codes(broken)
         broken.click("[data-filter=fixable]")
@@ -134,8 +145,12 @@ class TestInBrowser:
         broken.click("[data-filter='']")
         broken.fill("#search", "HR-006")
         assert self.codes(broken) == ["AE206"]
-        assert broken.inner_text("#found") == f"1 of {len(everything)} codes"
-        assert [e.inner_text() for e in broken.locator("#rowlist .tag").all()] == ["row 5"]
+        assert broken.inner_text("#found") == f"1 of {len(everything)} codes; rows below: 1"
+        assert (broken.input_value("#rowsearch"), self.rows(broken)) == ("HR-006", [5])
+        broken.fill("#rowsearch", "in no cell")
+        assert broken.inner_text("#found").startswith(f"0 of {len(everything)} codes, all of whose text was searched")
+        assert broken.inner_text("#rowcount").startswith("No row has “in no cell”. Searched: the numbers, IDs, codes")
+        assert "all texts of 37 rows" in broken.inner_text("#rowcount")
         broken.fill("#search", "")
         broken.select_option("#sort", "code")
         assert self.codes(broken) == sorted(everything)
@@ -148,13 +163,82 @@ class TestInBrowser:
         report = validate_eval_set(SAMPLES / "broken.jsonl")
         name = "response/llm_judged/groundedness/rating"
         broken.locator("[data-metric] button", has_text=name).click()
-        shown = [int(e.inner_text().split()[1]) for e in broken.locator("#rowlist .tag").all()]
-        assert shown == report.metric_support[name].to_numpy().nonzero()[0].tolist()
+        supported = report.metric_support[name].to_numpy().nonzero()[0].tolist()
+        assert self.rows(broken) == supported
+        assert broken.inner_text("#rowcount") == f"{len(supported)} of 37 rows that support {name}"
         broken.click("#AE206 [data-row] button")
-        broken.wait_for_selector("#row-5 dd")
-        assert "Which form do I need" in broken.inner_text("#row-5")
-        broken.click("#all")
-        assert broken.locator("#rowlist > details").count() == 37
+        broken.wait_for_selector("#row dd")
+        assert "Which form do I need" in broken.inner_text("#row")
+        assert broken.inner_text("#rowcount") == "37 of 37 rows"
+        assert broken.locator("#all").is_hidden()
+
+    def test_a_row_shows_turns_its_issues_at_their_place_and_its_fix(self, broken: Any) -> None:
+        broken.locator("#rowlist a", has_text="5").first.click()
+        turn, answer = broken.locator("#row .turn").all()
+        assert turn.inner_text().startswith(
+            "usr\n\nWhich form do I need for parental leave?\n\nAE206 request.messages[0].role"
+        )
+        assert "AE206" not in answer.inner_text()
+        assert answer.inner_text().startswith("assistant\n\nThe leave form")
+        assert [broken.inner_text(f"#row {tag}") for tag in ("del", "ins")] == ['"usr"', '"user"']
+        broken.evaluate("location.hash = 'row-20'")
+        broken.wait_for_selector("#row dd .found")  # below its cell
+        assert "AE404 expected_retrieved_context[0].doc_uri" in broken.inner_text("#row dd .found >> nth=0")
+
+    def test_the_address_leads_to_a_row_and_back_from_it(self, broken: Any) -> None:
+        home = broken.url
+        broken.locator("#rowlist a", has_text="5").first.click()
+        assert broken.url == home + "#row-5"
+        for key, row in (("j", 6), ("j", 8), ("k", 6)):
+            broken.keyboard.press(key)
+            broken.wait_for_function(f"document.querySelector('#row b').textContent === 'Row {row}'")
+            assert broken.url == f"{home}#row-{row}"
+        assert broken.inner_text("#rowlist tr.open th") == "6"
+        broken.go_back()
+        broken.wait_for_selector("#row", state="hidden")
+        assert broken.url == home
+        broken.fill("#rowsearch", "jk")  # are letters there
+        assert broken.locator("#row").is_hidden()
+        broken.fill("#rowsearch", "")
+        broken.goto(home + "#row-20")
+        broken.wait_for_function("document.querySelector('#row b').textContent === 'Row 20'")
+
+    def test_columns_are_chosen(self, broken: Any) -> None:
+        heads = broken.locator("#rowlist thead th")
+        assert heads.all_inner_texts() == ["Row", "Status", "Question"]
+        broken.get_by_label("expected_response", exact=True).check()
+        broken.get_by_label("response", exact=True).check()
+        assert heads.all_inner_texts() == ["Row", "Status", "Question", "expected_response", "response"]
+        cells = broken.locator("#rowlist tr:has(a[href='#row-5']) td").all_inner_texts()
+        assert cells[1:] == [
+            *(
+                "Which form do I need for parental leave?",
+                "The form for leave.",
+                "The leave form of the HR service desk.",
+            )
+        ]
+        broken.get_by_label("expected_response", exact=True).uncheck()
+        assert heads.count() == 4
+
+    def test_ten_thousand_rows_are_drawn_as_they_are_scrolled_to(self, browser: Any, tmp_path: Path) -> None:
+        data = [{"request": f"question {i}"} for i in range(ROWS + 500)]
+        visit = Visit(browser, saved(tmp_path, validate_eval_set(data, outputs="generated").to_html()))
+        page = visit.page
+        assert page.inner_text("#rowcount") == "10,000 of 10,000 rows in this page"
+        assert "10,000 of 10,500 rows are in this page, invalid ones first." in page.inner_text("body")
+        assert len(self.rows(page)) <= 80
+        page.evaluate("document.querySelector('#rowlist').scrollTop = 1e9")
+        page.wait_for_selector("#rowlist a[href='#row-9999']")
+        assert len(self.rows(page)) <= 80
+        page.fill("#rowsearch", "question 7777")
+        assert self.rows(page) == [7777]
+        page.locator("[data-metric]:visible button").first.click()
+        supported = page.inner_text("#rowcount")
+        assert re.fullmatch(r"[\d,]+ of 10,000 rows in this page that support \S+, of [\d,]+ in the dataset", supported)
+        page.evaluate("location.hash = 'row-6000'")
+        page.wait_for_selector("#rowlist tr.open")
+        assert page.inner_text("#rowlist tr.open th") == "6000"
+        assert visit.trouble == []
 
     def test_rows_of_a_result_are_sorted_searched_and_opened(self, browser: Any, tmp_path: Path) -> None:
         rows: list[dict[str, Any]] = [{"prompt": f"prompt {i}", "score": s} for i, s in enumerate([1, 0.25, None, 0.5])]
@@ -220,7 +304,7 @@ class TestInBrowser:
     def test_a_page_without_issues_has_a_search_for_its_rows(self, browser: Any, tmp_path: Path) -> None:
         data = [{"request": text, "response": "x"} for text in ("one", "two")]
         visit = Visit(browser, saved(tmp_path, validate_eval_set(data).to_html()))
-        visit.page.fill("#search", "two")
+        visit.page.fill("#rowsearch", "two")
         assert visit.page.inner_text("#rowcount") == "1 of 2 rows"
         assert visit.trouble == []
 
@@ -247,27 +331,37 @@ class TestInBrowser:
 
     def test_a_trace_is_a_waterfall(self, browser: Any, tmp_path: Path) -> None:
         page = Visit(browser, saved(tmp_path, validate_eval_set(SAMPLES / "good.jsonl").to_html())).page
-        page.evaluate("document.querySelector('#row-10').open = true")
-        page.wait_for_selector("#row-10 .span")
-        spans = page.locator("#row-10 .span").all()
+        page.evaluate("location.hash = 'row-10'")
+        page.wait_for_selector("#row .span")
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        spans = page.locator("#row .span").all()
         assert "helpdesk_agent AGENT ok 0.507" in spans[0].inner_text()
         bars = [span.locator(".meter > span").bounding_box() for span in spans]
         assert [bar["x"] for bar in bars] == sorted(bar["x"] for bar in bars)
         assert bars[0]["width"] == max(bar["width"] for bar in bars)
-        assert page.locator("#row-10 .span .meter > .error").count() == 1
+        assert page.locator("#row .span .meter > .error").count() == 1
 
     def test_hostile_rows_can_be_opened(self, browser: Any, tmp_path: Path) -> None:
         spans = [{"name": t, "span_id": f"{i}", "start_time_unix_nano": i} for i, t in enumerate(HOSTILE[:9])]
         traced = {"request": "x", "trace": json.dumps({"info": {}, "data": {"spans": spans}})}
         visit = Visit(browser, saved(tmp_path, validate_eval_set([traced, *hostile_rows()]).to_html()))
-        visit.page.evaluate("document.querySelectorAll('#rowlist details').forEach(d => { d.open = true })")
-        visit.page.wait_for_timeout(100)
-        assert visit.page.locator("#rowlist dd").count() > 100
-        assert visit.page.locator(".span").count() == 9
-        assert HOSTILE[0] in visit.page.inner_text("#rowlist")
+        page, texts, spans = visit.page, "", 0
+        for box in page.locator("#columns input").all():
+            box.check()
+        count = len(hostile_rows()) + 1
+        for row in range(count):
+            page.evaluate(f"location.hash = 'row-{row}'")
+            page.wait_for_function(f"document.querySelector('#row b').textContent === 'Row {row}'")
+            texts += page.inner_text("#row")
+            spans += page.locator(".span").count()
+        assert spans == 9
+        assert HOSTILE[0] in texts
+        assert HOSTILE[0] in page.inner_text("#rowlist")
         assert (visit.trouble, visit.at_home) == ([], True)
-        assert visit.page.evaluate("window.pwned") is None
-        assert visit.page.locator("#rowlist").locator("script, img, svg, a, iframe").count() == 0
+        assert page.evaluate("window.pwned") is None
+        assert page.locator("#rowlist, #row, #columns").locator("script, img, svg, iframe").count() == 0
+        links = page.locator("#rowlist a, #row a").all()
+        assert all(re.fullmatch(r"#(row-\d+|[A-Z]+\d+)", str(link.get_attribute("href"))) for link in links)
 
     def test_without_script_the_page_reads(self, browser: Any, tmp_path: Path) -> None:
         path = saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html())

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec import to_builtins
+
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
@@ -18,7 +20,7 @@ from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
 from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural, share
-from agent_eval_schema.render.report.summary import ReportSummary, Shown
+from agent_eval_schema.render.report.summary import ReportSummary, Shown, ShownIssue
 from agent_eval_schema.render.report.text import (
     enabled,
     invalid_advice,
@@ -125,9 +127,22 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "together": pairs,
         "answers": shown.answers,
         "rows": [] if inline else shown.rows,
-        "data": json_block({"total": report.row_count, "rows": shown.rows}),
+        "data": json_block(_embedded(report, shown)),
         "facts": _facts(report),
     }
+
+
+def _embedded(report: ReportSummary, shown: Shown) -> dict[str, Any]:
+    """The rows of a page; equal lists of metrics, and equal issues, are there once."""
+    sets: dict[tuple[int, ...], int] = {}
+    issues: dict[ShownIssue, int] = {}
+    rows = [
+        to_builtins(row)
+        | {"metrics": sets.setdefault(tuple(row.metrics), len(sets))}
+        | {"issues": [issues.setdefault(issue, len(issues)) for issue in row.issues]}
+        for row in shown.rows
+    ]
+    return {"total": report.row_count, "sets": list(sets), "issues": list(issues), "rows": rows}
 
 
 def _codes(report: ReportSummary, shown: Shown, most: int) -> list[dict[str, Any]]:

@@ -27,13 +27,15 @@ class Excerpt(NamedTuple):
 
 class FixPreview(Struct, frozen=True):
     """What the safe fixes would change: the number of issues per code that they fix (None: not counted), the cells,
-    rows and column names that they change, the valid rows and the issues per code afterwards, and what applies them."""
+    rows and column names that they change, the valid rows and the issues per code afterwards, what applies them, and by
+    row the path, the old and the new text of what changes."""
 
     codes: Mapping[str, int | None]
     command: str
     changes: str = ""
     valid_count: int | None = None
     left: Mapping[str, int] | None = None
+    cells: Mapping[int, list[tuple[str, str, str]]] = {}
 
 
 class ShownSpan(Struct, frozen=True, array_like=True):
@@ -50,9 +52,29 @@ class ShownSpan(Struct, frozen=True, array_like=True):
     outputs: str
 
 
-class ShownRow(Struct, frozen=True):
+class ShownTurn(Struct, frozen=True, array_like=True):
+    """A turn of a conversation: its path in the row, who speaks, and what."""
+
+    path: str
+    role: str
+    text: str
+
+
+class ShownIssue(Struct, frozen=True, array_like=True):
+    """An issue of a row that a page can open."""
+
+    code: str
+    severity: str
+    column: str
+    path: str
+    message: str
+    hint: str
+
+
+class ShownRow(Struct, frozen=True, omit_defaults=True):
     """A row that a page can open: its position, line and ID, whether it is valid, its codes, the metrics that it
-    supports (by their position in the catalog), its cells as text, and the spans of its trace."""
+    supports (by their position in the catalog), its conversation, its other cells as text, the spans of its trace, its
+    issues, and what the fixes would change: path, old and new."""
 
     row: int
     line: int | None
@@ -60,8 +82,11 @@ class ShownRow(Struct, frozen=True):
     valid: bool
     codes: list[str]
     metrics: list[int]
+    turns: list[ShownTurn] = []
     cells: list[tuple[str, str]] = []
     spans: list[ShownSpan] = []
+    issues: list[ShownIssue] = []
+    fixes: list[tuple[str, str, str]] = []
 
 
 class FrequentAnswer(Struct, frozen=True):
