@@ -88,7 +88,7 @@ def files_of(path: str) -> list[str]:
     file itself.
 
     Of the folders in a folder only `column=value` are looked into: a folder of anything is not a table because there
-    are rows somewhere below. Names that begin with _ or . are skipped, and TEST_CONFIG.
+    are rows somewhere below. Names that begin with _ or . are skipped, and TEST_CONFIG; of a glob too the JOURNALS.
     """
     if os.path.isdir(path):
         found = []
@@ -97,13 +97,17 @@ def files_of(path: str) -> list[str]:
             found += [os.path.join(folder, name) for name in names if _counts(name) and kind_of(name)]
         return sorted(found)
     if is_glob(path) and not is_url(path):
-        return sorted(file for file in glob.glob(path, recursive=True) if not os.path.isdir(file))
+        found = [file for file in glob.glob(path, recursive=True) if not os.path.isdir(file)]
+        return sorted(file for file in found if path.endswith(JOURNALS) or not file.endswith(JOURNALS))
     return [path]
 
 
 def _counts(name: str) -> bool:
-    return name[:1] not in ("_", ".") and name != TEST_CONFIG
+    return name[:1] not in ("_", ".") and name != TEST_CONFIG and not name.endswith(JOURNALS)
 
+
+JOURNALS = ".review.jsonl"
+"""The file extension of the journals of a review, which are beside its rows."""
 
 TEST_CONFIG = "test_config.json"
 """The criteria of google-adk for the evalsets beside it."""

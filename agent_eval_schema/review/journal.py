@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Optional, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
+from agent_eval_schema.io.places import JOURNALS
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.visible import visible
 
@@ -245,22 +246,19 @@ def append_synced(path: str, text: bytes) -> int:
 
 
 # --- the files of the reviewers
-ENDING = ".review.jsonl"
-
-
 def journal_path(data: str, reviewer: str) -> str:
     """The journal of a reviewer of a file, beside it: `support.jsonl.maria.review.jsonl`."""
     if not re.fullmatch(r"[\w.@+-]{1,64}", reviewer):
         raise EvalSetError(
             f"--reviewer: expected a name of letters, digits and . @ + - _, got {visible(reviewer)[:80]!r}"
         )
-    return f"{data}.{reviewer}{ENDING}"
+    return f"{data}.{reviewer}{JOURNALS}"
 
 
 def other_journals(data: str, reviewer: str) -> Iterator[Journal]:
     """The journals of the other reviewers of a file."""
-    for path in sorted(glob.glob(f"{glob.escape(data)}.*{ENDING}")):
-        name = path[len(data) + 1 : -len(ENDING)]
+    for path in sorted(glob.glob(f"{glob.escape(data)}.*{JOURNALS}")):
+        name = path[len(data) + 1 : -len(JOURNALS)]
         if name != reviewer:
             yield Journal(name, path)
 

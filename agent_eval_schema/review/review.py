@@ -15,11 +15,12 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import InputFormat
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.io.places import JOURNALS
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.review.agreement import merged_states
 from agent_eval_schema.review.dataset import QUEUE_NAMES, Reviewed
-from agent_eval_schema.review.journal import ENDING, Journal, journal_path, other_journals
+from agent_eval_schema.review.journal import Journal, journal_path, other_journals
 from agent_eval_schema.review.server import ReviewServer
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing
@@ -147,7 +148,7 @@ def merge(source: Source, paths: Sequence[str], *, format: str = "auto", outputs
     for path in paths:
         if not os.path.isfile(path):
             raise EvalSetError(f"--merge {path}: there is no such journal")
-        name = Path(path).name.removesuffix(ENDING).rpartition(".")[2]
+        name = Path(path).name.removesuffix(JOURNALS).rpartition(".")[2]
         journals.append(Journal(name, path))
     names = [journal.by for journal in journals]
     if len(set(names)) < len(names):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from agent_eval_schema import EvalSetError
+from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.review import journal as journals
 from agent_eval_schema.review.journal import Change, Journal, RowKey, Stale, journal_path, journal_schema
 from tests.conftest import ROOT
@@ -124,6 +124,15 @@ def test_the_schema_describes_every_line(tmp_path: Path) -> None:
     compare(
         ROOT / "docs" / "reference" / "schema" / "review-journal.json", json.dumps(journal_schema(), indent=2) + "\n"
     )
+
+
+def test_a_journal_is_no_part_of_the_table_beside_it(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"request": "Hi", "response": "x"}\n', encoding="utf-8")
+    at(tmp_path).append([change(["a"])])
+    for place in (str(tmp_path), str(tmp_path / "*.jsonl")):
+        assert validate_eval_set(place).row_count == 1
+    assert validate_eval_set(str(tmp_path / "*.review.jsonl")).row_count == 1
 
 
 def test_the_name_of_a_reviewer_is_part_of_a_file_name() -> None:
