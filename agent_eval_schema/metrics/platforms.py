@@ -27,8 +27,8 @@ checked; "rows of each kind" are those of `tests/formats/test_scored.py`:
     phoenix         arize-phoenix-evals 3.9.4: its evaluators on rows of each kind, with a stub as the judge
     inspect         inspect-ai 0.3.285: its scorers on rows of each kind, with a stub as the judge
     promptfoo       promptfoo 0.121.20: the handlers of assertions, read
-    ragas           ragas 0.4.3: the arguments of `ascore` of its collections on rows of each kind
-    deepeval        deepeval 4.3.1: its own check of the required parameters on rows of each kind
+    ragas           ragas 0.4.3: its collections on rows of each kind, with a stub as the judge
+    deepeval        deepeval 4.3.1: its metrics of a single turn on rows of each kind, with a stub as the judge
     langsmith       openevals 0.2.2: its prompts as judges on rows of each kind, with a stub as the model
     langfuse        langfuse 0a6ecf1 (the repository): `managed-evaluators.json`: the variables of the prompts, read
     openai          openai 2.0.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`, read
@@ -262,8 +262,9 @@ PLATFORMS: dict[str, Metrics] = {
         **_judged("FactualCorrectness", _A, _TRUTH),
         **_judged("DomainSpecificRubrics RubricsScoreWithoutReference", _Q, _A),
         **_judged("RubricsScoreWithReference", _Q, _A, _TRUTH),
-        **_judged("AgentGoalAccuracy AgentGoalAccuracyWithReference", _Q, _TRUTH),
-        **_judged("AgentGoalAccuracyWithoutReference", _Q, _A),
+        # of messages: the calls make a conversation of a row
+        **_judged("AgentGoalAccuracy AgentGoalAccuracyWithReference", _Q, _TRUTH, _CALLS),
+        **_judged("AgentGoalAccuracyWithoutReference", _Q, _A, _CALLS),
         **_computed("BleuScore CHRFScore RougeScore ExactMatch StringPresence", _A, _TRUTH),
         **_computed("NonLLMStringSimilarity SemanticSimilarity DataCompyScore", _A, _TRUTH),
         **_computed("QuotedSpansAlignment", _A, _DOCS),
@@ -281,7 +282,6 @@ PLATFORMS: dict[str, Metrics] = {
         **_judged("ContextualPrecisionMetric ContextualRecallMetric", _Q, _DOCS, _TRUTH),
         **_judged("ContextualRelevancyMetric", _Q, _DOCS),
         **_judged("ArgumentCorrectnessMetric", _Q, _CALLS),
-        **_judged("ToolPermissionMetric", _CALLS),
         **_judged("ConversationCompletenessMetric KnowledgeRetentionMetric RoleAdherenceMetric", _Q, _A),
         **_judged("TurnRelevancyMetric TopicAdherenceMetric GoalAccuracyMetric ToolUseMetric", _Q, _A),
         **_judged("ConversationalGEval", _Q, _A),
@@ -289,6 +289,7 @@ PLATFORMS: dict[str, Metrics] = {
         **_judged("TurnContextualPrecisionMetric TurnContextualRecallMetric", _Q, _A, _DOCS, _TRUTH),
         **_computed("ExactMatchMetric", _Q, _A, _TRUTH),
         **_computed("PatternMatchMetric JsonCorrectnessMetric", _Q, _A),
+        **_computed("ToolPermissionMetric", _CALLS),
         **_computed("ToolCorrectnessMetric", _Q, *TOOL_CALL_NEEDS),
     },
     "langsmith": {

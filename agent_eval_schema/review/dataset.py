@@ -190,7 +190,7 @@ class Reviewed:
     @cached_property
     def gains(self) -> Array:
         """How many more metrics each row would support with ground truth: facts, and what fits the rest of the row."""
-        more = BIT["expected_facts"] | BIT["one_truth"] | BIT["guidelines"]
+        more = BIT["expected_facts"] | BIT["one_truth"] | BIT["guidelines"] | BIT["response_rubrics"]
         masks = np.where(self.masks & BIT["expected_response"], self.masks, self.masks | more)
         masks = np.where(masks & BIT["retrieved_uri"], masks | BIT["expected_uri"], masks)
         calls = BIT["predicted_trajectory"] | BIT["tool_span"]

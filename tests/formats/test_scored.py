@@ -160,15 +160,10 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     },
     "ragas": {
         "the judge would read no answer": (
-            "AgentGoalAccuracyWithoutReference DomainSpecificRubrics RubricsScoreWithoutReference AnswerRelevancy "
-            "RubricsScoreWithReference",
+            "DomainSpecificRubrics RubricsScoreWithoutReference AnswerRelevancy RubricsScoreWithReference",
             NO_ANSWER,
         ),
         "the judge would read no ground truth": ("RubricsScoreWithReference", ANY),
-        "a goal is reached in an answer, which there is none of": (
-            "AgentGoalAccuracy AgentGoalAccuracyWithReference",
-            ("truth only",),
-        ),
         "no call is expected": ("ToolCallAccuracy ToolCallF1", CALLS),
     },
     "strands": {
@@ -191,7 +186,11 @@ EXCEPTIONS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """By platform and argument: the metrics and kinds of rows of which it accepts more than this package supports."""
 
-LOOSER = {("ragas", "AnswerRelevancy", kind) for kind in CALLS}
+LOOSER = {
+    ("ragas", name, kind)
+    for name in ("AnswerRelevancy", "DomainSpecificRubrics", "RubricsScoreWithoutReference")
+    for kind in CALLS
+}
 """What is called supported though not in one column: the answer of a conversation of Ragas is its last message."""
 
 
@@ -228,6 +227,39 @@ def test_a_row_supports_what_the_platform_accepts(
     argued = [{(n, k) for n in metrics.split() for k in argued} for metrics, argued in EXCEPTIONS[platform].values()]
     assert stricter <= set().union(*argued)
     assert all(stricter & cells for cells in argued)
+
+
+CELLS = {
+    "deepeval": {
+        "response": "actual_output",
+        "expected_response": "expected_output",
+        "expected_uri": "context",
+        "retrieved_content": "retrieval_context",
+    },
+    "ragas": {
+        "request": "user_input",
+        "response": "response",
+        "expected_response": "reference",
+        "retrieved_content": "retrieved_contexts",
+    },
+}
+"""The column of a need."""
+
+
+@pytest.mark.parametrize("platform", sorted(CELLS))
+def test_the_judge_reads_what_is_needed(platform: str) -> None:
+    """The text of each needed cell is in a prompt of the metric, so nothing is called supported that is judged on
+    nothing. deepeval requires an input that some of its judges do not read."""
+    recorded = json.loads((PLATFORMS / platform / "scored.json").read_text())
+    read = {name: set(columns) for name, columns in recorded["read"].items() if any(recorded["scored"][name])}
+    named = {m.name.removeprefix(f"{platform}/"): m for m in METRICS if m.system == platform and m.judged}
+    needed = {
+        name: {CELLS[platform][need] for need in named[name].needs if need in CELLS[platform]}
+        for name in read.keys() & named.keys()
+        if "trace" not in str(named[name].needs)  # or calls, which make a conversation of a row
+    }
+    assert len(needed) > 10
+    assert {name: cells - read[name] for name, cells in needed.items() if not cells <= read[name]} == {}
 
 
 def test_calls_and_documents_are_where_azure_reads_them() -> None:

@@ -3,11 +3,12 @@
     /tmp/azure/bin/python tests/helpers/record_scored.py azure
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
-azure-ai-evaluation for azure, ragas (with langchain-community<0.4), deepeval, google-adk[eval] for adk, inspect-ai and
-latex2sympy2-extended for inspect, strands-agents-evals for strands, openevals for langsmith, arize-phoenix-evals for
-phoenix, or google-cloud-aiplatform[evaluation] for vertex and vertex-genai. It reads `kinds.jsonl`, which
-tests/formats/test_scored.py writes (UPDATE_GOLDEN=1), and writes `scored.json`: the version, and for each metric the
-rows that the platform's own checks accept. Where a judge would be asked, a stub notes that it was.
+azure-ai-evaluation for azure; ragas, langchain-community<0.4, sacrebleu, rouge-score and rapidfuzz for ragas; deepeval;
+google-adk[eval] for adk; inspect-ai and latex2sympy2-extended for inspect; strands-agents-evals for strands; openevals
+for langsmith; arize-phoenix-evals for phoenix; google-cloud-aiplatform[evaluation] for vertex and vertex-genai.
+It reads `kinds.jsonl`, which tests/formats/test_scored.py writes (UPDATE_GOLDEN=1), and writes `scored.json`: the
+version, for each metric the rows that the platform accepts, and of some platforms the columns that its judge reads.
+Where a judge would be asked, a stub notes that it was.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import logging
 import os
 import re
 import sys
+import types
 import typing
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -91,45 +93,164 @@ def azure() -> tuple[str, dict[str, Scores]]:
     return "azure-ai-evaluation", {name: scores(kind) for name, kind in snake.items()}
 
 
+def filled(kind: Any) -> Any:
+    """What a judge could answer: an object of a schema with one entry in each list."""
+    from pydantic import BaseModel
+
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin in (typing.Union, types.UnionType):
+        return filled(next(of for of in arguments if of is not type(None)))
+    if origin is list:
+        return [filled(arguments[0])]
+    if origin is dict:
+        return {}
+    if inspect.isclass(kind) and issubclass(kind, BaseModel):
+        return kind(**{name: filled(field.annotation) for name, field in kind.model_fields.items()})
+    return {int: 1, float: 1.0, bool: True}.get(kind, "yes")
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts of a cell of more than one word, and the names of tools."""
+    if isinstance(value, str):
+        if " " in value or "_" in value:
+            yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item)
+
+
+READ: dict[str, set[str]] = {}
+"""By metric, the columns with a text that was in a prompt."""
+
+
+def note(metric: str, row: dict[str, Any], prompts: list[Any]) -> None:
+    whole = "\n".join(map(str, prompts))
+    READ.setdefault(metric, set()).update(name for name, cell in row.items() if any(t in whole for t in texts_in(cell)))
+
+
 def deepeval() -> tuple[str, dict[str, Scores]]:
-    """The check of the required parameters of each metric of a single turn."""
+    """Each metric of a single turn on a test case, with a judge that gives the simplest answer."""
     os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
     from deepeval import metrics
-    from deepeval.metrics.utils.test_case import check_llm_test_case_params
+    from deepeval.models import DeepEvalBaseLLM
     from deepeval.test_case import LLMTestCase, ToolCall
+    from pydantic import BaseModel
+
+    prompts: list[Any] = []
+
+    class Judge(DeepEvalBaseLLM):
+        def load_model(self, *_: Any, **__: Any) -> Any:
+            return self
+
+        def get_model_name(self, *_: Any, **__: Any) -> str:
+            return "none"
+
+        def generate(self, prompt: Any, schema: Any = None, **_: Any) -> Any:
+            prompts.append(prompt)
+            return "yes" if schema is None else filled(schema)
+
+        async def a_generate(self, prompt: Any, schema: Any = None, **_: Any) -> Any:
+            return self.generate(prompt, schema)
+
+    class Answer(BaseModel):
+        answer: str
+
+    known = {
+        "model": Judge(),
+        "async_mode": False,
+        "role": "clerk",
+        "domain": "leave",
+        "advice_types": ["legal"],
+        "prompt_instructions": ["Be brief."],
+        "expected_schema": Answer,
+        "pattern": "Twelve",
+        "denied_tools": ["pay"],
+    }
 
     def case(row: dict[str, Any]) -> Any:
         calls = {n: [ToolCall(**call) for call in row[n]] for n in ("tools_called", "expected_tools") if n in row}
         fields = ("input", "actual_output", "expected_output", "context", "retrieval_context")
         return LLMTestCase(**{n: row[n] for n in fields if n in row}, **calls)
 
-    def scores(kind: Any) -> Scores:
+    def scores(name: str, kind: Any) -> Scores:
+        parameters = inspect.signature(kind.__init__).parameters
+        metric = kind(**{n: value for n, value in known.items() if n in parameters})
+
         def score(row: dict[str, Any]) -> bool:
+            prompts.clear()
             try:
-                check_llm_test_case_params(case(row), kind._required_params, None, None, kind)
+                metric.measure(case(row), _show_indicator=False)
             except Exception:
                 return False
-            return True
+            finally:
+                note(name, row, prompts)
+            return metric.score is not None
 
         return score
 
     found = {name: getattr(metrics, name) for name in metrics.__all__}
-    return "deepeval", {
-        n: scores(k) for n, k in found.items() if isinstance(getattr(k, "_required_params", None), list)
-    }
+    single = {n: k for n, k in found.items() if isinstance(getattr(k, "_required_params", None), list)}
+    return "deepeval", {n: scores(n, k) for n, k in single.items() if not n.startswith(("Image", "MCP"))}
 
 
 def ragas() -> tuple[str, dict[str, Scores]]:
-    """The arguments without a default of each metric of the collections."""
+    """Each metric of the collections on the cells that it names, with a judge that gives the simplest answer."""
+    from ragas.embeddings.base import BaseRagasEmbedding
+    from ragas.llms.base import InstructorBaseRagasLLM
+    from ragas.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
     from ragas.metrics import collections
 
-    def scores(kind: Any) -> Scores:
-        parameters = list(inspect.signature(kind.ascore).parameters.values())[1:]
-        needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-        return lambda row: all(row.get(name) is not None for name in needed)
+    prompts: list[Any] = []
+
+    class Judge(InstructorBaseRagasLLM):
+        def generate(self, prompt: Any, response_model: Any) -> Any:
+            prompts.append(prompt)
+            return filled(response_model)
+
+        async def agenerate(self, prompt: Any, response_model: Any) -> Any:
+            return self.generate(prompt, response_model)
+
+    class Vectors(BaseRagasEmbedding):
+        def embed_text(self, text: str, **_: Any) -> list[float]:
+            prompts.append(text)
+            return [1.0, 0.5]
+
+        async def aembed_text(self, text: str, **_: Any) -> list[float]:
+            return self.embed_text(text)
+
+    kinds = {"human": HumanMessage, "ai": AIMessage, "tool": ToolMessage}
+    known = {"llm": Judge(), "embeddings": Vectors()}
+
+    def value(name: str, cell: Any) -> Any:
+        if name == "user_input" and isinstance(cell, list):
+            return [kinds[m["type"]](**{k: v for k, v in m.items() if k != "type" and v is not None}) for m in cell]
+        return [ToolCall(**call) for call in cell] if name == "reference_tool_calls" else cell
+
+    def scores(name: str, kind: Any) -> Scores:
+        parameters = inspect.signature(kind.__init__).parameters
+        metric = kind(**{n: v for n, v in known.items() if n in parameters})
+        names = set(inspect.signature(kind.ascore).parameters)
+
+        def score(row: dict[str, Any]) -> bool:
+            prompts.clear()
+            try:
+                given = {n: value(n, cell) for n, cell in row.items() if n in names}
+                found = asyncio.run(metric.ascore(**given))
+            except Exception:
+                return False
+            finally:
+                note(name, row, prompts)
+            return bool(prompts) or (found.value is not None and found.value == found.value)
+
+        return score
 
     found = {name: getattr(collections, name) for name in collections.__all__}
-    return "ragas", {name: scores(kind) for name, kind in found.items() if hasattr(kind, "ascore")}
+    named = {n: k for n, k in found.items() if hasattr(k, "ascore") and n != "BaseMetric"}
+    # of images, and of tables, with a package whose newest version it cannot import
+    omitted = ("MultiModal", "DataCompyScore")
+    return "ragas", {n: scores(n, kind) for n, kind in named.items() if not n.startswith(omitted)}
 
 
 def adk() -> tuple[str, dict[str, Scores]]:
@@ -427,6 +548,7 @@ if __name__ == "__main__":
     package, metrics_by_name = of()
     rows = [json.loads(line) for line in (place / "kinds.jsonl").read_text().splitlines()]
     scored = {name: [int(score(row)) for row in rows] for name, score in sorted(metrics_by_name.items())}
-    document = {"package": package, "version": version(package), "scored": scored}
+    read = {"read": {name: sorted(columns) for name, columns in sorted(READ.items())}} if READ else {}
+    document = {"package": package, "version": version(package), "scored": scored, **read}
     (place / "scored.json").write_text(json.dumps(document, indent=1).replace("\n   ", " ") + "\n")
     print(f"recorded {len(scored)} metrics of {len(rows)} rows")
