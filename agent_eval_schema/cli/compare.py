@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import EXIT, INPUT, Commands, add_command, codes_in
@@ -67,6 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     metrics, columns = list(codes_in(arguments.metrics)) or None, dict(arguments.columns) or None
     old, *new = (load_result(place, metrics=metrics, columns=columns) for place in read.values())
     judged = old.compare(new[-1], key=arguments.key, cluster=arguments.cluster)
+    options = {"--metrics": ",".join(metrics or ()), "--key": arguments.key, "--cluster": arguments.cluster}
+    typed = [word for pair in columns.items() for word in ("--columns", "=".join(pair))] if columns else []
+    typed += [word for name, value in options.items() if value and value != "auto" for word in (name, value)]
+    words = ["agent-eval-schema", "compare", *read.values(), *typed, "--html", "comparison.html"]
+    judged._command = "" if arguments.html else shlex.join(words)
     found: ScoreComparison | ScoreHistory = judged
     names = codes_in([arguments.configurations])
     if len(new) > 1:

@@ -20,7 +20,7 @@ from agent_eval_schema.metrics.intervals import is_binary, standard_error
 from agent_eval_schema.metrics.scales import direction_of
 from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.phrases import MISSING, number, plural, signed
+from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, signed
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text import jsontext
 
@@ -76,6 +76,7 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
     ) -> None:
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
         self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
+        self._command = 'comparison.save("comparison.html")'
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -147,7 +148,8 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
         return comparison_view(
-            self.lines, changed, len(self.only_old), len(self.only_new), self._units, self.matched_by, self.remarks
+            *(self.lines, changed, len(self.only_old), len(self.only_new), self._units, self.matched_by, self.remarks),
+            command=self._command,
         )
 
     def to_markdown(self) -> str:
@@ -366,9 +368,12 @@ def comparison_view(
     units: str,
     matched_by: str = BY_POSITION,
     remarks: Sequence[str] = (),
+    *,
+    command: str = "",
 ) -> View:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
-    the two results; then the scores that differ. `units` names the independent units."""
+    the two results; then the scores that differ. `units` names the independent units, and
+    `command` writes the page."""
     rows = sorted(changed, key=lambda row: (_gain(row[2], row[5]), row[2], row[0]))
     worse = sum(_gain(row[2], row[5]) < 0 for row in rows)
     better = sum(_gain(row[2], row[5]) > 0 for row in rows)
@@ -399,11 +404,17 @@ def comparison_view(
         title=verdict,
         verdict=verdict,
         mood="error" if regressions else "warning" if worse > better else "good",
+        following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],
+        first=(Part(f"row {rows[0][1] or rows[0][0]}", "code"), f" {rows[0][2]} {_from_to(rows[0])}") if worse else "",
         blocks=[
             Only("text", [means, *about, *(Line(f"{count} only {which}") for which, count in only)]),
             Only("html", on_page),
         ],
     )
+
+
+def _from_to(row: Changed) -> str:
+    return " → ".join(written_alike(row[2], [row[3], row[4]]))
 
 
 def is_significant(line: MetricComparison) -> bool:

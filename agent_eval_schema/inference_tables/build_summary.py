@@ -286,9 +286,8 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, report: Rep
     return View(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
-        verdict=line,
-        heading=_heading(summary, report),
-        notes=[Only("html", [Line(line, "muted")])],
+        verdict=_verdict(summary, report),
+        notes=[Line(line, "muted")],
         mood="error"
         if not (summary.rows or summary.existing)
         else "warning"
@@ -302,7 +301,7 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, report: Rep
     )
 
 
-def _heading(summary: BuildSummary, report: ReportSummary | None) -> str:
+def _verdict(summary: BuildSummary, report: ReportSummary | None) -> str:
     """`13 rows of 27 logged: 13 valid, 3 with expected_response`."""
     rows, found = f"{plural(summary.rows, 'row')} of {summary.logged:,} logged", []
     truth = {name: count for name, count in summary.labels.items() if is_of_truth(name)}

@@ -320,7 +320,7 @@ class View(Struct, frozen=True, kw_only=True):
     `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of
     its `mood`. `about` comes before it, `notes` after it. `following`: what to type next; `numbered`: in this order.
     `kind` names the result, `footer` is the last line of a page; a text is `widest` characters wide at most. A page has
-    `heading` in place of the verdict, and `first` in place of `following`.
+    `first` in place of `following`.
     """
 
     title: str
@@ -334,5 +334,4 @@ class View(Struct, frozen=True, kw_only=True):
     kind: str = "result"
     footer: str = "."
     widest: int = 120
-    heading: str = ""
     first: Words = ""

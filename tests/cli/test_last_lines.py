@@ -34,6 +34,10 @@ ENDS: dict[str, tuple[str, str]] = {
     "score vertex_broken.jsonl": ("⚠ 2 of 4 rows scored; 2 unreadable", "validate vertex_broken.jsonl"),
     f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
     "compare vertex.jsonl vertex.jsonl": ("✓ No score differs", ""),
+    "compare old.csv new.csv --key id --fail-on never": (
+        "⚠ 1 score lower or missing, 0 higher",
+        "compare old.csv new.csv --key id --html comparison.html",
+    ),
     f"convert {GOOD} out.jsonl": (
         "✓ databricks → databricks: 12 of 12 rows converted, no losses",
         "metrics out.jsonl --format databricks",
@@ -41,7 +45,10 @@ ENDS: dict[str, tuple[str, str]] = {
     f"convert {GOOD} out.jsonl --to mlflow": ("⚠ databricks → mlflow: 12 of 12", "metrics out.jsonl --format mlflow"),
     f"convert {BROKEN} out.jsonl --to mlflow": ("✗ databricks → mlflow: 15 of 37 rows", f"validate {BROKEN}"),
     "from-traces otel_traces_broken.jsonl out.jsonl": ("✗ 3 of 4 rows cannot be evaluated", "explain AE201"),
-    "from-inference-table inference_table.jsonl out.jsonl": ("✓ 27 logged → 29 records", "profile out.jsonl"),
+    "from-inference-table inference_table.jsonl out.jsonl": (
+        "✓ 14 rows of 27 logged: 4 with expected_response",
+        "profile out.jsonl",
+    ),
 }
 """How the verdict of each command begins, and the command below it."""
 
@@ -57,6 +64,8 @@ def test_the_last_lines_are_the_verdict_and_the_next_command(
     verdict, following = ENDS[words]
     for name in {word for word in words.split() if (SAMPLES / word).is_file()}:
         Path(name).symlink_to(SAMPLES / name)
+    for name in ("old.csv", "new.csv"):
+        Path(name).write_text(f"id,a/score\n1,{int(name == 'old.csv')}\n2,1\n")
     if "less.jsonl" in words:
         Path("less.jsonl").write_text((SAMPLES / GOOD).read_text().replace('"guidelines"', '"notes"', 1))
     main([*words.split(), "--quiet"] if not words.startswith(("diff", "metrics")) else words.split())

@@ -291,6 +291,10 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "agent-eval-schema validate",
     ),
     "hostile scores": ("⚠", "row <script>"),
+    "comparison": (
+        "⚠ 2 scores lower or missing, 0 higher",
+        "row <script>",
+    ),
     "conversion": ("15 of 37 rows converted, 53 losses; ground truth lost or changed: expected_facts", "validate"),
     "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),
 }

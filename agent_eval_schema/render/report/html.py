@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import METRICS
@@ -47,8 +48,6 @@ ISSUES_INLINE = 5
 KINDS_SHOWN = 20
 """Different messages of a code that are shown."""
 
-PLOTS = "Lengths, latency, tokens, tool calls"
-
 ROWS_NAMED = 3
 """Rows of a code that are named beside it; if there are more, they are only counted."""
 
@@ -56,6 +55,9 @@ ROWS_NAMED = 3
 def report_page(report: ReportSummary, shown: Shown, before: View | None = None) -> str:
     """The report as a standalone HTML page; `before` comes first, with its title."""
     values = _values(report, shown, 20, report.systems, inline=False)
+    if before is not None:  # the page begins with one action: that of the report if rows are invalid
+        first = values["following"] if not report.ok or not before.following else before.following
+        before, values["following"] = replace(before, following=first), []
     body = drawn("report.html", page=True, is_first=before is None, **values)
     if before is not None:
         return page(before.title, part_of_page(before) + body, script=True)
@@ -72,6 +74,7 @@ def report_inline(report: ReportSummary, shown: Shown) -> str:
 def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[str], *, inline: bool) -> dict[str, Any]:
     codes = _codes(report, shown, most)
     plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items() if d.count >= FEWEST]
+    plots_title = ", ".join(dict.fromkeys(p["title"] for p in plots))
     pairs = None if inline else together(report)
     following = next_commands(report, shown.fixes) if report.row_count else []
     # columns that are read by their likely names change every issue
@@ -79,7 +82,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
     parts = [("issues", "Issues")] if report.counts else []
     parts += [("together", "Issues that occur together")] if pairs else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
-    parts += [("numbers", PLOTS)] if plots else []
+    parts += [("numbers", plots_title)] if plots else []
     parts += [("answers", "Most frequent answers")] if shown.answers else []
     parts += [("rows", "Rows")] if shown.rows and not inline else []
     return {
@@ -123,7 +126,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
             for line in report.presence
         ],
         "plots": plots,
-        "plots_title": PLOTS,
+        "plots_title": plots_title,
         "together": pairs,
         "answers": shown.answers,
         "rows": [] if inline else shown.rows,
@@ -261,11 +264,12 @@ CODES = 12
 
 
 def together(report: ReportSummary) -> dict[str, Any] | None:
-    """A line and a column per code; None if no row has issues of two codes."""
+    """A line and a column per code; None if no two rows have issues of the same two codes."""
     rows = Counter[str]()
     for (one, other), count in report.together.items():
-        rows[one] += count
-        rows[other] += count
+        if count > 1:  # in one row, it is chance
+            rows[one] += count
+            rows[other] += count
     if not rows:
         return None
     codes = sorted(code for code, _ in rows.most_common(CODES))

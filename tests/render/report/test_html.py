@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import diff_eval_sets, validate_eval_set
+from agent_eval_schema import diff_eval_sets, eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SAMPLES
 from tests.render.report.test_text import GOLDEN, compare, report_on
 
 HOSTILE = [
@@ -206,3 +206,17 @@ def test_errors_are_by_hand_before_warnings_and_a_column_is_renamed_once() -> No
     (left,) = re.findall(r'<p class="left">(.*?)</p>', validate_eval_set(rows).to_html())
     assert re.findall(r"AE\d+(?= )", left)[0] == "AE202"
     assert "AE102" not in left
+
+
+def test_codes_that_one_row_has_together_and_charts_that_are_not_drawn_have_no_heading() -> None:
+    row = {"request": {"messages": [{"role": "usr", "content": "a"}]}, "expected_facts": "b"}
+    once, twice = (validate_eval_set([row] * n + [{"request": "a", "response": "b"}] * 5).to_html() for n in (1, 2))
+    assert 'id="together"' not in once
+    assert 'id="together"' in twice
+    assert '<h2 id="numbers">Request length, Response length</h2>' in once
+
+
+def test_the_page_of_a_build_starts_once() -> None:
+    pytest.importorskip("duckdb")
+    page = eval_set_from_inference_table(SAMPLES / "inference_table.jsonl").to_html()
+    assert page.count("Start here:") == 1
