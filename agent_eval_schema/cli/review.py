@@ -55,6 +55,14 @@ def add(commands: Commands) -> None:
     group.add_argument(
         "--redact", metavar="HOW", help="redact the texts of a bundle: default, or a function (module:function)"
     )
+    group.add_argument(
+        "--to",
+        metavar="PLACE",
+        type=_place,
+        help="write the labels in the journals and their reviewers to mlflow:DATASET, or to mlflow: as expectations of "
+        "the traces of the rows",
+    )
+    group.add_argument("--tracking-uri", metavar="URI", help="tracking store of --to (default: MLFLOW_TRACKING_URI)")
     command.add_settings("format", "outputs", "columns")
 
 
@@ -63,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.redact and not arguments.bundle:
         raise EvalSetError("--redact: expected --bundle: the page of a server shows the rows as they are")
+    if arguments.tracking_uri and arguments.to is None:
+        raise EvalSetError("--tracking-uri: expected --to mlflow or --to mlflow:DATASET")
     if arguments.queue:
         from agent_eval_schema.review.dataset import QUEUE_NAMES
         from agent_eval_schema.text.choices import require_choice
@@ -77,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.out:
             found.write(arguments.out)
             print_note(f"reviewed rows written to {arguments.out}", arguments)
+        if arguments.to is not None:
+            _to_mlflow(session, arguments)
         return ExitCode.CLEAN
     session = open_session(source, arguments.reviewer, overlap=arguments.overlap, **reading)
     if arguments.bundle:
@@ -87,7 +99,40 @@ def run(arguments: argparse.Namespace) -> int:
         write_text(arguments.bundle, bundle_page(session, arguments.queue, arguments.redact))
         print_note(f"the review as a page written to {arguments.bundle}", arguments)
         return ExitCode.CLEAN
+    if arguments.to is not None:
+        _to_mlflow(session, arguments)
+        return ExitCode.CLEAN
     return _serve(session, arguments)
+
+
+def _place(text: str) -> str:
+    """The dataset of `mlflow:DATASET`, "" for the traces of `mlflow`."""
+    place, colon, dataset = text.partition(":")
+    if place != "mlflow" or (colon and not dataset):
+        raise argparse.ArgumentTypeError(f"expected mlflow or mlflow:DATASET, got {text!r}")
+    return dataset
+
+
+def _to_mlflow(session: Session, arguments: argparse.Namespace) -> None:
+    """Write the labels and their reviewers to MLflow, and print what was written."""
+    from agent_eval_schema.render.phrases import plural
+    from agent_eval_schema.review.to_mlflow import log_labels, write_dataset
+
+    if arguments.to:
+        written = write_dataset(session, arguments.to, tracking_uri=arguments.tracking_uri)
+        kept = sum("source" in record.lost for record in written.updated)
+        print_text(f"{written.written:,} of {plural(written.rows_in, 'row')} written to the dataset {arguments.to}\n")
+        others = {"merged into rows with the same request": len(written.collapsed), "excluded": len(written.excluded)}
+        others["written into records that keep their first source"] = kept
+    else:
+        done = log_labels(session, tracking_uri=arguments.tracking_uri)
+        counts = ", ".join(f"{done[name]:,} {name}" for name in ("written", "deleted", "unchanged"))
+        print_text(f"expectations of traces: {counts}\n")
+        others = {
+            "without a trace": done["rows_without_trace"],
+            "with tags that were not written": done["tags_not_kept"],
+        }
+    print_text("".join(f"{plural(count, 'row')} {what}\n" for what, count in others.items() if count))
 
 
 def _serve(session: Session, arguments: argparse.Namespace) -> int:

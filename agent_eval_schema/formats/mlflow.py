@@ -180,7 +180,7 @@ EXPECTED = (*EXPECTATIONS, "custom_expected")
 """Columns of ground truth, which have their place in `expectations`."""
 
 EXPECTED_COLUMNS = tuple(dict.fromkeys(EXPECTATIONS.values()))
-_NAME_OF = {column: name for name, column in reversed(EXPECTATIONS.items())}
+EXPECTATION_OF = {column: name for name, column in reversed(EXPECTATIONS.items())}
 """The expectation as which a column is written: the first of its names."""
 
 ORIGINS = {
@@ -188,7 +188,7 @@ ORIGINS = {
     "response": "outputs",
     "session_id": "session",
     "custom_expected": "expectations",
-    **{column: f"expectations.{name}" for column, name in _NAME_OF.items()},
+    **{column: f"expectations.{name}" for column, name in EXPECTATION_OF.items()},
 }
 """Our columns, and where a DataFrame of this format has them, which a message has to name."""
 
@@ -530,7 +530,7 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     for column in EXPECTED_COLUMNS:
         value = row[column] if column in row else None  # noqa: SIM401 (no call a column)
         if value is not None and column not in stated:
-            merged[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
+            merged[EXPECTATION_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
     if "guidelines" in merged and isinstance(merged["guidelines"], dict) and row.get("guidelines"):
         # a judge would read the names only
         merged["guidelines"] = write_statements(row["guidelines"])

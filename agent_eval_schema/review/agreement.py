@@ -64,6 +64,13 @@ def merged_states(everybody: Everybody) -> dict[int, State]:
     return found
 
 
+def signed_rows(everybody: Everybody) -> dict[int, list[str]]:
+    """The reviewers of each row of `merged_states`: those who decided it together, or all who submitted it."""
+    agreed, found = merged_states(everybody), submitted(everybody)
+    together = {row: [name for name, state in found[row].items() if state.get("decided")] for row in agreed}
+    return {row: names or list(found[row]) for row, names in together.items()}
+
+
 class _Kinds(dict[str, list[tuple[str, str, str]]]):
     def add(self, kind: str, by: str, item: str, value: Any) -> None:
         self.setdefault(kind, []).append((by, item, jsontext.value_key(value).decode()))

@@ -30,6 +30,9 @@ from agent_eval_schema.validation.plan import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agent_eval_schema.integrations.mlflow.datasets import WrittenDataset
+    from agent_eval_schema.integrations.mlflow.records import OnDuplicate
+
 
 def review_eval_set(
     data: EvalSetLike,
@@ -266,6 +269,93 @@ class Review:  # numpydoc ignore=PR01
         """
         with self._session.lock:
             Reviewing(self._session.reviewed, self._session.together()).write(path_of(path))
+
+    def to_mlflow_dataset(
+        self, name: str, *, on_duplicate: OnDuplicate = "merge", tracking_uri: str | None = None
+    ) -> WrittenDataset:
+        """Write the valid reviewed rows to an MLflow dataset.
+
+        The source of the record of a row that was reviewed is `{"source_type": "HUMAN", "source_data": {"user_name":
+        ...}}` with the names of its reviewers. MLflow keeps the first source of a record.
+
+        Parameters
+        ----------
+        name : str
+            The name or the ID (`"d-…"`) of the dataset. One that does not exist is created.
+        on_duplicate : {"raise", "first", "last", "merge"}, default "merge"
+            What to do with rows that have the same request, as in `to_mlflow_dataset`.
+        tracking_uri : str or None, default None
+            The URI of the tracking store. None is the store that MLflow is configured with.
+
+        Returns
+        -------
+        WrittenDataset
+            The dataset, and what was done with each row.
+
+        Raises
+        ------
+        MissingExtraError
+            MLflow 3.5 or newer is not installed.
+        EvalSetError
+            No row is valid, or the store rejects the operation.
+
+        See Also
+        --------
+        to_mlflow_dataset : Write the rows of an evaluation dataset.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import review_eval_set
+        >>> review = review_eval_set([{"request": "Hi", "response": "Hello!"}], reviewer="maria")
+        >>> review.to_mlflow_dataset("docs.Review.to_mlflow_dataset").written
+        1
+        >>> review.stop()
+        """
+        from agent_eval_schema.review.to_mlflow import write_dataset
+
+        with self._session.lock:
+            return write_dataset(self._session, name, on_duplicate=on_duplicate, tracking_uri=tracking_uri)
+
+    def to_mlflow_traces(self, *, tracking_uri: str | None = None) -> dict[str, int]:
+        """Log the labels of rows with a trace as expectations of that trace.
+
+        The source of an expectation is an `AssessmentSource` of the type HUMAN with the name of the reviewer. A second
+        call changes the expectations of the same reviewer, and deletes those whose label was taken away.
+
+        Parameters
+        ----------
+        tracking_uri : str or None, default None
+            The URI of the tracking store with the traces. None is the store that MLflow is configured with.
+
+        Returns
+        -------
+        dict
+            The number of expectations that were `written`, `deleted` and `unchanged`, and the number of labeled rows
+            without a trace (`rows_without_trace`) and with tags, which are no expectations (`tags_not_kept`).
+
+        Raises
+        ------
+        MissingExtraError
+            MLflow 3.3 or newer is not installed.
+        EvalSetError
+            The store has no such trace, or rejects the operation.
+
+        See Also
+        --------
+        traces_from_store : Return the traces of a tracking store, with their expectations.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import review_eval_set
+        >>> review = review_eval_set([{"request": "Hi", "response": "Hello!"}], reviewer="maria")
+        >>> review.to_mlflow_traces()["written"]
+        0
+        >>> review.stop()
+        """
+        from agent_eval_schema.review.to_mlflow import log_labels
+
+        with self._session.lock:
+            return log_labels(self._session, tracking_uri=tracking_uri)
 
     def stop(self) -> None:
         """Stop the server. The journal stays.

@@ -20,7 +20,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
-from agent_eval_schema.review.agreement import agreement, merged_states, undecided
+from agent_eval_schema.review.agreement import agreement, merged_states, signed_rows, undecided
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
 from agent_eval_schema.review.journal import FIX, Change, Event, Journal, RowKey, State, require_value
 from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
@@ -95,6 +95,14 @@ class Session:
         """What all reviewers decided: where they differ, what was decided together."""
         everybody = {self.journal.by: self.states, **self.of_others()}
         return self.states if len(everybody) == 1 else merged_states(everybody)
+
+    def reviewers(self) -> dict[int, list[str]]:
+        """Who gave each row what is in `together`; not those who only flagged or skipped it."""
+        everybody = {self.journal.by: self.states, **self.of_others()}
+        if len(everybody) > 1:
+            return signed_rows(everybody)
+        done = (r for r, s in self.states.items() if s.get("status") == SUBMITTED or not s.keys().isdisjoint(LABELS))
+        return {row: [self.journal.by] for row in done}
 
     # --- queues
 

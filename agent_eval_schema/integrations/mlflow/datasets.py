@@ -293,21 +293,25 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:
     """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
     cell = row.get(SOURCE)
-    source = _as_source(jsontext.parse_leniently(cell) if isinstance(cell, str) else cell)
-    trace = decode_trace(row["trace"]) if row["trace"] is not None else None
-    if source is None and isinstance(trace, Trace):
-        trace_id = trace.info.trace_id or trace.info.request_id
+    source = as_source(cell)
+    if source is None and (trace_id := trace_id_of(row["trace"])):
         session = {} if row["session_id"] is None else {"session_id": row["session_id"]}
-        if trace_id:
-            source = {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session}}
+        source = {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session}}
     others = {n: v for n, v in row.items() if n not in COLUMNS and n != SOURCE}
     lost = [n for n, v in {"trace": row["trace"], **others}.items() if v is not None]
     lost += [SOURCE] if cell is not None and source is None else []
     return {**{c: row[c] for c in RECORDED}, SOURCE: source, "row": position, "lost": lost}
 
 
-def _as_source(value: Any) -> dict[str, Any] | None:
-    """The value as a source of MLflow, or None if it is none."""
+def trace_id_of(cell: Any) -> str | None:
+    """The ID of the trace in a cell, or None if it has none."""
+    trace = decode_trace(cell) if cell is not None else None
+    return (trace.info.trace_id or trace.info.request_id) if isinstance(trace, Trace) else None
+
+
+def as_source(cell: Any) -> dict[str, Any] | None:
+    """The value of a cell as a source of MLflow, or None if it is none."""
+    value = jsontext.parse_leniently(cell) if isinstance(cell, str) else cell
     if not isinstance(value, dict) or not set(value) <= {"source_type", "source_data"}:
         return None
     kind, data = str(value.get("source_type")).upper(), value.get("source_data")
