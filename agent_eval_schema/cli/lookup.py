@@ -1,9 +1,10 @@
 """explain, rules, formats, schema: the documentation of rules and formats, and JSON Schemas."""
 
 import argparse
+import sys
 
 from agent_eval_schema.cli.options import Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, in_color, print_text
+from agent_eval_schema.cli.output import ExitCode, in_color, print_text, width_of
 
 
 def add_formats(commands: Commands) -> None:
@@ -46,9 +47,9 @@ def _formats(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_text(formats_json(found), "json")
     elif arguments.name is None:
-        print_text(formats_text(found, color=in_color()))
+        print_text(formats_text(found, color=in_color(), width=width_of(sys.stdout)))
     else:
-        print_text(format_text(found[0], color=in_color()))
+        print_text(format_text(found[0], color=in_color(), width=width_of(sys.stdout)))
     return ExitCode.CLEAN
 
 
@@ -68,7 +69,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.validation.chosen_rules import find_rule
 
     rule = find_rule(arguments.code)
-    print_text(rule_text(rule, FIXABLE.get(rule.code, ()), color=in_color()))
+    print_text(rule_text(rule, FIXABLE.get(rule.code, ()), color=in_color(), width=width_of(sys.stdout)))
     return ExitCode.CLEAN
 
 
@@ -79,6 +80,10 @@ def _rules(arguments: argparse.Namespace) -> int:
 
     rules = list(RULES.values())
     as_json = arguments.output == "json"
-    text = rules_json(FAMILIES, rules, FIXABLE) if as_json else rules_text(FAMILIES, rules, color=in_color())
+    text = (
+        rules_json(FAMILIES, rules, FIXABLE)
+        if as_json
+        else rules_text(FAMILIES, rules, color=in_color(), width=width_of(sys.stdout))
+    )
     print_text(text, arguments.output)
     return ExitCode.CLEAN

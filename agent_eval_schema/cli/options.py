@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.issues import FAILING, EvalSetError
+from agent_eval_schema.text.wrap import wrapped
 
 if TYPE_CHECKING:
     from agent_eval_schema.io.source import Source
@@ -169,13 +170,25 @@ def add_command(commands: Commands, name: str, run: Run | None, summary: str, ex
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
         epilog=f"examples:{lines}" if lines else None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_HelpFormatter,
     )
     command.set_defaults(parser=command)
     if run is not None:
         command.set_defaults(run=run)
         command.add_argument("--debug", action="store_true", help="print the traceback of an error")
     return command
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """The help with its texts broken at words; an example goes on after a backslash, so that a shell runs it."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = []
+        for line in text.splitlines():
+            is_command = line.startswith("  agent-eval-schema ")
+            parts = wrapped(line, width - 2, "      ") if is_command else wrapped(line, width, indent)
+            lines.append((" \\\n" if is_command else "\n").join(parts))
+        return "\n".join(lines)
 
 
 def require_streams_once(arguments: argparse.Namespace) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agent_eval_schema.issues import EvalSetError, FormulaWarning, HardLinkWarning
 
@@ -106,8 +107,16 @@ def noting_warnings(arguments: argparse.Namespace) -> Iterator[None]:
 
 
 def print_error(error: object) -> None:
-    """Print to stderr why something could not run."""
-    print_line(f"agent-eval-schema: {error}")
+    """Print to stderr why something could not run; a terminal gets it broken at words."""
+    from agent_eval_schema.text.wrap import wrapped
+
+    for line in wrapped(f"agent-eval-schema: {error}", width_of(sys.stderr), "  "):
+        print_line(line)
+
+
+def width_of(stream: IO[str]) -> int | None:
+    """The columns of a terminal; None for a file or a pipe, in which a line stays whole for what searches it."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def print_line(text: str) -> None:
@@ -134,7 +143,7 @@ def print_internal_error(error: Exception, argv: Sequence[str], *, values: bool)
     with quoting(values):
         why = f"{type(error).__name__}: {first_line(error)}"
     command = shlex.join(["agent-eval-schema", *argv, *([] if "--debug" in argv else ["--debug"])])
-    print_error(f"internal error: {why}: please report it with the output of: {command}")
+    print_line(f"agent-eval-schema: internal error: {why}: please report it with the output of: {command}")
 
 
 def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import to_builtins
@@ -13,9 +13,10 @@ from agent_eval_schema.formats.names import FormatOverview
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.render.phrases import STYLES
 from agent_eval_schema.text.visible import escape_ci_commands
+from agent_eval_schema.text.wrap import wrapped
 
 
-def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
+def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False, width: int | None = None) -> str:
     """The text of a rule; `fixes`: what --fix does about its issues, in a few words each."""
     fixable = f"yes, by `--fix` if exactly one interpretation is valid ({'; '.join(fixes)})" if fixes else "no"
     lines = ["", rule.summary, "", f"Why: {rule.why}", "", f"Fix: {rule.hint}", "", f"Fixable: {fixable}"]
@@ -25,10 +26,12 @@ def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
     head = (f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")"
     labels = [(line, _LABEL(line)) for line in lines]  # `Why:`
     styled = [((found[0], "bold"), line[found.end() :]) if found else (line,) for line, found in labels]
-    return drawn_lines([head, *styled], color)
+    return drawn_lines([head, *styled], color, width)
 
 
-def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False) -> str:
+def rules_text(
+    families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False, width: int | None = None
+) -> str:
     """One line per rule, below the names of their families."""
     lines: list[Line] = []
     for number, title in families.items():
@@ -36,8 +39,8 @@ def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: boo
         lines += [("",)] * bool(lines) + [((f"{title} (AE{number})", "bold"),)]
         for rule in of_family:
             severity = (f"{rule.severity!s:7}", STYLES[rule.severity])
-            lines.append((f"  {rule.code}  ", severity, f"  {rule.name:30}  {rule.summary}"))
-    return drawn_lines(lines, color)
+            lines.append((f"  {rule.code}  ", severity, f"  {rule.name:30}  ", rule.summary))
+    return drawn_lines(lines, color, width)
 
 
 def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Container[str]) -> str:
@@ -87,9 +90,10 @@ Part = str | tuple[str, str]
 Line = tuple[Part, ...]
 
 
-def drawn_lines(lines: Iterable[Line], color: bool) -> str:
-    """Lines as text; they stay as long as they are. Without color nothing is drawn, so rich is loaded for a terminal
-    only: a command in a script starts in half the time."""
+def drawn_lines(lines: Iterable[Line], color: bool, width: int | None = None) -> str:
+    """Lines as text, broken at words if there is a width. Without color nothing is drawn, so rich is loaded for a
+    terminal only: a command in a script starts in half the time."""
+    lines = [part for line in lines for part in _broken(line, width)]
     if not color:
         text = "\n".join("".join(part if isinstance(part, str) else part[0] for part in line) for line in lines)
         return escape_ci_commands("\n".join(line.rstrip() for line in text.splitlines())) + "\n"
@@ -105,25 +109,43 @@ def drawn_lines(lines: Iterable[Line], color: bool) -> str:
     return drawn(draw, color, None)
 
 
+def _broken(line: Line, width: int | None) -> Iterator[Line]:
+    """A line in as many as its last part needs, which are aligned with its beginning where that is a column."""
+    *before, last = line
+    start = "".join(part if isinstance(part, str) else part[0] for part in before)
+    if width is None or not isinstance(last, str) or width - len(start) < NARROWEST:
+        yield line
+        return
+    text = start + last
+    column = len(start) if start.strip() and start.endswith(" ") else len(text) - len(text.lstrip())
+    first, *more = wrapped(text, width, " " * column)
+    yield (*before, first[len(start) :])
+    yield from ((part,) for part in more)
+
+
+NARROWEST = 20
+"""Columns beside the beginning of a line in which its rest is broken."""
+
+
 # --- formats
 SHOWN = 3
 """Groups of columns that a list shows of each format."""
 
 
-def formats_text(formats: Sequence[FormatOverview], *, color: bool = False) -> str:
+def formats_text(formats: Sequence[FormatOverview], *, color: bool = False, width: int | None = None) -> str:
     """Two lines per format: its content, and the columns by which it is known."""
-    width = max(len(entry.name) for entry in formats)
+    longest = max(len(entry.name) for entry in formats)
     lines: list[Line] = []
     for entry in formats:
         use = "read, written" if entry.written else "read"
-        lines.append(((f"{entry.name:{width}}", "bold"), f"  {use:13}  {entry.summary}"))
+        lines.append(((f"{entry.name:{longest}}", "bold"), f"  {use:13}  ", entry.summary))
         signs = " | ".join(", ".join(group) for group in entry.signs[:SHOWN])
         signs += " | …" if len(entry.signs) > SHOWN else ""
-        lines.append((f"{'':{width}}  known by       {signs}",))
-    return drawn_lines(lines, color)
+        lines.append((f"{'':{longest}}  known by       ", signs))
+    return drawn_lines(lines, color, width)
 
 
-def format_text(entry: FormatOverview, *, color: bool = False) -> str:
+def format_text(entry: FormatOverview, *, color: bool = False, width: int | None = None) -> str:
     """One format, with all signs and an example."""
     use = "read and written" if entry.written else "read"
     lines: list[Line] = [((entry.name, "bold"), f" ({use})"), ("",), (f"{entry.summary}.",), ("",)]
@@ -135,7 +157,7 @@ def format_text(entry: FormatOverview, *, color: bool = False) -> str:
         example = entry.example
         text = example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
         lines += [(f"  {line}",) for line in text.splitlines()]
-    return drawn_lines(lines, color)
+    return drawn_lines(lines, color, width)
 
 
 def formats_json(formats: Sequence[FormatOverview]) -> str:

@@ -48,7 +48,7 @@ def examples_of(parser: argparse.ArgumentParser) -> list[str]:
 
 @pytest.mark.parametrize("parser", RUNNABLE, ids=lambda parser: parser.prog)
 def test_the_help_of_a_command_has_groups_and_ends_with_examples(parser: argparse.ArgumentParser) -> None:
-    words = parser.format_help()
+    words = parser.format_help().replace(" \\\n      ", " ")
     options = [a for a in parser._actions if a.option_strings]
     grouped = [a for group in parser._action_groups if group.title != "general" for a in group._group_actions]
     general = {"--help", "--debug", "--quiet", "--jobs", "--resume", "--engine"}
@@ -56,6 +56,18 @@ def test_the_help_of_a_command_has_groups_and_ends_with_examples(parser: argpars
     assert words.index("general:") > max((words.index(f"\n{g.title}:") for g in _filled(parser)), default=0)
     assert words.rstrip().endswith(examples_of(parser)[-1])
     assert [a.dest for a in parser._actions if not a.help] == []
+
+
+@pytest.mark.parametrize("parser", RUNNABLE, ids=lambda parser: parser.prog)
+def test_the_help_fits_a_terminal_and_its_examples_can_be_copied(
+    parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = parser.format_help()
+    lines = [line for line in words.splitlines() if "[--" not in line]  # of the usage, which argparse breaks
+    assert [line for line in lines if len(line) > 80] == []
+    commands = words.partition("\nexamples:\n")[2].replace(" \\\n", " ").splitlines()
+    assert [shlex.split(line) for line in commands] == [shlex.split(line) for line in examples_of(parser)]
 
 
 def _filled(parser: argparse.ArgumentParser) -> list[argparse._ArgumentGroup]:
