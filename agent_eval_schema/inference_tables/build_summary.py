@@ -252,6 +252,8 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, report: Rep
     alone = report is None
     where, line = os.path.basename(summary.table or ""), summary.funnel
     command = Call(output).command("profile") or "profile_eval_set(build.rows)" * (not alone)
+    review = Call(output).command("review", "--queue", "truth") or "review_eval_set(build.rows)" * (not alone)
+    unlabeled = summary.rows - sum(count for name, count in summary.labels.items() if is_of_truth(name))
     excluded = [
         (
             reason,
@@ -293,9 +295,14 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, report: Rep
         else "warning"
         if report is not None and not report.ok
         else "good",
-        following=[NextCommand(command, "shows which differences the rows can measure")]
-        if command and summary.rows
-        else [],
+        following=[
+            NextCommand(words, effect)
+            for words, effect, rows in (
+                (review, "opens a page on which people give rows their ground truth", unlabeled),
+                (command, "shows which differences the rows can measure", summary.rows),
+            )
+            if words and rows > 0
+        ],
         blocks=[Only("text", list(_in_text(summary, facts))), Only("html", on_page)],
         kind="build",
     )

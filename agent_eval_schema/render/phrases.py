@@ -159,6 +159,7 @@ _OPTIONS_OF = {
     "profile": (*_READING, "outputs", "no_values", "documents", *_OF_PROFILE),
     "score": (*_READING, "metrics", "tool_name", "duplicates", "empty", "match"),
     "convert": _READING,
+    "review": (*_READING, "outputs"),
     "from-inference-table": ("columns",),
     "validate_eval_set": ("format", "outputs", "columns", *_RULES, "max_cell_bytes", "show_values"),
     "normalize_eval_set": ("format", "outputs", "columns"),

@@ -25,7 +25,7 @@ OBJECTS = documented()
 
 NEEDS = (
     ("spark", "spark", r"\bspark\."),
-    ("tracking_store", "mlflow", r"evaluate_eval_set|mlflow_dataset|log_to_mlflow|import mlflow"),
+    ("tracking_store", "mlflow", r"evaluate_eval_set|to_mlflow|mlflow_dataset|import mlflow"),
 )
 """The fixture, its group of tests, and the code that asks for it. (MLflow uses deprecated parts of SQLAlchemy.)"""
 

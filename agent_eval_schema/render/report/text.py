@@ -138,7 +138,10 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
         return []
     if report.is_fixed and (command := report.call.command("validate", "--output", "concise")):
         left = report.count(Severity.ERROR) + report.count(Severity.WARNING)
-        return [NextCommand(command, f"lists what is left for a person to decide: {plural(left, 'issue')}")]
+        listed = NextCommand(command, f"lists what is left for a person to decide: {plural(left, 'issue')}")
+        page = report.call.command("review", "--queue", "errors")
+        bad = report.invalid_count
+        return [listed, *([NextCommand(page, f"opens a page to decide it: {plural(bad, 'row')}")] if bad else [])]
     return [NextCommand(f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue")]
 
 
