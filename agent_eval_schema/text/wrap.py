@@ -1,4 +1,4 @@
-"""Texts broken at words: what stands in backquotes, such as a command, stays in one line and can be copied."""
+"""Texts broken at words: what is in backquotes, such as a command, stays in one line and can be copied."""
 
 import re
 import textwrap
