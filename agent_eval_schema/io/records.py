@@ -74,7 +74,7 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
                 texts[i] = None
                 problems.setdefault(i, []).append(_too_deep(name, value))
             elif i in deep:
-                texts[i] = _in_words(value)
+                texts[i] = _encode(f"{describe(value)}, nested too deep to read")
         array = strings(texts)
     return array, True
 

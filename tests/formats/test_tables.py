@@ -542,6 +542,16 @@ def test_what_is_no_item_of_a_page_is_reported_and_the_others_are_read() -> None
     assert (report.format, report.row_count) == ("phoenix", 5)
 
 
+def test_a_document_with_a_part_nested_too_deep_is_reported_as_that() -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    cases = [{"input": "q", "actual_output": "a"}, {"input": "p", "actual_output": "b", "tags": deep}]
+    first, *others = validate_eval_set([{"testCases": cases}, {"testCases": cases[:1]}]).iter_issues()
+    assert (first.code, first.path, others) == ("AE012", "testCases", [])
+    assert "a list of 2, nested too deep to read" in first.message
+
+
 @pytest.mark.parametrize("odd", [{"id": "j", "datasetId": "d"}, {"text": "no item"}, 5])
 def test_a_page_is_known_by_any_of_its_items(odd: Any) -> None:
     item = {"id": "i", "input": "Hi", "expectedOutput": "Hello", "datasetId": "d", "status": "ACTIVE"}

@@ -20,6 +20,7 @@ from agent_eval_schema.formats.format import Nested
 from agent_eval_schema.formats.nested import _nesting_of, unfolded
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.io.records import from_list
+from agent_eval_schema.text.depth import is_too_deep
 from agent_eval_schema.text.jsontext import structured
 from tests.fuzz.inputs import Case
 from tests.helpers.mutations import VALUES, Row, copied
@@ -98,7 +99,7 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
         before, after = (_up_to(documents, entry, more) for more in (0, 1))
         if as_text:
             before, after = (_with_text(cut, nesting) for cut in (before, after))
-        if not nesting_of(before) is nesting_of(after) is nesting or not _is_utf8(after):
+        if not nesting_of(before) is nesting_of(after) is nesting or not _is_read(after):
             continue
         less, more = _read(before), _read(after)
         name = ".".join(key for key in entry.keys if isinstance(key, str)) or "the file"
@@ -111,13 +112,13 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
             yield f"an entry of {name} ({name_of(nesting)}) changes other rows"
 
 
-def _is_utf8(documents: list[Row]) -> bool:
-    """Whether no text has a lone surrogate: such a document is one row, and one issue, whatever is in it."""
+def _is_read(documents: list[Row]) -> bool:
+    """Whether no text has a lone surrogate, and nothing is nested too deep: such a document is one row, and one issue,
+    whatever is in it."""
     try:
-        json.dumps(documents, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
+        return not is_too_deep(json.dumps(documents, ensure_ascii=False).encode())
+    except (UnicodeEncodeError, RecursionError):
         return False
-    return True
 
 
 def nesting_of(documents: Sequence[Row]) -> Nested | None:
