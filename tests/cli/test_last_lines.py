@@ -23,7 +23,7 @@ ENDS: dict[str, tuple[str, str]] = {
     f"diff {GOOD} less.jsonl": ("✗ 1 of 12 matched rows changed; 1 lost a metric.", "metrics less.jsonl"),
     "score vertex.jsonl": ("3 rows evaluated: trajectory_exact_match 0.333, ", "score vertex.jsonl --html scores.html"),
     "score vertex.jsonl --metrics trajectory_recall --tool-name get_order --match tool_name": (
-        "3 rows evaluated: trajectory_single_tool_use 0, trajectory_recall 1",
+        "3 rows evaluated: trajectory_single_tool_use 0 and 1 other metric",
         "score vertex.jsonl --metrics trajectory_recall --tool-name get_order --match tool_name --html scores.html",
     ),
     "score vertex.jsonl --metrics trajectory_recall --match tool_name": (

@@ -53,6 +53,8 @@ def names(folder: Path) -> set[str]:
 
 
 GOLDEN = """\
+10 logged → 11 records → 10 calls → 5 readable → 4 distinct → 2 sampled
+
 Excluded rows
 1  feedback        feedback request for another row
 1  status          the call failed: its status is not 200, or the response is an error
@@ -72,7 +74,7 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     assert code == 0
     head, _, about = text.partition("\n\nTable")
     assert head + "\n" == GOLDEN
-    assert "\n\n✓ 10 logged → 11 records → 10 calls → 5 readable → 4 distinct → 2 sampled\n" in about
+    assert "\n\n✓ 2 rows of 10 logged: " in about
     assert "ai_gateway (the columns databricks_request_id, request, request_time)" in about
     assert "2 with seed 7" in about
     assert notes == f"2 rows written to {out}\n"
