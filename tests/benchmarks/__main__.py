@@ -20,6 +20,8 @@
     start    CPU time of commands on a small file, against interpreters that import only what they cannot do without
     pool     16 MB to 2 GB, of a file and in memory: as many processes as the package takes, against one
     frames   a DataFrame above 64 MB: one process against one per core, and the memory of all processes together
+    review   the review screen with 10,000 rows in Chromium: the first paint, and a key until the next row is there,
+             measured in the page
     growth   the exponent with which the time grows when rows, columns, spans, issues, texts … double, on hostile shapes
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
@@ -38,6 +40,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -371,6 +374,50 @@ def pool(bench: Bench) -> list[Line]:
     return lines
 
 
+def review(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
+    from playwright.sync_api import sync_playwright
+
+    from agent_eval_schema import review_eval_set
+    from tests.benchmarks.calls import plain as plain_rows
+
+    rows = [{"request": row["request"], "response": row["response"]} for row in plain_rows(REVIEWED)]
+    started = time.perf_counter()
+    opened = review_eval_set(rows, reviewer="benchmark")
+    loaded = time.perf_counter() - started
+    try:
+        with sync_playwright() as playwright:
+            chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            page = chromium.new_page()
+            page.goto(opened.url)
+            page.wait_for_selector("#row p")
+            paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+            steps = sorted(page.evaluate(_NEXT_ROWS, KEYS))
+            chromium.close()
+    finally:
+        opened.stop()
+    return [
+        Line("read, checked and put into queues", f"{loaded:.2f} s"),
+        below("first paint", paint / 1e3, 3, " s", 2),
+        below(f"a key until the next row is there, median of {KEYS}", steps[KEYS // 2], 50, " ms", 1),
+        Line("the slowest", f"{steps[-1]:.1f} ms"),
+    ]
+
+
+REVIEWED, KEYS = 10_000, 50
+_NEXT_ROWS = """async count => {
+  const times = [], row = document.getElementById("row");
+  for (let i = 0; i < count; i++) {
+    const before = row.textContent, start = performance.now();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "j", bubbles: true}));
+    while (row.textContent === before || !row.querySelector("p")) await new Promise(done => {
+      const channel = new MessageChannel(); channel.port1.onmessage = done; channel.port2.postMessage(0);
+    });
+    times.push(performance.now() - start);
+  }
+  return times;
+}"""
+
+
 def growth(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     lines = []
     for line in python("-m", "tests.benchmarks.growth").splitlines():
@@ -392,6 +439,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "start": start,
     "pool": pool,
     "frames": frames,
+    "review": review,
     "growth": growth,
 }
 LONG = ("memory", "evaluate", "production", "trajectories", "pool")
