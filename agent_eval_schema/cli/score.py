@@ -166,8 +166,8 @@ def run(arguments: argparse.Namespace) -> int:
     summary = result.summary()
     in_json = arguments.output == "json"
     view = result_view(summary)
-    if arguments.html:  # it has the rows
-        view = replace(view, following=[one for one in view.following if "--html" not in one.command])
+    hidden = "--html" if arguments.html else "result."  # the page has the rows; a command line has no variable
+    view = replace(view, following=[one for one in view.following if hidden not in one.command])
     compared = comparison.lines if comparison is not None else ()
     text = result_json(summary, compared=compared) if in_json else as_text(view, color=in_color())
     print_text(text, arguments.output)

@@ -712,7 +712,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         if more or configurations is not None:
             return self._history([other, *more], key, cluster, configurations)
-        other = other if isinstance(other, EvalResult) else load_result(other)
+        other = other if isinstance(other, EvalResult) else _loaded(other)
         metrics = [name for name in self.tallies if name in other.tallies]
         if not metrics:
             raise EvalSetError(f"the results share no metric: {names(self.tallies)}; {names(other.tallies)}")
@@ -726,7 +726,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         cluster: str | None,
         configurations: Sequence[str] | None,
     ) -> ScoreHistory:
-        results = [self, *(other if isinstance(other, EvalResult) else load_result(other) for other in others)]
+        results = [self, *(other if isinstance(other, EvalResult) else _loaded(other) for other in others)]
         runs = run_names([result.name for result in results])
         if configurations is not None and (isinstance(configurations, str) or len(configurations) != len(runs)):
             raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
@@ -1042,12 +1042,19 @@ def load_result(data: EvalSetLike, *, metrics: Sequence[str] | None = None, colu
     >>> load_result("scores.parquet").summary_metrics["exact_match/mean"]
     1.0
     """
+    return _loaded(data, "data", metrics, columns)
+
+
+def _loaded(
+    data: EvalSetLike, name: str = "other", metrics: Sequence[str] | None = None, columns: ColumnNames = None
+) -> EvalResult:
+    """As `load_result`; errors name the argument."""
     if isinstance(data, str) and data.startswith(RUNS):
         found = scores_of_run(data)
         if isinstance(found, MlflowEvaluation):
             return result_of_evaluation(found)
         data = found
-    source = open_source(data, "data", columns)
+    source = open_source(data, name, columns)
     read = read_scores(source, metrics)
     record, findings = read.record, Findings()
     findings.counts.update(record.issue_counts)

@@ -77,7 +77,7 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 BUDGETS = {
     "validate traces": 152,
     "validate a list": 23,
-    "validate a table": 9,
+    "validate a table": 8,
     "normalize a list": 93,
     "prepare a list": 130,
     "convert a list": 495,

@@ -142,7 +142,10 @@ def test_what_a_sample_provokes_runs(verb: str, name: str, capsys: pytest.Captur
 @pytest.mark.usefixtures("here")
 def test_what_is_left_after_a_fix_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     _, text = run(["validate", "broken.jsonl", "--fix", "fixed.jsonl"], capsys)
-    assert commands_in(text)[-1] == "agent-eval-schema validate fixed.jsonl --output concise"
+    assert commands_in(text)[-2:] == [
+        "agent-eval-schema validate fixed.jsonl --output concise",
+        "agent-eval-schema review fixed.jsonl --queue errors",
+    ]
     _, listed = run(["validate", "fixed.jsonl", "--output", "concise"], capsys)
     assert f"{len([line for line in listed.splitlines() if ': info ' not in line])} issues" in text
 
