@@ -148,12 +148,12 @@ class Losses:
         for (before, after), rows in self._masks.items():
             if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
                 after |= BIT["recorded_session"]
-            held = {names[0] for field, names in COLUMNS_OF_FIELD.items() if before & BIT[field] and len(names) == 1}
+            filled = {names[0] for field, names in COLUMNS_OF_FIELD.items() if before & BIT[field] and len(names) == 1}
             for metric in metrics:
                 if not missing_needs(metric, before, outputs):
                     fields = fields_of(missing_needs(metric, after, outputs))
                     columns = {c for field in fields if before & BIT[field] for c in COLUMNS_OF_FIELD[field]}
-                    for column in columns & held & lossy:
+                    for column in columns & filled & lossy:
                         counts = found.setdefault(column, {})
                         counts[metric.name] = counts.get(metric.name, 0) + rows
         return found

@@ -270,9 +270,9 @@ def _by_labels(labels: Sequence[pd.Series[Any]], by: str) -> MatchedRows:
 
 def _occurrences(questions: Numbers) -> pd.Series[Any]:
     """The question of each row with the number of earlier rows that have it; None without a question."""
-    asked = pd.Series(questions)
-    number = asked.groupby(asked).cumcount()
-    labels = [(q, n) if q else None for q, n in zip(asked.tolist(), number.tolist(), strict=True)]
+    column = pd.Series(questions)
+    number = column.groupby(column).cumcount()
+    labels = [(q, n) if q else None for q, n in zip(column.tolist(), number.tolist(), strict=True)]
     return pd.Series(labels, dtype="object")
 
 
@@ -287,9 +287,9 @@ def _difference(old: pd.DataFrame, new: pd.DataFrame) -> str:
         if row is not None:
             return f"row {row} has another {name} in the other result"
     if shared in ([], [REQUEST_ID]):  # a `prompt` is the `request` of the other
-        asked = [key.questions for key in map(row_keys, (old, new)) if key is not None]
-        if len(asked) == 2 and not np.array_equal(asked[0], asked[1]):
-            return f"row {np.flatnonzero(asked[0] != asked[1])[0]} has another question in the other result"
+        questions = [key.questions for key in map(row_keys, (old, new)) if key is not None]
+        if len(questions) == 2 and not np.array_equal(questions[0], questions[1]):
+            return f"row {np.flatnonzero(questions[0] != questions[1])[0]} has another question in the other result"
     return ""
 
 

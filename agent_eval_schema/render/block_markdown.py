@@ -24,9 +24,8 @@ from agent_eval_schema.render.blocks import (
     Words,
     columns_of,
 )
+from agent_eval_schema.render.phrases import SIGNS
 from agent_eval_schema.text.visible import visible
-
-SIGNS = {"good": "✓ ", "warning": "✗ ", "error": "✗ ", "": ""}
 
 OPEN_ROWS, MOST_ROWS = 20, 200
 """Rows of a table that are not folded, and rows at most: GitHub takes 65,536 characters."""

@@ -44,11 +44,11 @@ from agent_eval_schema.render.console import (
     print_verdict,
     sides,
 )
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, SIGNS, NextCommand
 from agent_eval_schema.text.visible import visible
 
-MOODS = {"good": ("✓ ", "green"), "warning": ("⚠ ", "yellow"), "error": ("✗ ", "red"), "": ("", "")}
-"""The sign and the color of a verdict."""
+COLORS = {"good": "green", "warning": "yellow", "error": "red", "": ""}
+"""The color of a verdict."""
 
 STYLES = {
     "error": "red",
@@ -77,7 +77,7 @@ def view_text(view: View, *, color: bool = False, width: int | None = None) -> s
     def draw(console: Console) -> None:
         _print_all(console, (*view.about, *view.notes, *view.blocks), 0)
         console.print()
-        sign, style = MOODS[view.mood]
+        sign, style = SIGNS[view.mood], COLORS[view.mood]
         following: Iterable[NextCommand] = view.following
         if view.numbered:
             following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]

@@ -79,6 +79,9 @@ def _written(value: float, decimals: int) -> str:
     return f"{value + 0.0:,.{decimals}f}"  # there is no negative zero
 
 
+SIGNS = {"good": "✓ ", "warning": "⚠ ", "error": "✗ ", "": ""}
+"""What begins a verdict, in every form of text."""
+
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema.render.block_html import view_page
+from agent_eval_schema.render.block_markdown import view_markdown
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -191,3 +192,10 @@ def test_hostile_text_is_escaped_in_every_block(hostile: str) -> None:
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]", as_text(found, width=80)
     )
+
+
+@pytest.mark.parametrize(("mood", "sign"), [("good", "✓"), ("warning", "⚠"), ("error", "✗")])
+def test_a_verdict_has_the_same_sign_in_every_text(mood: str, sign: str) -> None:
+    view = document(verdict="2 rows", mood=mood)
+    assert as_text(view).splitlines()[-1] == f"{sign} 2 rows"
+    assert view_markdown(view).splitlines()[0] == f"### {sign} 2 rows"
