@@ -27,6 +27,9 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import structured
 
+USER_INPUT = "user_input"
+"""The column of the question; of a conversation, which is kept, the list of its messages."""
+
 _LANGCHAIN = {role: type_ for type_, role in chat.LANGCHAIN_ROLES.items() if type_ != "function"}
 
 
@@ -70,11 +73,11 @@ _IDS = ("retrieved_context_ids", "reference_context_ids")
 
 def after_the_question(source: Row, row: dict[str, Any]) -> None:
     """The messages and calls of the agent after the last human message of a conversation."""
-    messages = structured(source.get("user_input"))
+    messages = structured(source.get(USER_INPUT))
     done: list[Any] = []
     if isinstance(messages, list):
         done = messages[after_question(messages) or len(messages) :]
-        row["user_input"] = messages  # results of tools, and what else is in a conversation
+        row[USER_INPUT] = messages  # results of tools, and what else is in a conversation
     if calls := calls_in(done):
         row["predicted_trajectory"] = calls
     if row.get("response") is None and done:

@@ -44,6 +44,7 @@ SUPPORT_FIELDS = (
     "response_rubrics",
     "tool_use_rubrics",
     "trajectory_rubrics",
+    "single_turn",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -69,6 +70,7 @@ FIELD_WORDS = {
     "response_rubrics": "guidelines, in ADK rubrics of the type FINAL_RESPONSE_QUALITY",
     "tool_use_rubrics": "rubrics of the type TOOL_USE_QUALITY",
     "trajectory_rubrics": "rubrics of the type TRAJECTORY_QUALITY",
+    "single_turn": "a text as user_input, and no conversation",
     **{key: f"{key} in custom_expected" for key in ("expected_output", "rubrics", "reference_topics")},
 }
 """How a report names a field that a user should add; the others go by their column's name."""

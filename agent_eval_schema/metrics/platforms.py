@@ -48,6 +48,7 @@ Metrics = dict[str, tuple[bool, tuple[Need, ...]]]
 _Q, _A, _TRUTH, _DOCS = "request", "response", "expected_response", "retrieved_content"
 _CALLS: Need = ("predicted_trajectory", "trace")
 _CONVERSATION = ("recorded_session",)
+_ONE_TURN = "single_turn"
 _ANY_TRUTH: Need = ("expected_response", "expected_facts")
 _RETRIEVER, _OUTPUT = "retriever_span", "expected_output"
 
@@ -251,23 +252,23 @@ PLATFORMS: dict[str, Metrics] = {
         **_computed("latency", "latency"),
     },
     "ragas": {
-        **_judged("ContextPrecision ContextPrecisionWithReference ContextRecall", _Q, _DOCS, _TRUTH),
-        **_judged("ContextPrecisionWithoutReference ContextUtilization Faithfulness", _Q, _A, _DOCS),
-        **_judged("ContextEntityRecall", _DOCS, _TRUTH),
-        **_judged("ContextRelevance", _Q, _DOCS),
-        **_judged("NoiseSensitivity", _Q, _A, _DOCS, _TRUTH),
-        **_judged("ResponseGroundedness", _A, _DOCS),
-        **_judged("AnswerRelevancy", _Q, _A),
-        **_judged("AnswerCorrectness AnswerAccuracy", _Q, _A, _TRUTH),
-        **_judged("FactualCorrectness", _A, _TRUTH),
-        **_judged("DomainSpecificRubrics RubricsScoreWithoutReference", _Q, _A),
-        **_judged("RubricsScoreWithReference", _Q, _A, _TRUTH),
+        **_judged("ContextPrecision ContextPrecisionWithReference ContextRecall", _Q, _DOCS, _TRUTH, _ONE_TURN),
+        **_judged("ContextPrecisionWithoutReference ContextUtilization Faithfulness", _Q, _A, _DOCS, _ONE_TURN),
+        **_judged("ContextEntityRecall", _DOCS, _TRUTH, _ONE_TURN),
+        **_judged("ContextRelevance", _Q, _DOCS, _ONE_TURN),
+        **_judged("NoiseSensitivity", _Q, _A, _DOCS, _TRUTH, _ONE_TURN),
+        **_judged("ResponseGroundedness", _A, _DOCS, _ONE_TURN),
+        **_judged("AnswerRelevancy", _Q, _A, _ONE_TURN),
+        **_judged("AnswerCorrectness AnswerAccuracy", _Q, _A, _TRUTH, _ONE_TURN),
+        **_judged("FactualCorrectness", _A, _TRUTH, _ONE_TURN),
+        **_judged("DomainSpecificRubrics RubricsScoreWithoutReference", _Q, _A, _ONE_TURN),
+        **_judged("RubricsScoreWithReference", _Q, _A, _TRUTH, _ONE_TURN),
         # of messages: the calls make a conversation of a row
         **_judged("AgentGoalAccuracy AgentGoalAccuracyWithReference", _Q, _TRUTH, _CALLS),
         **_judged("AgentGoalAccuracyWithoutReference", _Q, _A, _CALLS),
-        **_computed("BleuScore CHRFScore RougeScore ExactMatch StringPresence", _A, _TRUTH),
-        **_computed("NonLLMStringSimilarity SemanticSimilarity DataCompyScore", _A, _TRUTH),
-        **_computed("QuotedSpansAlignment", _A, _DOCS),
+        **_computed("BleuScore CHRFScore RougeScore ExactMatch StringPresence", _A, _TRUTH, _ONE_TURN),
+        **_computed("NonLLMStringSimilarity SemanticSimilarity DataCompyScore", _A, _TRUTH, _ONE_TURN),
+        **_computed("QuotedSpansAlignment", _A, _DOCS, _ONE_TURN),
         **_computed("ToolCallAccuracy ToolCallF1", *TOOL_CALL_NEEDS),
         **_computed("IDBasedContextPrecision IDBasedContextRecall", "retrieved_uri", "expected_uri"),
     },

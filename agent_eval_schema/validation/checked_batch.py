@@ -18,6 +18,7 @@ from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
 from agent_eval_schema.formats.adk import RUBRICS
 from agent_eval_schema.formats.mlflow import is_test_case
+from agent_eval_schema.formats.ragas import USER_INPUT
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
@@ -60,6 +61,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
         "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
         "judged_text": _are_texts(rows, answers),
+        "single_turn": ~_is_conversation(rows),
         "letter": np.asarray(pc.match_substring_regex(truth_texts, "^[A-Z]$").fill_null(False)),
         # as rubrics, guidelines of another format are of the response
         "response_rubrics": masks.get("guidelines", none) & np.full(rows.size, RUBRICS not in rows.names),
@@ -156,6 +158,15 @@ def _simulated(rows: Rows) -> Mask:
     return np.array([bool(t and '"goal"' in t and is_test_case(jsontext.parse_leniently(t))) for t in texts], bool)
 
 
+def _is_conversation(rows: Rows) -> Mask:
+    """Whether a row of Ragas is a conversation: the metrics of a single turn reject it, though its last message was
+    read as the answer."""
+    if USER_INPUT not in rows.names:
+        return np.zeros(rows.size, bool)
+    texts = rows.batch.column(USER_INPUT).cast(pa.string())
+    return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
+
+
 def _are_texts(rows: Rows, answers: pa.Array) -> Mask:
     """Whether the answer of a row, which may be an original, is none of the numbers and booleans of which some of
     MLflow's scorers make no text: of a list they read the first entry."""
@@ -228,6 +239,8 @@ COLUMNS_OF_FIELD: dict[str, tuple[str, ...]] = {
     "one_truth": ("expected_response", "expected_facts"),
     "recorded_session": ("session_id", "trace"),
     "judged_text": ("response",),
+    "letter": ("expected_response",),
+    "single_turn": ("request",),
 }
 """The columns that can hold a field of the metric catalog."""
 

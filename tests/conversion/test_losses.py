@@ -6,6 +6,8 @@ import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.conversion.losses import _missing
+from agent_eval_schema.metrics.catalog import SUPPORT_FIELDS
+from agent_eval_schema.validation.checked_batch import COLUMNS_OF_FIELD
 
 Row = dict[str, Any]
 ROW = {"request": "Hi", "response": "Hello"}
@@ -165,3 +167,8 @@ def test_losses_of_ground_truth_come_first_and_a_field_has_one_line() -> None:
     truths = {"custom_expected", "expected_retrieved_context"}
     assert set(lines[: len(truths)]) == truths
     assert len(lines) == len(set(lines)) > len(truths)
+
+
+def test_each_field_of_a_metric_has_the_columns_that_can_hold_it() -> None:
+    """Else a conversion that loses it could not name what was lost."""
+    assert set(SUPPORT_FIELDS) == set(COLUMNS_OF_FIELD)
