@@ -35,13 +35,13 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
     if report.row_count > PREVIEWED_ROWS:
         return FixPreview(dict.fromkeys(codes), fix_command(call))
     try:
-        fixed = fix_source(source, format=plan.format, outputs=plan.outputs, codes=plan.codes)
+        fixed = fix_source(source, format=plan.format, outputs=plan.outputs_option, codes=plan.codes)
         counts, cells = FixCounts(len(fixed.renames)), dict[int, list[tuple[str, str, str]]]()
         for _, fixes in counts.over(fixed.batches()):
             for fix in fixes if plan.values else ():
                 cells.setdefault(fix.row, []).extend((p.path, *_texts(p)) for p in fix.parts)
         after = check_source(
-            fixed.source, format=plan.format, outputs=plan.outputs, select=tuple(plan.codes), values=plan.values
+            fixed.source, format=plan.format, outputs=plan.outputs_option, select=tuple(plan.codes), values=plan.values
         )
     except EvalSetError:  # data that cannot be fixed is shown without a preview
         return None

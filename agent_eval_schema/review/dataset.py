@@ -68,7 +68,7 @@ class Reviewed:
         self.is_canonical = writer is None
         if writer is None or self.is_document:  # a row has no cells of its own there: canonical rows do
             source = _canonical(source, plan)
-            plan = make_plan(source, "databricks", plan.outputs)
+            plan = make_plan(source, "databricks", plan.outputs_option)
         self.source, self.plan = source, plan
         self.run = CheckedRun(source, replace(plan, columns=True))
         self.batches: list[pa.RecordBatch] = []
@@ -114,7 +114,7 @@ class Reviewed:
         valid = self.valid.copy()
         if self.plan.format not in FIXED_FORMATS:
             return found, valid
-        fixed = fix_source(self.source, format=self.plan.format, outputs=self.plan.outputs, codes=codes)
+        fixed = fix_source(self.source, format=self.plan.format, outputs=self.plan.outputs_option, codes=codes)
         start = 0
         for batch, fixes in fixed.batches():
             for fix in fixes:

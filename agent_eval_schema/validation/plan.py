@@ -55,6 +55,12 @@ class Plan(Struct, frozen=True):
     max_cell_bytes: int | None = None
     unselected: frozenset[str] = frozenset()
 
+    @property
+    def outputs_option(self) -> str:
+        """The option that decides alike for the same rows: `"provided"` requires more of them than `"auto"`, which
+        found some."""
+        return "auto" if self.outputs == "provided" and not self.requires_outputs else self.outputs
+
 
 Outputs = Literal["auto", "provided", "generated"]
 OnInvalid = Literal["raise", "drop", "keep"]

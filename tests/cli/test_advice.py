@@ -140,6 +140,16 @@ def test_what_a_sample_provokes_runs(verb: str, name: str, capsys: pytest.Captur
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["broken.jsonl", "broken_mlflow.jsonl", "edited_broken.jsonl", "vertex_broken.jsonl"])
+def test_a_fix_makes_as_many_rows_valid_as_it_promises(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rows are validated as the fixed file will be: "auto" requires less of them than "provided"."""
+    _, text = run(["validate", name], capsys)
+    (promised,) = re.findall(r"^Fixes .* → ([\d,]+) of", text, re.MULTILINE)
+    run(["validate", name, "--fix", "fixed.jsonl"], capsys)
+    assert validate_eval_set("fixed.jsonl").valid_count == int(promised)
+
+
+@pytest.mark.usefixtures("here")
 def test_what_is_left_after_a_fix_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     _, text = run(["validate", "broken.jsonl", "--fix", "fixed.jsonl"], capsys)
     assert commands_in(text)[-2:] == [
