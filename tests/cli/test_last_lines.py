@@ -85,8 +85,6 @@ def test_the_last_lines_are_the_verdict_and_the_next_command(
     assert words not in BEFORE or lines[-3] == f"  agent-eval-schema {BEFORE[words]}"
     assert lines[-2].endswith(":")
     assert lines[-1] == f"  agent-eval-schema {following}"
-    monkeypatch.setattr("agent_eval_schema.review.server.ReviewServer.wait", lambda server: server.stop())
-    monkeypatch.setattr("webbrowser.open", lambda _: True)
     assert main(shlex.split(lines[-1])[1:]) in (0, 1)  # it can be typed as it is
     capsys.readouterr()
 
