@@ -262,7 +262,7 @@ def losses_view(
         ("rows", "Rows", [key for key in keys if not key[0]]),
         ("fields", "Other fields" if truths else "Fields", [key for key in keys if key[0] and key not in truths]),
     ):
-        groups = [_group(key[0], fields[key], metrics.get(key[0], {}), is_open=id == "truth") for key in of]
+        groups = [_group(key[0], fields[key], metrics.get(key[0] or key[1], {}), is_open=id == "truth") for key in of]
         if groups:
             sections.append(Section(id, title, [Several(groups, "more", at_once=FIELDS_AT_ONCE)]))
     hints = {issue.code: issue.hint for issue in issues if issue.hint}

@@ -37,6 +37,7 @@ from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.schema import COLUMNS
@@ -157,7 +158,7 @@ class _Work:
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)
         if len(self._kinds) > 1:
-            counts = " and ".join(f"{n:,} {kind}s" for kind, n in self._kinds.most_common())
+            counts = " and ".join(plural(n, kind) for kind, n in self._kinds.most_common())
             nowhere = {POSITION: None, "request_id": None}
             self.losses.add(conversion.MIXED_KINDS, nowhere, None, f"expected rows of one kind, got {counts}")
         of_whole = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)

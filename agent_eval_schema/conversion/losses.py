@@ -141,18 +141,22 @@ class Losses:
                 self.add(conversion.CHANGED, row, column, message, path)
 
     def metrics(self, systems: Iterable[str]) -> LostMetrics:
-        """The metrics that rows supported and their converted rows do not, by the column that has the field."""
+        """The metrics that rows supported and their converted rows do not, by the column that has the field; by the
+        code where rows of one kind were written as those of another, which is no loss of a column."""
         found: LostMetrics = {}
-        outputs, lossy = self._plan.outputs, {issue.column for issue in self.issues}
+        outputs, lossy = self._plan.outputs, {issue.column or issue.code for issue in self.issues}
+        places = COLUMNS_OF_FIELD
+        if conversion.MIXED_KINDS.code in lossy:
+            places = {**places, "single_turn": (conversion.MIXED_KINDS.code,)}
         metrics = [metric for system in dict.fromkeys(systems) for metric in metrics_of(system)]
         for (before, after), rows in self._masks.items():
             if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
                 after |= BIT["recorded_session"]
-            filled = {names[0] for field, names in COLUMNS_OF_FIELD.items() if before & BIT[field] and len(names) == 1}
+            filled = {names[0] for field, names in places.items() if before & BIT[field] and len(names) == 1}
             for metric in metrics:
                 if not missing_needs(metric, before, outputs):
                     fields = fields_of(missing_needs(metric, after, outputs))
-                    columns = {c for field in fields if before & BIT[field] for c in COLUMNS_OF_FIELD[field]}
+                    columns = {c for field in fields if before & BIT[field] for c in places[field]}
                     for column in columns & filled & lossy:
                         counts = found.setdefault(column, {})
                         counts[metric.name] = counts.get(metric.name, 0) + rows
@@ -174,7 +178,7 @@ class Losses:
 
 
 LostMetrics: TypeAlias = "dict[str, dict[str, int]]"
-"""By column the metrics that are lost with it, and in how many rows."""
+"""By column (or code, of what concerns rows as a whole) the metrics that are lost with it, and in how many rows."""
 
 
 def _is_default(name: str, value: Any) -> bool:

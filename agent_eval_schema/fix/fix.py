@@ -292,7 +292,7 @@ def fix_source(
             fixed,
             format,
             outputs,
-            lambda f: check_source(_with_types(f).source, format=f.plan.format, outputs=f.plan.outputs_option),
+            lambda f: check_source(_with_types(f).source, format=f.plan.format, outputs=f.plan.outputs),
         )
     return _with_types(fixed)
 

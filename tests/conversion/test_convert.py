@@ -430,8 +430,19 @@ def test_the_metrics_of_a_conversion_are_those_that_a_validation_no_longer_suppo
         lost.update({name: max(rows, lost.get(name, 0)) for name, rows in counts.items()})
     assert lost.keys() == {name for name, rows in gone.items() if rows}
     assert all(rows <= gone[name] for name, rows in lost.items())
-    rows = made.losses.groupby("column")["row"].nunique()
+    rows = {**made.losses.groupby("column")["row"].nunique(), "AE816": made.report.row_count}
     assert all(max(counts.values()) <= rows[column] for column, counts in made._metrics.items())
+
+
+def test_metrics_that_are_lost_since_kinds_are_mixed_are_named_there() -> None:
+    text = convert_eval_set(str(SAMPLES / "azure.jsonl"), "ragas").to_text(width=100)
+    assert text.splitlines()[:5] == [
+        "Rows",
+        "  all rows  AE816 mixed-kinds  3 metrics lost",
+        "      Metrics lost on 2 rows: ragas/AnswerRelevancy, DomainSpecificRubrics,",
+        "      RubricsScoreWithoutReference",
+        "      expected rows of one kind, got 2 conversations and 1 single question",
+    ]
 
 
 def test_ground_truth_that_is_lost_comes_first() -> None:

@@ -253,6 +253,7 @@ def test_places_that_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no column 'id' in the result" in capsys.readouterr().err
 
 
+@pytest.mark.oracle
 def test_statsmodels_finds_the_same_p_value(tmp_path: Path) -> None:
     tables = pytest.importorskip("statsmodels.stats.contingency_tables")
     old = [i % 3 > 0 for i in range(60)]
