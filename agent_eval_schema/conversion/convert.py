@@ -37,8 +37,8 @@ from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
-from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.metrics.support import shown_systems
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
