@@ -63,11 +63,17 @@ class Repeats(Struct, frozen=True):
         return np.flatnonzero((self.near != here) & (self.exact == here))
 
     def groups(self) -> list[Array]:
-        """The rows of each group of several, the largest group first; GROUPS of them."""
+        """The rows of each group of several, the largest group first; GROUPS of them. In a group, the first row of
+        each question precedes all others, that of the commonest question first."""
         sizes = np.bincount(self.near, minlength=len(self.near))
         firsts = np.flatnonzero(sizes > 1)
         largest = firsts[np.argsort(-sizes[firsts], kind="stable")][:GROUPS]
-        return [np.flatnonzero(self.near == first) for first in largest.tolist()]
+        return [self._by_question(np.flatnonzero(self.near == first)) for first in largest.tolist()]
+
+    def _by_question(self, rows: Array) -> Array:
+        _, firsts, counts = np.unique(self.exact[rows], return_index=True, return_counts=True)
+        leading = firsts[np.argsort(-counts, kind="stable")]
+        return np.concatenate([rows[leading], np.delete(rows, leading)])
 
     @property
     def group_count(self) -> int:
@@ -263,6 +269,9 @@ LEAST_CLUSTERED = 20
 
 TERMS = 4
 
+_GREETINGS = frozenset({"dear", "did", "does", "hello", "hey", "hi", "thank", "thanks"})
+"""What questions of every kind contain, beside the stop words of scikit-learn."""
+
 
 def cluster_rows(repeats: Repeats) -> list[int]:
     """The distinct questions of which clusters are made."""
@@ -281,20 +290,35 @@ def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
         return (), f"{plural(len(questions), 'distinct question')} {'is' if len(questions) == 1 else 'are'} too few"
     try:
         from sklearn.cluster import KMeans
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
     except ImportError:
         return (), "scikit-learn is not installed (pip install 'agent-eval-schema[profile]')"
-    vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, max_features=5_000)
+    vectorizer = TfidfVectorizer(
+        stop_words=sorted(ENGLISH_STOP_WORDS | _GREETINGS),
+        token_pattern=r"(?u)\b[^\W\d_]{2,}\b",  # no numbers: an order number is no kind of question
+        sublinear_tf=True,
+        max_features=5_000,
+    )
     try:
         vectors = vectorizer.fit_transform([e.question for e in questions])
     except ValueError:  # nothing but stop words
         return (), "the questions have no words to compare"
     found: Any = KMeans(min(count, 30), n_init=1, random_state=0).fit(vectors)
     names = vectorizer.get_feature_names_out()
-    clusters = []
-    for i, center in enumerate(found.cluster_centers_):
-        members = np.flatnonzero(found.labels_ == i)
-        if len(members):
-            terms = [str(names[t]) for t in np.argsort(-center, kind="stable")[:TERMS].tolist() if center[t] > 0]
-            clusters.append(Cluster(len(members), tuple(terms), questions[int(members[0])]))
+    members = [rows for i in range(len(found.cluster_centers_)) if len(rows := np.flatnonzero(found.labels_ == i))]
+    clusters = [
+        Cluster(len(rows), tuple(str(names[t]) for t in terms), questions[int(rows[0])])
+        for rows, terms in zip(members, _telling(vectors > 0, members), strict=True)
+    ]
     return tuple(sorted(clusters, key=lambda c: (-c.rows, c.terms))), ""
+
+
+def _telling(contains: Any, members: Sequence[Array]) -> Iterator[list[int]]:
+    """Per cluster the terms that tell it from the others: frequent in it, and rare elsewhere."""
+    sizes = np.array([[len(rows)] for rows in members])
+    counts = np.vstack([np.asarray(contains[rows].sum(axis=0)).ravel() for rows in members])
+    inside = counts / sizes
+    outside = (counts.sum(axis=0) - counts + 0.5) / (sizes.sum() - sizes + 0.5)  # 1 for a word of all questions
+    for own, telling in zip(inside, inside * np.log(np.maximum(inside, 1e-9) / outside), strict=True):
+        scores = telling if (telling > 0).any() else own
+        yield [t for t in np.argsort(-scores, kind="stable")[:TERMS].tolist() if scores[t] > 0]

@@ -355,7 +355,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
 
     @property
     def next_steps(self) -> list[str]:
-        """What to do next, the step that gains most first.
+        """What to do next: first invalid rows, then the step that gains most.
 
         Returns
         -------
@@ -366,7 +366,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         --------
         >>> from agent_eval_schema import profile_eval_set
         >>> print(profile_eval_set([{"request": "Where is my order?"}] * 4).next_steps[0].partition(" → ")[0])
-        75 % of the rows repeat an earlier question: 1 of 4 are distinct.
+        75% of the rows repeat an earlier question: 1 of 4 are distinct.
         """
         return [f"{step.text} → {step.command}" for step in self.summary.next_steps]
 

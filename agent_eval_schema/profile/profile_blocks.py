@@ -30,7 +30,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.page import percent
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, number, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, counted, number, plural, share
 
 
 class RowExample(Struct, frozen=True):
@@ -76,7 +76,8 @@ def short_name(metric: str) -> str:
 
 
 class DuplicateGroup(Struct, frozen=True):
-    """Rows that ask the same (`kind` is "exact"), or are near duplicates ("near")."""
+    """Rows that ask the same (`kind` is "exact"), or are near duplicates ("near"); the first example has the commonest
+    question."""
 
     kind: str
     rows: int
@@ -299,13 +300,17 @@ def profile_view(summary: ProfileSummary) -> View:
             ),
         ]
     found = plural(summary.duplicates.distinct, "distinct question")
+    bad = [(summary.invalid, "invalid"), (summary.duplicates.conflict_count, "with conflicting ground truth")]
+    worst = sorted(summary.leaks, key=lambda leak: -leak.rows)[:1]
+    bad += [(leak.rows, f"with {leak.kind} in {os.path.basename(leak.source)}") for leak in worst]
+    bad_rows = "".join(f"; {count}" for count in counted(bad))
     no_rows = summary.notes[0] if summary.notes else "There is nothing to profile."
     return View(
         title=f"Profile of {name}",
         about=[Line(f"{where}{plural(summary.rows, 'row')}, {summary.valid:,} valid; {read}", "muted")],
         notes=[Line(note, "warning") for note in (summary.notes if summary.valid else summary.notes[1:])],
-        verdict=f"{found} in {plural(summary.valid, 'valid row')}" if summary.valid else no_rows,
-        mood="" if summary.valid else "error",
+        verdict=f"{found} in {plural(summary.valid, 'valid row')}{bad_rows}" if summary.valid else no_rows,
+        mood="error" if not summary.valid else "warning" if bad_rows else "",
         following=[NextCommand(step.command, step.text) for step in summary.next_steps],
         numbered=True,
         blocks=blocks,
@@ -391,7 +396,7 @@ def _assumptions(summary: ProfileSummary) -> str:
     near = summary.duplicates.near
     alike = f" {plural(near, 'near duplicate')} of earlier questions do not count; near=1 counts them." if near else ""
     return (
-        f"95 % intervals; smallest differences at 80 % power. {source}ssumed: a rate of {assumed.rate:g}, and a "
+        f"95% intervals; smallest differences at 80% power. {source}ssumed: a rate of {assumed.rate:g}, and a "
         f"correlation of {assumed.correlation:g} between two versions on the same rows.{clusters}{alike}"
     )
 
@@ -406,10 +411,11 @@ def _curve(powers: Sequence[MetricPower]) -> Curve | None:
     later = best.paired_8 or difference / math.sqrt(8)
     end, (width, height) = rows * 8, CURVE_SIZE
     slope = math.log(difference / later) / math.log(8)
+    top = min(math.ceil(20 * difference) / 10, 1.0)  # twice the difference now, as whole tens of points
 
     def place(count: float) -> tuple[float, float]:
-        reached = min(difference * (rows / count) ** slope, 1.0)
-        return round(width * count / end, 1), round(height * (1 - reached), 1)
+        reached = min(difference * (rows / count) ** slope, top)
+        return round(width * count / end, 1), round(height * (1 - reached / top), 1)
 
     return Curve(
         title="Smallest difference that a paired run detects",
@@ -417,7 +423,8 @@ def _curve(powers: Sequence[MetricPower]) -> Curve | None:
         points=" ".join(f"{x},{y}" for x, y in (place(max(end * i / 120, 1)) for i in range(1, 121))),
         point=place(rows),
         size=CURVE_SIZE,
-        end=f"{end:,} rows",
+        across=[(0, "0"), (place(rows)[0], f"{rows:,}"), (width, f"{end:,} rows")],
+        up=[(height, "0"), (height / 2, f"{50 * top:g}"), (0, f"{100 * top:g} points")],
         label=f"{rows:,} rows: {_amount(best, difference)} points; 8 times as many: {_amount(best, later)} points",
     )
 
@@ -428,35 +435,46 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
     if found.exact or found.near:
         most = found.groups[0].rows if found.groups else 1
         groups = []
-        for i, group in enumerate(found.groups):
-            title = f"{plural(group.rows, 'row')}, {group.kind}"
+        for group in found.groups:
+            size = f"{plural(group.rows, 'row')}, {group.kind}"
+            head: list[str | Part] = [Part(size, "tag"), group.examples[0].question or ""]
             examples = _examples(group.examples, group.rows)
-            meter = Meter(percent(group.rows, most), title)
-            groups.append(Group([Part(title, "tag")], [examples], meter, is_open=i == 0, indent=2))
+            groups.append(Group(head, [examples], Meter(percent(group.rows, most), size, "warn"), indent=2))
         several = Several(groups, "more groups", total=found.group_count, in_text=EXAMPLES_SHOWN)
         counts = f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near"
         groups_of = plural(found.group_count, "group")
         repeated = [Line(f"{counts} (similarity from {found.threshold:g}), in {groups_of}."), several]
-    conflicts = Several(
-        [_examples(pair, truth=": ") for pair in found.conflicts],
-        "more",
-        total=found.conflict_count,
-        in_text=EXAMPLES_SHOWN,
-    )
-    title = f"Same request, other ground truth ({found.conflict_count:,})"
-    if repeated or found.conflict_count:
-        on_page: list[Block] = [Heading(title), conflicts] if found.conflict_count else []
-        yield Only("html", [Section("duplicates", "Repeated questions", [*repeated, *on_page])])
-    if repeated:
-        yield Only("text", [Section("duplicates", "Repeated questions", repeated)])
     if found.conflict_count:
-        yield Only("text", [Section("conflicts", title, [conflicts])])
+        title = f"Same request, other ground truth ({found.conflict_count:,})"
+        yield Section("conflicts", title, [_conflicts(found)], short="Conflicts")
+    if repeated:
+        yield Section("duplicates", "Repeated questions", repeated)
 
 
-def _examples(examples: Sequence[RowExample], total: int = 0, truth: str | None = None) -> Examples:
-    """Rows with their question and ground truth; `truth`: what is before it in a text (None: it is not in one)."""
+def _conflicts(found: Duplicates) -> Examples:
+    """A line per row that conflicts with an earlier one, those with the same earlier row together."""
+    rows = [
+        Example(
+            f"{later.row:,}",
+            later.request_id,
+            [
+                later.question or "",
+                later.truth or "",
+                f"row {earlier.row:,}" + (f" ({earlier.request_id})" if earlier.request_id else ""),
+                earlier.truth or "",
+            ],
+        )
+        for earlier, later in sorted(found.conflicts, key=lambda pair: (pair[0].row, pair[1].row))
+    ]
+    names = [Detail("Question"), Detail("Ground truth", before=": ")]
+    names += [Detail("Earlier row", before="; "), Detail("Its ground truth", before=": ")]
+    return Examples(names, rows, found.conflict_count)
+
+
+def _examples(examples: Sequence[RowExample], total: int = 0) -> Examples:
+    """Rows with their question and, on a page, their ground truth."""
     rows = [Example(f"{e.row:,}", e.request_id, [e.question or "", e.truth or ""]) for e in examples]
-    return Examples([Detail("Question"), Detail("Ground truth", before=truth)], rows, total)
+    return Examples([Detail("Question"), Detail("Ground truth", before=None)], rows, total)
 
 
 def _leaks(summary: ProfileSummary) -> Iterator[Block]:
@@ -494,7 +512,7 @@ def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
         below = [Line(thin, "muted")] if thin else []
         yield Only("html", [Heading(breakdown.name), table, *below])
     if found.clusters:
-        terms = [(", ".join(cluster.terms), cluster.rows) for cluster in found.clusters]
+        terms = [(", ".join(cluster.terms) or "other things", cluster.rows) for cluster in found.clusters]
         in_text = [Line(f"{plural(rows, 'question')} about {words}") for words, rows in terms[:LISTED]]
         shares = [_share(words, rows, valid) for words, rows in terms]
         table = Table(["Words in common", "%Share", "#Questions"], shares, title="Clusters of questions", kind="values")
@@ -515,7 +533,8 @@ def _share(name: str, rows: int, valid: int) -> list[Words | Cell]:
 
 
 def _bar(rows: int, valid: int, label: str) -> Cell:
-    return Cell(picture=Meter(percent(rows, valid), label))
+    """A share of the rows, which is neither good nor bad."""
+    return Cell(picture=Meter(percent(rows, valid), label, "plain"))
 
 
 def _values(breakdown: Breakdown, thin: str) -> str:
@@ -532,8 +551,7 @@ def _about_documents(found: Documents) -> Iterator[str]:
         yield f"{plural(found.retrieved, 'document')} retrieved, none expected."
     top = max(found.top, key=lambda d: d.expected, default=None)
     if top is not None and top.expected and found.rows_expecting > 1:
-        share = 100 * top.expected / found.rows_expecting
-        yield f"{share:.0f} % of the rows that expect a document expect {top.doc_uri}."
+        yield f"{share(top.expected, found.rows_expecting)} of the rows that expect a document expect {top.doc_uri}."
     if found.unknown_rows is not None:
         yield f"{plural(found.unknown_rows, 'row')} with an expected document that is not in the list."
 

@@ -36,7 +36,7 @@ from agent_eval_schema.profile.profile_blocks import (
     short_name,
 )
 from agent_eval_schema.profile.size import PastScores, Sizing
-from agent_eval_schema.render.phrases import Call, plural
+from agent_eval_schema.render.phrases import Call, plural, share
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
@@ -245,18 +245,18 @@ GROW = "agent-eval-schema from-inference-table --help"
 
 
 def next_steps(summary: ProfileSummary, support: list[Support], call: Call) -> tuple[NextStep, ...]:
-    """The steps in order of gain: the share of the rows, or of what a metric lacks, that they improve."""
+    """Invalid rows, then the steps in order of gain: the share of the rows, or of what a metric lacks, that improve."""
     if summary.logged_calls:
         text = "The rows are logged calls: failed, repeated and feedback requests count as questions."
         command = call.command("from-inference-table", "rows.jsonl") or call.function("eval_set_from_inference_table")
         return (NextStep(1.0, text, command),)
-    steps = []
-    if summary.invalid:
-        text = f"{_share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
-        steps.append(NextStep(summary.invalid / summary.rows, text, call.validation()))
+    first, steps = list[NextStep](), list[NextStep]()
+    if summary.invalid:  # all that follows is about the other rows
+        text = f"{share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
+        first = [NextStep(summary.invalid / summary.rows, text, call.validation())]
     if summary.valid:
-        steps += [*_from_rows(summary, call), *_power(summary, call), *_from_coverage(summary, support, call)]
-    return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
+        steps = [*_from_rows(summary, call), *_power(summary, call), *_from_coverage(summary, support, call)]
+    return tuple([*first, *sorted(steps, key=lambda step: -step.gain)][:MOST_STEPS])
 
 
 def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
@@ -264,7 +264,7 @@ def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     found = summary.duplicates
     if repeated := found.exact + found.near:
         kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
-        text = f"{_share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
+        text = f"{share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
         command = call.command("profile", "--write-distinct", "distinct.jsonl")
         again = f'{call.function("profile_eval_set")}.write("distinct.jsonl")'
         yield NextStep(repeated / found.rows, text, command or again)
@@ -274,7 +274,7 @@ def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
         yield NextStep(count / summary.rows, text, call.validation(["AE902"]))
     for leak in summary.leaks:
         what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
-        text = f"{_share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."
+        text = f"{share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."
         against = ("--against", leak.source) if leak.source in summary.compared_with else ()
         command = call.command("profile", *against, "--output", "json") or "profile.leaks"
         yield NextStep(leak.rows / summary.valid, text, command)
@@ -318,13 +318,13 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call) 
         yield NextStep(0.5 * len(unused) / len(covered.tools), text, GROW)
     found = summary.balance
     if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
-        share = _share(found.top_truth_rows, found.truths)
-        text = f"{share} of the rows with ground truth have the same one: an agent that always gives it scores as much."
+        part = share(found.top_truth_rows, found.truths)
+        text = f"{part} of the rows with ground truth have the same one: an agent that always gives it scores as much."
         gain = found.top_truth_rows / summary.rows
         yield NextStep(0.8 * gain, text, call.command("profile", "--output", "json") or "profile.to_json()")
     documents = covered.documents
     if documents.unknown_rows:
-        text = f"{_share(documents.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
+        text = f"{share(documents.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
         command = call.command("profile", "--output", "json") or "profile.to_json()"
         yield NextStep(documents.unknown_rows / summary.valid, text, command)
     if documents.retrieved and (lost := documents.never_retrieved):
@@ -338,7 +338,3 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call) 
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
         text = f"Fewer than {covered.min_rows} rows have {name} `{value}`{more}: too few for their own score."
         yield NextStep(0.1, text, GROW)
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if part * 200 >= whole else "Less than 1 %"

@@ -260,14 +260,15 @@ class Histograms(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """A line with a point on it."""
+    """A line with a point on it, and the positions and the words on its axes."""
 
     title: str
     subject: str
     points: str
     point: tuple[float, float]
     size: tuple[int, int]
-    end: str
+    across: Sequence[tuple[float, str]]
+    up: Sequence[tuple[float, str]]
     label: str
 
 

@@ -238,6 +238,7 @@ _CLASSES = {
     "loss": f"background:{COLORS['error']}66",
     "bad": f"background:{COLORS['error']}",
     "plain": f"background:{COLORS['muted']}",
+    "warn": f"background:{COLORS['warning']}",
     "hatched": f"background:repeating-linear-gradient(135deg,{COLORS['warning']} 0 4px,#8884 4px 8px)",
 }
 """Styles by class."""

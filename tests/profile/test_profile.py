@@ -427,17 +427,17 @@ def test_the_share_of_a_document_and_of_guidelines_by_hand() -> None:
     ]
     profile = profile_eval_set(rows)
     assert (profile.summary.balance.guideline_rows, profile.summary.balance.shared_guidelines) == (2, ("Be kind",))
-    assert "75 % of the rows that expect a document expect a." in profile.to_text(width=200)  # 3 of 4
+    assert "75% of the rows that expect a document expect a." in profile.to_text(width=200)  # 3 of 4
 
 
 def test_the_steps_have_their_shares_by_hand() -> None:
     rows = [row(LEAVE, "a"), row(LEAVE, "b"), *map(row, QUESTIONS), {"request": "", "response": "x"}]
     steps = {s.text: s.gain for s in profile_eval_set(rows, against=[[{"request": QUESTIONS[0]}]]).summary.next_steps}
     shares = {
-        "14 % of the rows are invalid and support no metric.": 1 / 7,
-        "17 % of the rows repeat an earlier question: 5 of 6 are distinct.": 1 / 6,
+        "14% of the rows are invalid and support no metric.": 1 / 7,
+        "17% of the rows repeat an earlier question: 5 of 6 are distinct.": 1 / 6,
         "1 row has the request of an earlier one and expects another answer.": 1 / 7,
-        "17 % of the rows have the same question in against[0]: they measure memory.": 1 / 6,
+        "17% of the rows have the same question in against[0]: they measure memory.": 1 / 6,
     }
     assert {text: gain for text, gain in steps.items() if text in shares} == pytest.approx(shares)
 
@@ -445,7 +445,10 @@ def test_the_steps_have_their_shares_by_hand() -> None:
 def test_the_power_curve_of_a_page_by_hand() -> None:
     page = profile_eval_set(DIFFERENT).to_html()
     now, later = (100 * (smallest_rate_difference(0.5, rows, 0.5) or 0) for rows in (20, 160))
+    top = min(10 * math.ceil(2 * now / 10), 100)
     assert f"20 rows: {now:.0f} points; 8 times as many: {later:.0f} points" in page
+    axis = re.findall(r"<text[^>]*>(.*?)</text>", page)
+    assert axis == ["0", "20", "160 rows", "0", f"{top / 2:g}", f"{top:g} points"]
 
 
 def test_truth_that_is_all_alike() -> None:
@@ -454,7 +457,7 @@ def test_truth_that_is_all_alike() -> None:
     found = profile.summary.balance
     assert (found.truths, found.distinct_truths, found.top_truth_rows, found.top_truth) == (4, 1, 4, "yes")
     assert found.shared_guidelines == ("Be kind",)
-    assert profile.next_steps[0].startswith("100 % of the rows with ground truth have the same one")
+    assert profile.next_steps[0].startswith("100% of the rows with ground truth have the same one")
 
 
 def test_the_span_of_time_of_a_column() -> None:
@@ -560,11 +563,12 @@ def test_a_judge_of_chunks_is_called_for_each() -> None:
 def test_next_steps_are_at_most_seven_in_order_of_gain() -> None:
     rows = [row(LEAVE, f"t{i}") for i in range(6)] + [{"request": "", "response": "x"}]
     profile = profile_eval_set(rows, against=[[{"request": LEAVE}]])
-    gains = [step.gain for step in profile.summary.next_steps]
+    gains = [step.gain for step in profile.summary.next_steps[1:]]
     assert gains == sorted(gains, reverse=True)
-    assert 4 <= len(gains) <= 7
+    assert 3 <= len(gains) <= 6
     assert all(re.match(r"agent-eval-schema |\w+\(|profile\.", s.command) for s in profile.summary.next_steps)
-    assert profile.next_steps[0].startswith("100 % of the rows have the same question in against[0]")
+    assert profile.next_steps[0].startswith("14% of the rows are invalid")  # first, although others gain more
+    assert profile.next_steps[1].startswith("100% of the rows have the same question in against[0]")
 
 
 def test_every_input_has_the_same_profile(every_input: Callable[[list[Row]], Any]) -> None:
@@ -661,6 +665,49 @@ def test_clusters_of_questions() -> None:
     assert (few.clusters, few.cluster_note) == ((), "19 distinct questions are too few")
 
 
+def test_clusters_are_named_by_words_that_tell_them_apart() -> None:
+    pytest.importorskip("sklearn")
+    names = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
+    topics = ("Hi, does order {} have vacation {}?", "Hi, does order {} have laptop {}?")
+    rows = [row(topic.format(4000 + i, name)) for topic in topics for i, name in enumerate(names)]
+    found = profile_eval_set(rows, near=1.0).summary.coverage.clusters
+    assert {c.terms[0] for c in found} >= {"vacation", "laptop"}
+    assert not {"hi", "does", "order"} & {term for c in found for term in c.terms}
+    assert not [term for c in found for term in c.terms if term.isdecimal()]
+
+
+def test_a_group_of_near_duplicates_is_titled_by_its_commonest_question() -> None:
+    asked = ["How do I cancel my subscription plan before Friday?", *["How do I cancel my subscription plan?"] * 3]
+    profile = profile_eval_set([row(q, "t") for q in asked])
+    (group,) = profile.summary.duplicates.groups
+    assert [e.row for e in group.examples] == [1, 0, 2]  # each question once, then more rows
+    title = '<span class="tag">4 rows, near</span> How do I cancel my subscription plan?<'
+    assert title in profile.to_html()
+    assert "4 rows, near  How do I cancel my subscription plan?\n" in profile.to_text(width=100)
+
+
+def test_what_is_bad_is_never_green() -> None:
+    page = profile_eval_set([row(LEAVE, f"t{i}") for i in range(6)] + [row("")]).to_html()
+    assert set(re.findall('<span class="bar([^"]*)"', page)) == {" warn", " plain"}
+
+
+def test_conflicts_are_one_table() -> None:
+    rows = [row(LEAVE, f"t{i}", request_id=f"id{i}") for i in range(4)]
+    page = profile_eval_set(rows).to_html()
+    part = page[page.index('id="conflicts"') : page.index('id="duplicates"')]
+    assert part.count("<table") == 1
+    cells = re.findall("<td[^>]*>(.*?)</td>", part)
+    assert cells == [c for i in (1, 2, 3) for c in (f"{i}", f"id{i}", LEAVE, f"t{i}", "row 0 (id0)", "t0")]
+
+
+def test_the_verdict_names_invalid_conflicting_and_leaked_rows() -> None:
+    rows = [row(LEAVE, "a"), row(LEAVE, "b"), row("")]
+    verdict = "⚠ 1 distinct question in 2 valid rows; 1 invalid; 1 with conflicting ground truth"
+    assert f"\n{verdict}\n" in profile_eval_set(rows).to_text(width=100)
+    leaked = profile_eval_set([row(LEAVE)], against=[[{"request": LEAVE}]]).to_text(width=100)
+    assert "\n⚠ 1 distinct question in 1 valid row; 1 with the same question in against[0]\n" in leaked
+
+
 @pytest.mark.xdist_group("spark")
 def test_on_spark(spark: Any) -> None:
     rows = [("r0", LEAVE, "x"), ("r1", f"{LEAVE} Thanks", "x"), ("r2", QUESTIONS[0], "x")]
@@ -706,9 +753,9 @@ def test_the_turns_of_a_file_of_evaluations(samples: Path) -> None:
     assert good.to_text(width=300).splitlines()[0].endswith("4 rows, 4 valid; ces-csv format, outputs generated")
     assert "Each row is a turn of an evaluation, or an invalid evaluation." in good.summary.notes
     (step,) = broken.next_steps
-    assert step.startswith("100 % of the rows are invalid and support no metric.")
+    assert step.startswith("100% of the rows are invalid and support no metric.")
     for form in (broken.to_text(width=300), broken.to_html()):
-        assert "100 % of the rows are invalid" in form
+        assert "100% of the rows are invalid" in form
         assert "agent-eval-schema validate " in form
 
 

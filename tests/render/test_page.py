@@ -88,6 +88,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "build": lambda: build().to_html(),
     "conversion": lambda: convert_eval_set(SAMPLES / "broken.jsonl", "ragas").to_html(),
     "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl").to_html(),
+    "profile of invalid rows": lambda: profile_eval_set(SAMPLES / "broken.jsonl").to_html(),
     "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
     "result with gaps": lambda: score_trajectories(SAMPLES / "vertex_broken.jsonl").to_html(),
     "comparison": lambda: comparison([text.encode("utf-8", "replace").decode() for text in HOSTILE]).to_html(),
@@ -284,7 +285,7 @@ def test_the_page_of_a_build(browser: Any, tmp_path: Path) -> None:
 
 
 FIRST_SCREEN: dict[str, tuple[str, str]] = {
-    "build": ("✓ 9 rows of 27 logged: 9 valid, 3 with expected_response", "profile_eval_set(build.rows)"),
+    "build": ("✓ 9 rows of 27 logged: 9 valid, 3 with expected_response", "review_eval_set(build.rows)"),
     "result": ("⚠ 3 of 9 calls failed (rows 2, 5, 8); 6 of 9 rows scored: trajectory_recall 0.75", "row 2"),
     "result with gaps": (
         "⚠ 2 of 4 rows scored; 2 unreadable: trajectory_exact_match 0.5",
@@ -296,6 +297,8 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "row <script>",
     ),
     "conversion": ("15 of 37 rows converted, 53 losses; ground truth lost or changed: expected_facts", "validate"),
+    "profile": ("12 distinct questions in 12 valid rows", "agent-eval-schema from-inference-table --help"),
+    "profile of invalid rows": ("⚠ 14 distinct questions in 14 valid rows; 23 invalid", "agent-eval-schema validate"),
     "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),
 }
 """Per page its verdict, and the first thing to do."""
@@ -309,7 +312,7 @@ def test_the_first_screen_has_the_verdict_and_the_first_action(
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto(saved(tmp_path, page_text(kind)).as_uri())
     verdict, action = FIRST_SCREEN[kind]
-    title, first = page.locator("h1"), page.locator(".start code, .start a, #next ~ ol code").first
+    title, first = page.locator("h1"), page.locator(".start code, .start a, #next ~ ol li").first
     assert verdict in title.inner_text()
     assert action in first.inner_text()
     for shown in (title, first):
