@@ -45,7 +45,7 @@ _OF_BUILD = {"dedupe", "near", "extend", "include", "labels"}
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the rows; print the report if there are issues."""
+    """Write the rows; print the report."""
     from agent_eval_schema.api import build_from_traces, validate_traces
     from agent_eval_schema.inference_tables.build_summary import funnel_view
     from agent_eval_schema.io.atomic import require_apart
@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.rules import RULES
     from agent_eval_schema.validation.chosen_rules import chosen
+    from agent_eval_schema.validation.report import summary_of
 
     require_writable(arguments.output)
     files = {"IN": arguments.input, flag("extend"): arguments.extend, flag("labels"): arguments.labels}
@@ -65,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         options = {name: None if value == "none" else value for name, value in of_build.items()}
         with build_from_traces(_traces(arguments), columns, **options, show_values=arguments.values) as build:
             count, report = build.write(arguments.output), build.report
-            print_text(as_text(funnel_view(build.summary, output=arguments.output), color=in_color()))
+            view = funnel_view(build.summary, output=arguments.output, of_traces=summary_of(report))
+            print_text(as_text(view, color=in_color()))
     else:
         labels = None if arguments.labels == "none" else FEEDBACK
         screen = progress_screen(arguments)
@@ -73,8 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             _traces(arguments), values=arguments.values, screen=screen, columns=columns, labels=labels, **rules
         )
         count = report.write(arguments.output, passthrough=False)
-        if report.counts:
-            print_text(report.to_text(color=in_color()))
+        print_text(report.to_text(color=in_color()))
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     codes = chosen(**rules)
     is_failing = any(RULES[code].severity in FAILING[arguments.fail_on] for code in codes.intersection(report.counts))

@@ -323,9 +323,9 @@ def build_set(
     go into that file or new Delta table, else into the work folder."""
     require_duckdb()
     start = time.perf_counter()
-    source = open_source(table, "table")
+    source, traces = open_source(table, "table"), None
     if options.format == "auto" and options.columns is None:
-        source = table_of_traces(source)
+        source, traces = table_of_traces(source)
     plan, reason = plan_of(table_columns(source, table, options), options)
     # Each file with its size and modification time, so that a changed one is detected. A URL or stdin may be another
     # table each time: the results of the last one are not reused.
@@ -352,7 +352,10 @@ def build_set(
     with progress(lambda done: done / max(kept, 1), screen) as so_far:
         build.store(finish(job, options.hook), so_far.add, out)
     seconds = time.perf_counter() - start
-    build.summarize(found, logged=logged, table=source.name, format_reason=reason, seconds=seconds)
+    read = {"format": plan.family, "format_reason": reason}
+    if traces is not None:
+        read = {"format": traces.name, "format_reason": "one row per trace"}
+    build.summarize(found, logged=logged, table=source.name, seconds=seconds, **read)
     return build
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.formats.inference_tables import MAPPED, TABLE_FAMILIES
 from agent_eval_schema.formats.suggestions import is_of_truth
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, redactor_of
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, BuildPlan, Hook, flag
@@ -110,7 +111,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
     format : str
         The format of the table.
     format_reason : str
-        The columns that identify it.
+        The columns that identify it; of traces, what is a row.
     logged : int
         The number of rows of the table.
     records : int
@@ -247,8 +248,15 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
 
 
 # --- its text, page and JSON
-def funnel_view(summary: BuildSummary, *, output: str | None = None, report: ReportSummary | None = None) -> View:
-    """The row counts per step; `output` is the file with the rows. The report on the rows follows, if there is one."""
+def funnel_view(
+    summary: BuildSummary,
+    *,
+    output: str | None = None,
+    report: ReportSummary | None = None,
+    of_traces: ReportSummary | None = None,
+) -> View:
+    """The row counts per step; `output` is the file with the rows. The report on the rows follows, if there is one.
+    `of_traces` is the report on rows that consist of traces: of it, the derived and the missing fields are shown."""
     alone = report is None
     where, line = os.path.basename(summary.table or ""), summary.funnel
     command = Call(output).command("profile") or "profile_eval_set(build.rows)" * (not alone)
@@ -264,6 +272,8 @@ def funnel_view(summary: BuildSummary, *, output: str | None = None, report: Rep
         for reason, rows in summary.excluded.items()
     ]
     facts = list(_facts(summary))
+    for title, fields in of_traces.derivation(of_traces=True) if of_traces else ():
+        facts.append((title.partition(" ")[0], f"{fields} (rows)"))
     details: list[Block] = [
         *([Table(["Excluded", "#Rows", "Reason", "What to do"], excluded, kind="examples")] if excluded else []),
         Terms(facts),
@@ -364,7 +374,8 @@ def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Bl
 
 def _facts(summary: BuildSummary) -> Iterator[tuple[str, str]]:
     """Everything beside the counts, as a title and a text."""
-    yield "Table", f"{summary.format} ({summary.format_reason})"
+    is_table = any(family.name == summary.format for family in (*TABLE_FAMILIES, MAPPED))
+    yield "Table" if is_table else "Traces", f"{summary.format} ({summary.format_reason})"
     feedback = summary.feedback
     if feedback.get("given"):
         feedback = {**feedback, "replaced": feedback["given"] - feedback["latest"]}
@@ -449,7 +460,6 @@ def summarized(
             f"extended is recognized by its {by}."
         )
     return BuildSummary(
-        format=plan.family,
         records=records,
         steps=tuple(steps),
         rows=steps[-1].left,

@@ -389,6 +389,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             traces_joined=counted["joined"].total(),
             existing=existing,
             table=None,
+            format=self._plan.family,
             format_reason=self._reason,
             hook=self._hook,
             engine="spark",

@@ -1,4 +1,4 @@
-"""Texts broken at words: what is in backquotes, such as a command, stays in one line and can be copied."""
+"""Texts broken at words: what is in quotes, such as a command or a name, stays in one line and can be copied."""
 
 import re
 import textwrap
@@ -14,4 +14,4 @@ def wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
     return [line.replace("\0", " ") for line in lines]
 
 
-_QUOTED = re.compile("`[^`]*`")
+_QUOTED = re.compile(r"`[^`]*`|(?<!\w)'[^'`]*'(?!\w)")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -235,6 +236,21 @@ def test_from_traces(capsys: pytest.CaptureFixture[str], samples: Path, tmp_path
     rows = [json.loads(line) for line in target.read_text().splitlines()]
     assert rows[0]["request"]["messages"][-1]["role"] == "user"
     assert run(capsys, "validate", target)[0] == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--dedupe", "question")])
+def test_from_traces_reports_what_it_read_derived_and_could_not(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    if options:
+        pytest.importorskip("duckdb")
+    code, out, _ = run(capsys, "from-traces", samples / "otel_traces.jsonl", tmp_path / "rows.jsonl", *options)
+    assert code == 0
+    text = " ".join(out.split())
+    assert ("Traces otel (one row per trace)" if options else "otel format (the column resourceSpans") in text
+    assert "search_traces" not in text
+    assert re.search(r"Derived .*request 3, response 2, retrieved_context 1, predicted_trajectory 2, ", text)
+    assert re.search(r"Missing .*response 1, retrieved_context 2, expected_response 3, ", text)
 
 
 def test_from_traces_refuses_a_file_without_traces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ def test_what_is_quoted_stays_in_one_line() -> None:
         "  file are invalid",
     ]
     assert wrapped(text, None) == [text]
+    assert wrapped("the agent's column 'my own name' is the users' one", 24) == [
+        "the agent's column",
+        "'my own name' is the",
+        "users' one",
+    ]
 
 
 @given(st.text(alphabet="ab-é` ", min_size=1).map(str.strip), st.integers(5, 40))

@@ -27,18 +27,19 @@ _TABLE = pa.schema(
 )
 
 
-def table_of_traces(source: Source) -> Source:
-    """The table of a source that has only traces: a trace per row, spans of OpenTelemetry, or a column `trace`; any
-    other source as it is."""
+def table_of_traces(source: Source) -> tuple[Source, Format | None]:
+    """The table of a source that has only traces, and their format: a trace per row, spans of OpenTelemetry, or a
+    column `trace`; any other source as it is."""
     names = source.column_names()
     if is_family(names):
-        return source
+        return source, None
     form = find_format(detect(names, source.metadata).format or "databricks")
     is_column = "trace" in names and {"trace", "request_id"}.issuperset(set(names).intersection(COLUMNS))
     if not (is_column or form.name in ("traces", "otel")):
-        return source
+        return source, None
     batches = partial(_batches, form, form.prepare(source))
-    return replace(source, kind="arrow", batches=batches, columns=tuple(_TABLE.names), path=None, shares=None)
+    table = replace(source, kind="arrow", batches=batches, columns=tuple(_TABLE.names), path=None, shares=None)
+    return table, form
 
 
 def _batches(form: Format, source: Source) -> Iterator[pa.RecordBatch]:

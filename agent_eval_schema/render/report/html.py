@@ -240,13 +240,12 @@ _NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:
-    derived = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
     facts = {
         "File": report.name or "data in memory",
         "Rows": f"{report.row_count:,}, of which {report.invalid_count:,} invalid",
         "Format": f"{report.format} ({report.format_reason})",
         "Outputs": f"{report.outputs}: {_OUTPUTS[report.outputs]}" if report.has_metrics else "",
-        "Derived from traces (rows per field)": derived,
+        **dict(report.derivation()),
         "Rules switched off": ", ".join(report.codes_off),
         "Checked with": f"agent-eval-schema {__version__}",
     }

@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
-from agent_eval_schema.render.figures import Distribution, Occurrences, Presence
+from agent_eval_schema.render.figures import PRESENCE, Distribution, Occurrences, Presence
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
@@ -112,6 +112,13 @@ class Shown(Struct, frozen=True):
     answers: list[FrequentAnswer] = []
 
 
+TRACES = ("otel", "search_traces", "traces")
+"""The formats whose rows are traces."""
+
+NOT_OF_TRACES = ("trace", "reference_trajectory")
+"""Fields that no trace contains."""
+
+
 class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     """The numbers of a report, each as the attribute of `Report` with its name, and few examples.
 
@@ -169,6 +176,16 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         """The codes of a severity that were found: those of the whole dataset first, then by the number of rows."""
         found = [code for code in self.counts if RULES[code].severity is severity]
         return sorted(found, key=lambda code: (not self.is_of_dataset(code), -self.occurrences[code].rows, code))
+
+    def derivation(self, *, of_traces: bool = False) -> list[tuple[str, str]]:
+        """The fields that were derived from traces and, if the rows are traces, those that some rows lack."""
+        found, lacking = self.derived, dict[str, int]()
+        if of_traces or self.format in TRACES:
+            present = {line.field: line.rows for line in self.presence}
+            lacking = {name: self.row_count - present.get(name, 0) for name in PRESENCE if name not in NOT_OF_TRACES}
+        named = {"Derived from traces": found, "Missing in traces": lacking}
+        texts = {t: ", ".join(f"{name} {rows:,}" for name, rows in of.items() if rows) for t, of in named.items()}
+        return [(f"{title} (rows per field)", text) for title, text in texts.items() if text and found]
 
     def text_examples(self) -> list[Issue]:
         return [issue for code in self.counts for issue in self.examples[code][:EXAMPLES_SHOWN]]

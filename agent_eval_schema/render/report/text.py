@@ -25,6 +25,7 @@ from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.text.wrap import wrapped
 
 BAR = 10
 
@@ -88,9 +89,8 @@ def _print_source(console: Console, report: ReportSummary) -> None:
         console.print(report.ignored, style="yellow")
     if not report.values:
         console.print("Cell values are hidden.", style="dim")
-    if report.derived:
-        fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
-        console.print(f"Derived from traces (rows per field): {fields}", style="dim")
+    for title, fields in report.derivation():
+        console.print(f"{title}: {fields}", style="dim")
 
 
 # --- the verdict and the next command
@@ -225,7 +225,8 @@ def _print_alike(console: Console, report: ReportSummary, shown: Shown, alike: l
     if excerpt is not None:
         _print_excerpt(console, excerpt)
     if with_hint and issue.hint:
-        console.print(Padding(Text(f"→ {visible(issue.hint)}", style="green"), (0, 0, 0, INDENT + 2)))
+        for line in wrapped(f"→ {visible(issue.hint)}", console.width - INDENT - 2):
+            console.print(Padding(Text(line, style="green"), (0, 0, 0, INDENT + 2)))
 
 
 def _print_place(console: Console, report: ReportSummary, issue: Issue, line: int | None) -> None:
@@ -299,10 +300,10 @@ def _print_metrics(console: Console, report: ReportSummary, system: str) -> None
     title = f"Metric coverage ({system})" + (", after outputs are generated" if report.outputs == "generated" else "")
     console.print()
     console.print(Text(title, style="bold"))
-    by_advice: dict[str, list[Support]] = {}
-    for line in support:
-        by_advice.setdefault(support_advice(line), []).append(line)
-    lines = [(line, Text(advice)) for advice, lines in by_advice.items() for line in lines]
+    by_advice: dict[tuple[bool, str], list[Support]] = {}
+    for line in sorted(support, key=lambda line: not line.supported):  # those without rows are last
+        by_advice.setdefault((bool(line.supported), support_advice(line)), []).append(line)
+    lines = [(line, Text(advice)) for (_, advice), lines in by_advice.items() for line in lines]
     rows = [[Text(line.metric), _bar(line), Text(f"{line.supported:,} of {line.total:,}")] for line, _ in lines]
     print_columns(console, None, rows, 2, [advice for _, advice in lines])
     if report.usable_count < report.row_count and support:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
 from agent_eval_schema.render.printable import as_text
-from agent_eval_schema.render.report.text import metrics_text
+from agent_eval_schema.render.report.text import metrics_text, report_text
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, ROOT, SAMPLES
 from tests.helpers.scores import scores_view
@@ -47,6 +48,19 @@ def test_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_text_when_the_app_will_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.csv", monkeypatch, outputs="generated")
     compare(GOLDEN / "generated.txt", report.to_text(width=80))
+
+
+def test_metrics_without_rows_are_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = report_on("good.jsonl", monkeypatch)
+    for block in metrics_text(summary_of(report), color=False, width=100, system="all").split("\n\n")[:-1]:
+        has_rows = [count != "0" for count in re.findall(r"  +(\d+) of \d+$", block, re.M)]
+        assert has_rows == sorted(has_rows, reverse=True), block
+
+
+def test_hints_break_at_words_outside_of_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = report_on("broken.jsonl", monkeypatch)
+    text = report_text(summary_of(report), color=False, width=60, system="databricks")
+    assert "→ Fill `request` (a string, `{messages}` or\n      `{query, history}`), or add" in text
 
 
 def test_metrics_of_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
