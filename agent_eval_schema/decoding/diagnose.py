@@ -17,7 +17,7 @@ from msgspec import Struct, inspect
 from agent_eval_schema.schema import OTHER_KEYS
 from agent_eval_schema.text.describe import describe, key_name, names
 from agent_eval_schema.text.privacy import may_quote
-from agent_eval_schema.text.spelling import match_names
+from agent_eval_schema.text.spelling import match_names, meant_value
 
 Kind = Literal["type", "null", "blank", "choice", "missing", "unknown"]
 
@@ -61,8 +61,8 @@ def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Pro
     if isinstance(node, inspect.LiteralType):
         if value in node.values:
             return ()
-        close = match_names([value], map(str, node.values))
-        hint = f"did you mean '{close[value]}'?" if close else f"use one of {names(node.values)}"
+        close = meant_value(value, [*map(str, node.values)])
+        hint = f"did you mean '{close}'?" if close else f"use one of {names(node.values)}"
         message = f"expected one of {names(node.values)}, got {describe(value)}"
         return [Problem(path, field, "choice", message, hint)]
     if isinstance(node, inspect.IntType) and node.ge is not None and not node.ge <= value <= (node.le or value):

@@ -24,7 +24,7 @@ from agent_eval_schema.cells.edit import json_texts, with_cells, with_edits, wit
 from agent_eval_schema.cells.notes import LINE, Notes, filled_rows, is_hidden, line_texts, own_columns, with_notes
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.search import PLACE, CellFix, fixes_in, moves_in, read_exactly, tries_of, twins_in
-from agent_eval_schema.fix.values import CODES_OF, FIXES_OF, meant
+from agent_eval_schema.fix.values import CODES_OF, FIXES_OF
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.jsonl import REMOVED
@@ -40,6 +40,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_difference, excerpt_names
 from agent_eval_schema.text.privacy import may_quote
+from agent_eval_schema.text.spelling import meant
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.kernel import check_batch

@@ -8,9 +8,8 @@ Left alone on purpose: `messages` next to `query`, JSON that was cut off, NaN, n
 documents behind would move), a list of bare texts as documents (URI or content?), and all outputs of the agent.
 """
 
-import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +23,7 @@ from agent_eval_schema.formats.ragas import LISTS
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import python_value
-from agent_eval_schema.text.spelling import ALIASES
+from agent_eval_schema.text.spelling import ALIASES, meant, meant_value, named_value, plain_name
 
 FixFunction = Callable[[Any], Any]
 
@@ -132,20 +131,12 @@ def message_role(message: Any) -> Any:
     if isinstance(message.get("role"), str):
         if message["role"] in ROLES:
             return message
-        role = _role(message["role"]) or meant(message["role"], sorted(ROLES))
+        role = meant_value(message["role"], ROLES)
         return {**message, "role": role} if role else message
-    keys = [k for k in ALIASES["role"] if isinstance(message.get(k), str) and _role(message[k])]
+    keys = [k for k in ALIASES["role"] if isinstance(message.get(k), str) and named_value(message[k], ROLES)]
     if message.get("role") is not None or len(keys) != 1:
         return message
-    return with_key_renamed({**message, keys[0]: _role(message[keys[0]])}, keys[0], "role")
-
-
-ROLE_ALIASES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
-
-
-def _role(name: str) -> str | None:
-    plain = name.strip().lower()
-    return plain if plain in ROLES else ROLE_ALIASES.get(plain)
+    return with_key_renamed({**message, keys[0]: named_value(message[keys[0]], ROLES)}, keys[0], "role")
 
 
 def message_content(message: Any) -> Any:
@@ -266,27 +257,6 @@ def call_name(call: Any) -> Any:
 def call_input(call: Any) -> Any:
     """The call's only arguments under another key (args, arguments, input, …) while `tool_input` is absent."""
     return with_lone_key_renamed(call, "tool_input", _CALL, lambda v: isinstance(opened_json_text(v), dict))
-
-
-def meant(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
-    """The known name that `name` is another spelling of, or None if there is none or more than one.
-
-    A name with a digit (`response_2`) or with a word more (`response_b`) is a name of its own, not a misspelling.
-    """
-    known = list(known)
-    plain = plain_name(name)
-    bare = plain.replace("_", "")
-    aliases = [k for k in known if bare == k.replace("_", "") or plain in ALIASES.get(k, ())]
-    if aliases or any(c.isdigit() for c in plain):
-        return aliases[0] if len(aliases) == 1 else None
-    close = difflib.get_close_matches(plain, known, n=2, cutoff=cutoff)
-    own = any(set(k.split("_")) < set(plain.split("_")) for k in close)
-    return close[0] if len(close) == 1 and not own else None
-
-
-def plain_name(name: str) -> str:
-    """The name in the one spelling in which names are compared."""
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def with_lone_key_renamed(value: Any, right: str, known: tuple[str, ...], fits: Callable[[Any], bool]) -> Any:

@@ -1,7 +1,7 @@
 """Close matches: the canonical name that a misspelled or foreign column or key means."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -38,3 +38,40 @@ def _match(name: str, right: tuple[str, ...], cutoff: float) -> str | None:
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     alias = next((r for r in right if plain == r or plain in ALIASES.get(r, ())), None)
     return alias or next(iter(difflib.get_close_matches(plain, right, n=1, cutoff=cutoff)), None)
+
+
+def meant(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
+    """The known name that `name` is another spelling of, or None if there is none or more than one.
+
+    A name with a digit (`response_2`) or with a word more (`response_b`) is a name of its own, not a misspelling.
+    """
+    known = list(known)
+    plain = plain_name(name)
+    bare = plain.replace("_", "")
+    aliases = [k for k in known if bare == k.replace("_", "") or plain in ALIASES.get(k, ())]
+    if aliases or any(c.isdigit() for c in plain):
+        return aliases[0] if len(aliases) == 1 else None
+    close = difflib.get_close_matches(plain, known, n=2, cutoff=cutoff)
+    own = any(set(k.split("_")) < set(plain.split("_")) for k in close)
+    return close[0] if len(close) == 1 and not own else None
+
+
+def plain_name(name: str) -> str:
+    """The name in the one spelling in which names are compared."""
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+VALUE_ALIASES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+"""What other libraries call a role."""
+
+
+def named_value(name: str, known: Collection[str]) -> str | None:
+    """The known value in another notation (`User`) or by its name in another library."""
+    plain = name.strip().lower()
+    value = plain if plain in known else VALUE_ALIASES.get(plain)
+    return value if value in known else None
+
+
+def meant_value(name: str, known: Collection[str]) -> str | None:
+    """The known value that `name` is in another notation or by another name, or that it misspells: the only one."""
+    return named_value(name, known) or meant(name, sorted(known))

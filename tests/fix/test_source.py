@@ -23,11 +23,12 @@ from agent_eval_schema.fix import search
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.fix import FixedSource, fix_source
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.fix.values import CODES_OF, FIXES, meant
+from agent_eval_schema.fix.values import CODES_OF, FIXES
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.spelling import meant
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS, as_jsonl, as_parquet

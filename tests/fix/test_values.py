@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent_eval_schema import validate_eval_set
 from agent_eval_schema.fix import values
 from agent_eval_schema.fix.values import FixFunction
 
@@ -217,3 +218,14 @@ def test_what_a_fix_leaves_alone(fix: FixFunction, value: Any) -> None:
     before = copy.deepcopy(value)
     assert fix(value) is value
     assert value == before
+
+
+@pytest.mark.parametrize(
+    "role", ["usr", "User ", "human", "Human", "AI", "bot", "model", "asistant", "user_2", "agent"]
+)
+def test_the_hint_for_a_role_is_what_a_fix_writes(role: str) -> None:
+    written = values.message_role({"role": role, "content": "a"})["role"]
+    request = {"messages": [{"role": role, "content": "a"}]}
+    issues = validate_eval_set([{"request": request, "response": "b"}]).issues
+    (hint,) = issues.loc[issues["code"] == "AE206", "hint"]
+    assert hint.startswith(f"did you mean '{written}'?" if written != role else "use one of ")
