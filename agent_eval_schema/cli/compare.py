@@ -77,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     names = codes_in([arguments.configurations])
     if len(new) > 1:
         found = old.compare(*new, key=arguments.key, cluster=arguments.cluster, configurations=names or None)
+        named = ["--configurations", ",".join(names)] if names else []
+        found._command = "" if arguments.html else shlex.join([*words[:-2], *named, *words[-2:]])
     elif names:
         raise EvalSetError("--configurations needs more than two runs")
     forms = {"json": found.to_json, "markdown": found.to_markdown}

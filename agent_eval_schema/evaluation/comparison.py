@@ -20,7 +20,7 @@ from agent_eval_schema.metrics.intervals import is_binary, standard_error
 from agent_eval_schema.metrics.scales import direction_of
 from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, signed
+from agent_eval_schema.render.phrases import MISSING, NextCommand, counted, number, plural, signed
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text import jsontext
 
@@ -167,7 +167,7 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
         >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
         >>> old.compare(new).to_markdown().splitlines()[0]
-        '### ✓ 0 scores lower or missing, 1 higher'
+        '### ✓ 0 scores lower, 1 higher'
         """
         from agent_eval_schema.render.block_markdown import view_markdown
 
@@ -374,9 +374,9 @@ def comparison_view(
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
     the two results; then the scores that differ. `units` names the independent units, and
     `command` writes the page."""
-    rows = sorted(changed, key=lambda row: (_gain(row[2], row[5]), row[2], row[0]))
-    worse = sum(_gain(row[2], row[5]) < 0 for row in rows)
-    better = sum(_gain(row[2], row[5]) > 0 for row in rows)
+    rows = sorted(changed, key=lambda row: (_gain_of(row), row[2], row[0]))
+    worse = sum(_gain_of(row) < 0 for row in rows)
+    better = sum(_gain_of(row) > 0 for row in rows)
     only = [(which, plural(count, "row")) for which, count in (("before", only_old), ("after", only_new)) if count]
     tested = sum(line.p_value == line.p_value for line in lines)
     names = ["metric", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows", "#p"]
@@ -389,7 +389,7 @@ def comparison_view(
     names = ["Row", "request_id", "Metric", "#before", "#after", "#difference"]
     title = "Scores that differ, regressions first"
     scores = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
-    verdict = f"{plural(worse, 'score')} lower or missing, {better:,} higher" if rows else "No score differs"
+    verdict = _in_words(rows, better) if rows else "No score differs"
     regressions = [line for line in lines if is_significant(line) and _gain(line.metric, line.difference) < 0]
     about = [Line(words, "muted") for words in _about_test(lines, tested, units)]
     if matched_by in (REQUEST_ID, BY_QUESTION):
@@ -411,6 +411,18 @@ def comparison_view(
             Only("html", on_page),
         ],
     )
+
+
+def _in_words(rows: Sequence[Changed], better: int) -> str:
+    """`2 scores lower, 1 missing, 3 higher`; worse and better where less is better in some metrics, but not in all."""
+    less_is_better = {direction_of(row[2]) < 0 for row in rows}
+    down, up = ("worse", "better") if len(less_is_better) > 1 else ("higher", "lower")
+    if less_is_better == {False}:
+        down, up = up, down
+    lost = sum(row[3] == row[3] and row[4] != row[4] for row in rows)
+    worse = sum(_gain_of(row) < 0 for row in rows) - lost
+    others = [(lost, "missing"), (sum(row[3] != row[3] for row in rows), "new")]
+    return ", ".join([f"{plural(worse, 'score')} {down}", *counted(others), f"{better:,} {up}"])
 
 
 def _from_to(row: Changed) -> str:
@@ -440,6 +452,11 @@ def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> I
             notes.setdefault(f"{line.note}: {count}" if few else line.note, []).append(line.metric)
     for note, metrics in notes.items():
         yield f"{', '.join(metrics)}: {note}."
+
+
+def _gain_of(row: Changed) -> float:
+    """How much better a score is; one that there was not before is neither better nor worse."""
+    return 0.0 if row[3] != row[3] else _gain(row[2], row[5])
 
 
 def _gain(metric: str, difference: float) -> float:

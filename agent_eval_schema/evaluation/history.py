@@ -28,7 +28,7 @@ from agent_eval_schema.metrics.scales import scale_of
 from agent_eval_schema.render.blocks import Block, Cell, Line, Meter, Part, Section, Table, View, Words
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
-from agent_eval_schema.render.phrases import MISSING, number, plural, share, signed
+from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, share, signed
 from agent_eval_schema.render.printable import Savable
 
 Numbers = np.ndarray[Any, Any]
@@ -106,7 +106,7 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         keys: Sequence[Any],
         units: Numbers,
     ) -> None:
-        self.runs, self.row_count = runs, len(keys)
+        self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
         self.lines = [
             line for name, table in scores.items() for line in _lines(name, runs, configurations, table, units)
         ]
@@ -219,7 +219,8 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
             lines_ = [_of_row(*line) for line in self.rows.itertuples(index=False, name=None)]
             title = "Rows that changed sides, most changes first"
             blocks.append(Section("rows", title, [Table(names, lines_, title=title, in_text=10, sortable=True)]))
-        return View(title=verdict, verdict=verdict, blocks=blocks)
+        following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
+        return View(title=verdict, verdict=verdict, blocks=blocks, following=following)
 
     def __repr__(self) -> str:
         return f"<ScoreHistory: {len(self.runs)} runs, {self.row_count:,} rows>"

@@ -35,9 +35,14 @@ ENDS: dict[str, tuple[str, str]] = {
     f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
     "compare vertex.jsonl vertex.jsonl": ("✓ No score differs", ""),
     "compare old.csv new.csv --key id --fail-on never": (
-        "⚠ 1 score lower or missing, 0 higher",
+        "⚠ 1 score lower, 0 higher",
         "compare old.csv new.csv --key id --html comparison.html",
     ),
+    "compare old.csv new.csv old.csv --key id --configurations a,b,a": (
+        "3 runs of ",
+        "compare old.csv new.csv old.csv --key id --configurations a,b,a --html comparison.html",
+    ),
+    "compare old.csv new.csv old.csv --key id --html history.html": ("3 runs of ", ""),
     f"convert {GOOD} out.jsonl": (
         "✓ databricks → databricks: 12 of 12 rows converted, no losses",
         "metrics out.jsonl --format databricks",

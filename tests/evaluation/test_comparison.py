@@ -158,7 +158,7 @@ exact_match       0      1      +1             –   9     0     9  –
 rouge_1           0      1      +1             –   9     0     9  –
 Cannot be tested: 1 session. At least 6 independent units are needed.
 
-✓ 0 scores lower or missing, 18 higher
+✓ 0 scores lower, 18 higher
 Lists the scores that differ, regressions first:
   comparison.save("comparison.html")
 """

@@ -293,7 +293,7 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
     ),
     "hostile scores": ("⚠", "row <script>"),
     "comparison": (
-        "⚠ 2 scores lower or missing, 0 higher",
+        "⚠ 2 scores lower, 0 higher",
         "row <script>",
     ),
     "conversion": ("15 of 37 rows converted, 53 losses; ground truth lost or changed: expected_facts", "validate"),

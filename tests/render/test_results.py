@@ -91,7 +91,7 @@ def test_a_comparison_lists_regressions_first() -> None:
     scores = page[page.index("Scores that differ") :]
     differences = re.findall(r'<td class="n(?: error| good)?" data-n="[^"]*">([+−–][\d.]*)</td></tr>', scores)
     assert len(differences) == len(found.rows) > 0
-    assert "lower or missing" in page[page.index("<h1") : page.index("</h1>")]
+    assert "scores lower, 0 higher" in page[page.index("<h1") : page.index("</h1>")]
 
 
 def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
@@ -103,7 +103,11 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
         ("3", "", "recall", 1.0, 0.5, -0.5),
     ]
     document = comparison_view(lines, changed, 0, 2, "10 rows")
-    assert document.verdict == "2 scores lower or missing, 2 higher"
+    assert document.verdict == "1 score worse, 1 missing, 2 better"
+    assert comparison_view(lines, changed[:1], 0, 0, "10 rows").verdict == "0 scores higher, 1 lower"
+    assert comparison_view(lines, changed[1:], 0, 0, "10 rows").verdict == "1 score lower, 1 missing, 1 higher"
+    new = [("4", "", "recall", math.nan, 1.0, math.nan)]
+    assert comparison_view(lines, new, 0, 0, "10 rows").verdict == "0 scores lower, 1 new, 0 higher"
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]
     means, scores = (section.blocks[0] for section in sections)

@@ -298,6 +298,16 @@ class TestInBrowser:
         page.click(".rows details:not([open]) summary >> nth=0")
         assert page.locator(".rows details[open] dl:visible").count() == 2
 
+    def test_keys_step_through_the_rows_of_a_result(self, browser: Any, tmp_path: Path) -> None:
+        page = Visit(browser, saved(tmp_path, EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_html())).page
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
+        rows = [e.inner_text() for e in page.locator(".rows tbody > tr > th").all()]
+        for key, at in (("j", 0), ("j", 1), ("j", 2), ("j", 2), ("k", 1)):
+            page.keyboard.press(key)
+            opened = page.locator(".rows tbody:has(.told > td > details[open]) > tr > th").all()
+            assert [e.inner_text() for e in opened] == [rows[at]]
+            assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+
     def test_only_the_headings_of_the_rows_sort(self, browser: Any, tmp_path: Path) -> None:
         found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
         page = Visit(browser, saved(tmp_path, found.to_html())).page

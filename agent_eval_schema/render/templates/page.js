@@ -97,12 +97,20 @@ if (list) {
     const box = Object.assign(el("input", ""), {type: "checkbox", onchange: () => { shown = box.checked ? [...shown, name] : shown.filter(n => n !== name); drawRows() }});
     one("#columns").append(el("label", "", box, " " + name));
   }
-  onkeydown = e => {
-    const way = {j: 1, k: -1}[e.key];
-    if (!way || e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT/.test(e.target.tagName)) return;
-    if (open) go(rows.indexOf(open) + way); else if (rows[0]) location.hash = "row-" + rows[0].row;
-  };
 }
+onkeydown = e => {
+  const way = {j: 1, k: -1}[e.key];
+  if (!way || e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT/.test(e.target.tagName)) return;
+  if (open) go(rows.indexOf(open) + way); else if (rows[0]) location.hash = "row-" + rows[0].row;
+  else {
+    const heads = all(".rows .told > td > details > summary").filter(s => s.offsetParent);
+    const at = heads.findIndex(s => s.closest("tbody").contains(document.activeElement)), next = heads[at < 0 ? 0 : at + way];
+    if (!next) return;
+    if (at >= 0) heads[at].parentElement.open = false;
+    next.parentElement.open = true;
+    next.focus();
+  }
+};
 for (const b of all(".copy")) b.onclick = async () => {
   try { await navigator.clipboard.writeText(b.previousElementSibling.textContent); b.textContent = "Copied" }
   catch { getSelection().selectAllChildren(b.previousElementSibling) }
