@@ -318,3 +318,22 @@ def test_the_first_screen_has_the_verdict_and_the_first_action(
     for shown in (title, first):
         box = shown.bounding_box()
         assert box["y"] + box["height"] <= 900
+
+
+def test_the_rules_of_the_documentation_fit_a_phone(browser: Any, tmp_path: Path) -> None:
+    """With the style of the site, whose theme is not loaded: each rule is a block, and a filter hides it."""
+    style = (ROOT / "docs" / "_static" / "site.css").read_text(encoding="utf-8")
+    rows = "".join(
+        f"<tr{hidden}><td><p>{rule.code}</p></td><td><p><code>{rule.name}</code></p></td><td><p>{rule.severity}</p></td>"
+        f"<td><p>yes</p></td><td><p>{rule.summary}</p></td></tr>"
+        for rule, hidden in zip(list(RULES.values())[:3], ("", "", " hidden"), strict=True)
+    )
+    text = f'<style>{style}</style><div class="filterable"><table class="table"><tbody>{rows}</tbody></table></div>'
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(saved(tmp_path, f"<!doctype html>{text}").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    shown = page.locator("tr:visible")
+    assert shown.count() == 2
+    for row in shown.all():
+        assert row.locator("td").last.bounding_box()["width"] > 300  # the summary has the whole width
+        assert len({cell.bounding_box()["y"] for cell in row.locator("td").all()}) <= 3
