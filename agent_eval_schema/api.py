@@ -19,7 +19,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
-from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
+from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.inference_tables.options import FEEDBACK
@@ -41,13 +41,14 @@ from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.chosen_rules import find_rule
-from agent_eval_schema.validation.plan import OnInvalid, Outputs
+from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.unreadable import UNREADABLE, unreadable_cells
 from agent_eval_schema.validation.validate import check_source
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
     from agent_eval_schema.inference_tables.result import EvalSetBuild
 
@@ -156,7 +157,7 @@ def validate_eval_set(
 
 @overload
 def normalize_eval_set(
-    data: pd.DataFrame | Mapping[str, Any] | str | os.PathLike[str] | SparkFrame,
+    data: pd.DataFrame | Mapping[str, Any] | str | os.PathLike[str],
     *,
     format: InputFormat = ...,
     outputs: Outputs = ...,
@@ -164,6 +165,16 @@ def normalize_eval_set(
     fix: bool = ...,
     columns: ColumnNames = ...,
 ) -> pd.DataFrame: ...
+@overload
+def normalize_eval_set(
+    data: SparkFrame,
+    *,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    on_invalid: OnInvalid = ...,
+    fix: bool = ...,
+    columns: ColumnNames = ...,
+) -> DataFrame: ...
 @overload
 def normalize_eval_set(
     data: Sequence[Mapping[str, Any]],
@@ -218,11 +229,13 @@ def normalize_eval_set(
 
     Returns
     -------
-    pandas.DataFrame, list of dict, pyarrow.Table, pyarrow.RecordBatch or pyarrow.RecordBatchReader
+    pandas.DataFrame, list of dict, pyarrow.Table, RecordBatch or RecordBatchReader, or pyspark.sql.DataFrame
         The same kind of container as the data (also of Polars, DuckDB and Hugging Face); a DataFrame for a path. A
-        DataFrame has the index of the data (a RangeIndex for other data), the canonical columns and the columns that
-        were passed through. Cells of dtype object hold str, list or dict, or None where the value is absent; token
-        counts are Int64, `latency_seconds` is float64, `failure` is boolean.
+        Spark DataFrame is lazy: one job settles its columns and the duplicates of an ID, then rows are normalized where
+        they are, in the types of an Arrow table. A pandas DataFrame has the index of the data (a RangeIndex for other
+        data), the canonical columns and the columns that were passed through. Cells of dtype object hold str, list or
+        dict, or None where the value is absent; token counts are Int64, `latency_seconds` is float64, `failure` is
+        boolean.
 
     Raises
     ------
@@ -258,6 +271,8 @@ def normalize_eval_set(
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     require_bool("fix", fix)
     source = open_source(data, "data", columns, format=format, outputs=outputs)
+    if is_spark(data):
+        return _normalized_on_spark(data, source, format, outputs, on_invalid, fix)
     if fix:
         from agent_eval_schema.fix.fix import fix_source
 
@@ -285,6 +300,20 @@ def normalize_eval_set(
         return frame
     cells = [[None if v is None or is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _normalized_on_spark(
+    df: Any, source: Source, format: str, outputs: str, on_invalid: OnInvalid, fix: bool
+) -> DataFrame:
+    from agent_eval_schema.fix.fix import fixes_of_batches
+    from agent_eval_schema.validation.spark_frames import CheckedFrame, require_rows_apart
+
+    require_rows_apart(source)
+    plan = make_plan(source, format, outputs)
+    checked = CheckedFrame(df, source, plan, fixes_of_batches(source, plan) if fix else None)
+    if on_invalid == "raise" and checked.invalid_count:
+        raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs))
+    return checked.normalized(on_invalid)
 
 
 def metric_support(

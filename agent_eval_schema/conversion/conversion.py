@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -73,12 +73,11 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
 
     Attributes
     ----------
-    data : pandas.DataFrame, list of dict, dict or str
+    data : pandas.DataFrame, pyspark.sql.DataFrame, list of dict, dict or str
         The valid rows in the target format, in order. A DataFrame with a RangeIndex and columns of dtype object; for
         `"adk"` one dict, for `"adk-legacy"` and `"ces-evaluation"` a list of dicts, for `"ces-csv"` the text of the
-        file.
-    report : Report
-        The validation report of the input.
+        file. Of a Spark DataFrame a lazy Spark DataFrame with all columns of the target, numbers as numbers and lists
+        and objects as JSON text.
     source : str
         The format of the input.
     target : str
@@ -102,7 +101,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
 
     data: Any
     _issues: list[Issue]
-    report: Report
+    _report: Report | Callable[[], Report]
     source: str
     target: str
     given: int
@@ -116,8 +115,9 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
 
         Returns
         -------
-        pandas.DataFrame
-            One row per value, with the columns of `Report.issues`; `row` is the 0-based position in the input.
+        pandas.DataFrame or pyspark.sql.DataFrame
+            One row per value, with the columns of `Report.issues`; `row` is the 0-based position in the input. Of a
+            Spark DataFrame it is lazy, and its rows are not in order.
 
         Examples
         --------
@@ -128,6 +128,24 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         0    0  AE811  guidelines
         """
         return issues_frame(self._issues)
+
+    @property
+    def report(self) -> Report:
+        """The validation report of the input.
+
+        Returns
+        -------
+        Report
+            The report of the whole input. For a Spark DataFrame it is made on access: the rows are validated once more,
+            and a few bytes per row are fetched.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> convert_eval_set([{"request": "Hi", "response": "Hello!"}], "openai").report
+        <Report: 1 of 1 rows valid, 0 errors, 0 warnings>
+        """
+        return self._report() if callable(self._report) else self._report
 
     def severities(self) -> frozenset[Severity]:
         """Return the severities of the losses.

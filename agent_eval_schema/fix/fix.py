@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -296,6 +297,21 @@ def fix_source(
             lambda f: check_source(_with_types(f).source, format=f.plan.format, outputs=f.plan.outputs),
         )
     return _with_types(fixed)
+
+
+# --- rows of a cluster
+def fixes_of_batches(source: Source, plan: Plan) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """The function that fixes the cells of each batch, wherever its rows are. Raises EvalSetError if a column has to be
+    renamed: whether that helps is seen in the whole dataset."""
+    wrong = misspelled_columns(tuple(source.column_names())) if plan.format in OUR_COLUMNS else {}
+    for name, meant_name in wrong.items():
+        raise EvalSetError(f"fix: rename the column `{name}` of the Spark DataFrame first (`{meant_name}`), or drop it")
+    return partial(_fixed_batch, plan, frozenset(FIXABLE) if plan.format in FIXED_FORMATS else frozenset())
+
+
+def _fixed_batch(plan: Plan, codes: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+    fixed = FixedSource(Source("spark", lambda: iter([batch]), lambda _: None, nests=False), plan, codes)
+    return next(fixed_batch for fixed_batch, _ in fixed.batches())
 
 
 # --- columns

@@ -266,6 +266,10 @@ class _Named:
     def __init__(self, remote: Remote, moves: list[Move]) -> None:
         self._remote, self._moves = remote, moves
 
+    def first(self, most: int, /) -> list[pa.RecordBatch]:
+        """The first rows, in batches."""
+        return [_renamed(batch, self._moves) for batch in self._remote.first(most)]
+
     def any(self, test: Callable[[pa.RecordBatch], bool], /) -> bool:
         """Whether the test is true of any batch."""
         return self._remote.any(partial(_after, self._moves, test))

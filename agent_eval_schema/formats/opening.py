@@ -80,6 +80,11 @@ def open_source(data: Any, option: str = "data", columns: ColumnNames = None, **
     return with_likely_names(source) if is_auto else source
 
 
+def is_spark(data: Any) -> bool:
+    """Whether it is a Spark DataFrame, of a classic session or of Spark Connect."""
+    return type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pyspark.sql")
+
+
 def _opened(data: Any, option: str) -> Source:
     if isinstance(data, Source):
         return data
@@ -89,7 +94,7 @@ def _opened(data: Any, option: str) -> Source:
         return _of_place(os.fspath(data))
     if is_of_pandas(data, "DataFrame"):
         return unfolded(from_pandas(data))
-    if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pyspark.sql"):
+    if is_spark(data):
         from agent_eval_schema.io.spark import spark_source
 
         return unfolded(spark_source(data))

@@ -211,6 +211,8 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
 
 def first_rows(source: Source, most: int = HEAD_ROWS) -> list[pa.RecordBatch]:
     """The first rows of a source, in batches: the same rows whatever the size of the batches is."""
+    if source.remote is not None:
+        return source.remote.first(most)
     assert isinstance(source.batches, Batches)
     return source.batches.first_rows(most)
 
@@ -224,6 +226,9 @@ def units_of(source: Source, share: Share) -> Iterator[tuple[int, pa.RecordBatch
 
 class Remote(Protocol):
     """Rows that are not here but on a cluster: work goes to them, and only its results come here."""
+
+    def first(self, most: int, /) -> list[pa.RecordBatch]:
+        """The first rows, at most HEAD_ROWS, in batches."""
 
     def any(self, test: Callable[[pa.RecordBatch], bool], /) -> bool:
         """Whether the test, which can be pickled, is true of any batch."""
@@ -247,10 +252,13 @@ class Share(Struct):
         return self.worker == (0 if alone else unit % self.workers)
 
 
-def schema_of(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None) -> pa.Schema:
-    """The columns of a source in Arrow (as `read` makes them); varying rows and Python objects are read through."""
+def schema_of(
+    source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None, vary: bool = False
+) -> pa.Schema:
+    """The columns of a source in Arrow (as `read` makes them, perhaps others of each batch: `vary`); varying rows and
+    Python objects are read through."""
     batches = source.batches() if read is None else map(read, source.batches())
-    some = batches if source.vary or source.kind == "pandas" else islice(batches, 1)
+    some = batches if vary or source.vary or source.kind == "pandas" else islice(batches, 1)
     schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in some]
     schema = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
     return schema.with_metadata(CANONICAL if source.is_canonical() else None)

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpack
 from agent_eval_schema.cells.batch import repeated, without_marks
 from agent_eval_schema.io.atomic import require_local_place
-from agent_eval_schema.io.source import Source, rows_per_batch
+from agent_eval_schema.io.source import HEAD_ROWS, Source, rows_per_batch
 from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.privacy import first_line
 
@@ -87,13 +87,24 @@ class OnSpark:
         taken = in_python(rows, partial(_taken, np.packbits(mask), np.cumsum(starts)), self._df.schema)
         return taken.toDF(*self._names)
 
+    def first(self, most: int) -> list[pa.RecordBatch]:
+        """The first rows, at most HEAD_ROWS, in batches."""
+        rows = [batch.num_rows for batch in self._head]
+        starts = [sum(rows[:i]) for i in range(len(rows))]
+        return [b.slice(0, most - start) for b, start in zip(self._head, starts, strict=True) if start < most]
+
     @cached_property
-    def _columns(self) -> pa.RecordBatch:
-        """A batch without rows: of the types that Spark's rows have, if there is one to see."""
+    def _head(self) -> list[pa.RecordBatch]:
         messages = partial(_messages, without_marks, self._names)
         with naming_missing_packages():
-            for row in in_python(self._df.limit(1), messages, "message binary").collect():
-                return unpack(row[0]).slice(0, 0)
+            found = in_python(self._df.limit(HEAD_ROWS), messages, "message binary").collect()
+        return [unpack(row[0]) for row in found]
+
+    @property
+    def _columns(self) -> pa.RecordBatch:
+        """A batch without rows: of the types that Spark's rows have, if there is one to see."""
+        if self._head:
+            return self._head[0].slice(0, 0)
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
     def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
@@ -251,19 +262,26 @@ def ddl_of(kind: pa.DataType) -> str:
         return f"array<{ddl_of(kind.value_type)}>"
     if pa.types.is_struct(kind):
         return f"struct<{','.join(f'{backticked(f.name)}:{ddl_of(f.type)}' for f in kind)}>"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
     return _DDL[kind]
 
 
 _DDL = {
     pa.string(): "string",
     pa.bool_(): "boolean",
+    pa.null(): "void",
     pa.int8(): "tinyint",
+    pa.int16(): "smallint",
     pa.int32(): "int",
     pa.int64(): "bigint",
+    pa.float32(): "float",
     pa.float64(): "double",
     pa.binary(): "binary",
     pa.date32(): "date",
     pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.duration("us"): "interval day to second",
 }
 
 
@@ -301,22 +319,25 @@ def read_table(spark: SparkSession, name: str) -> DataFrame:
 
 def require_new(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if no new folder can be written at `path`."""
-    if os.path.splitext(path)[1] not in ("", ".parquet"):
+    if os.path.splitext(path)[1] not in ("", ".parquet", ".delta"):
         raise EvalSetError(f"{path}: Spark writes a folder of Parquet files (NAME.parquet) or a Delta table (NAME)")
     if os.path.lexists(path):
         raise EvalSetError(f"{path}: there is something already: Spark writes a new folder")
     require_local_place(path)
 
 
-def write_table(df: DataFrame, path: str) -> None:
-    """Write a new folder; it appears under its name when all of it is there."""
+def write_table(df: DataFrame, path: str) -> int:
+    """Write a new folder; it appears under its name when all of it is there. Returns the number of rows, which are
+    counted in the files: the DataFrame is computed once."""
     folder, name = os.path.split(os.path.abspath(path))
     new = os.path.join(folder, f".{name}.new")
     shutil.rmtree(new, ignore_errors=True)
     form = "parquet" if path.endswith(".parquet") else "delta"
     try:
         df.write.format(form).save(new)
+        rows = df.sparkSession.read.format(form).load(new).count()
         os.rename(new, path)
+        return rows
     except Exception as error:  # of Spark, of Java or of the disk
         raise EvalSetError(f"{path}: cannot be written: {first_line(error)}") from error
     finally:

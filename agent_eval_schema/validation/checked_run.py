@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered, packed, unpack
 from agent_eval_schema.cells.notes import NOTE, own_columns
+from agent_eval_schema.formats.format import same
 from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io import source as source_
@@ -285,17 +286,15 @@ class CheckedRun:
         for batch, checked in _stream(self.source.batches(), partial(self._check, plan=self._first)):
             yield batch, self.add(checked)
 
+    def positions(self, start: int, size: int) -> np.ndarray[Any, Any]:
+        """The positions in the data of the rows of a batch."""
+        return np.arange(start, start + size)
+
     def add(self, checked: pa.RecordBatch) -> pa.RecordBatch:
         """Count a batch that was checked elsewhere; returns it with the final validity of its rows."""
         repeated = self.builder.add(checked)
         self.seconds = time.perf_counter() - self._start
-        if not len(repeated):
-            return checked
-        at = VERDICT.get_field_index("valid")
-        valid = np.asarray(checked.column(at)).astype(bool)
-        valid[repeated] = False
-        columns = [*checked.columns[:at], pa.array(valid), *checked.columns[at + 1 :]]
-        return pa.RecordBatch.from_arrays(columns, schema=checked.schema)
+        return with_invalid(checked, repeated)
 
     # what was counted
 
@@ -324,7 +323,9 @@ class CheckedRun:
     @cached_property
     def read_schema(self) -> pa.Schema:
         """The columns of the data under their canonical names, as its format reads it."""
-        return schema_of(self.source, find_format(self.plan.format).read)
+        read = find_format(self.plan.format).read
+        # a format adds columns for the rows that contain more than its fields read: any batch may have others
+        return schema_of(self.source, read, vary=read is not same)
 
     @property
     def schema(self) -> pa.Schema:
@@ -387,6 +388,17 @@ class CheckedRun:
         if self.source.remote is not None:
             return self.source.remote.map(check)
         return (checked for _, checked in _stream(self.source.batches(), check))
+
+
+def with_invalid(checked: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
+    """The batch with these rows as invalid ones, too."""
+    if not len(rows):
+        return checked
+    at = VERDICT.get_field_index("valid")
+    valid = np.asarray(checked.column(at)).astype(bool)
+    valid[rows] = False
+    columns = [*checked.columns[:at], pa.array(valid), *checked.columns[at + 1 :]]
+    return pa.RecordBatch.from_arrays(columns, schema=checked.schema)
 
 
 T = TypeVar("T")

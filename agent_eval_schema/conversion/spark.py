@@ -1,0 +1,179 @@
+"""A Spark DataFrame → a conversion of lazy DataFrames: the rows of the target, and the losses.
+
+Both are made of each batch by the code that converts files. Cells are those of a file of Parquet: the DataFrame has all
+columns of the target, those of numbers as numbers, and lists and objects as JSON text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.cells.notes import column_names
+from agent_eval_schema.conversion.conversion import Conversion, find_writer
+from agent_eval_schema.conversion.work import Work, mixed_kinds, plan_of
+from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.spark import Stream, ddl, in_python, require_new, write_table
+from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.render.blocks import Block, Table, View
+from agent_eval_schema.render.document import json_text, versioned
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.choices import path_of
+from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.plan import Plan
+from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.spark_frames import SHARED_ID, CheckedFrame, Part, PartRun, require_rows_apart
+
+LOSS = pa.schema([(n, pa.int64() if n == "row" else pa.string()) for n in Issue.__struct_fields__])
+"""The columns of `Report.issues` in Spark."""
+
+
+def convert_frame(df: Any, source: Source, format: str, target: str) -> Conversion:
+    """Raises EvalSetError for a target that is one document of all rows."""
+    require_rows_apart(source)
+    writer = find_writer(target)
+    if writer.document is not None:
+        raise EvalSetError(
+            f"to: {target} is one document of all rows, which Spark does not write: convert what fits in memory, "
+            "`convert_eval_set(df.toPandas(), …)`"
+        )
+    plan = plan_of(source, format, target)
+    checked = CheckedFrame(df, source, plan)
+    work = Work(CheckedRun(source, plan), target)
+    schema = work.schema([*COLUMNS, *checked.beside.names])
+    losses = checked.frame(partial(_losses, target, plan), LOSS)
+    if work.losses.issues:  # of columns as a whole
+        cells = [tuple(_cells(issue).values()) for issue in work.losses.issues]
+        losses = losses.unionByName(df.sparkSession.createDataFrame(cells, ddl(LOSS)))
+    if writer.kind is not None:
+        kinds = checked.frame(partial(_kinds, target, plan), pa.schema([("kind", pa.string())])).groupBy("kind").count()
+        losses = losses.unionByName(in_python(kinds.coalesce(1), _mixed, ddl(LOSS)))
+    return SparkConversion(
+        checked.frame(partial(_written, target, plan, schema), schema),
+        [],
+        cache(partial(_report, source, plan)),
+        plan.format,
+        target,
+        checked.row_count,
+        checked.valid_count,
+        {},
+        _losses=losses,
+    )
+
+
+def _report(source: Source, plan: Plan) -> Report:
+    for _ in (run := CheckedRun(source, plan)).batches():
+        pass
+    return Report(run)
+
+
+class SparkConversion(Conversion, frozen=True):
+    """A conversion whose data and losses stay on Spark; what is shown of the losses are counts."""
+
+    _losses: Any = None
+
+    @property
+    def losses(self) -> Any:
+        return self._losses
+
+    def severities(self) -> frozenset[Severity]:
+        return frozenset(Severity(row[0]) for row in self._losses.select("severity").distinct().collect())
+
+    @property
+    def lossless(self) -> bool:
+        return not self._losses.limit(1).count()
+
+    def write(self, path: str | os.PathLike[str]) -> int:
+        require_new(out := path_of(path))
+        return write_table(self.data, out)
+
+    def _counts(self) -> list[dict[str, Any]]:
+        """The number of losses of each column, and of the rows that have one."""
+        from pyspark.sql.functions import expr
+
+        by = self._losses.groupBy("column", "code", "name", "severity")
+        counted = by.agg(expr("COUNT(*) AS losses"), expr("COUNT(DISTINCT row) AS rows"))
+        found = [row.asDict() for row in counted.collect()]
+        worst = list(Severity)
+        return sorted(found, key=lambda n: (worst.index(n["severity"]), -n["losses"], n["column"] or "", n["code"]))
+
+    def _json(self) -> str:
+        counts = self._counts()
+        numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted")}
+        return json_text(versioned({**numbers, "lossless": not counts, "counts": counts}))
+
+    def _view(self) -> View:
+        counts = self._counts()
+        total = sum(n["losses"] for n in counts)
+        rows = [[n["column"] or "", f"{n['code']} {n['name']}", f"{n['losses']:,}", f"{n['rows']:,}"] for n in counts]
+        blocks: list[Block] = [Table(("Field", "Loss", "#Losses", "#Rows"), rows)] if rows else []
+        moods = {Severity.ERROR: "error", Severity.WARNING: "warning"}
+        return View(
+            title=self._headline,
+            about=[],
+            verdict=f"{self._headline}, {f'{total:,} losses' if total else 'no losses'}",
+            mood=moods.get(Severity(counts[0]["severity"]), "good") if counts else "good",
+            following=[],
+            blocks=blocks,
+            kind="conversion",
+        )
+
+    def __repr__(self) -> str:
+        return f"<Conversion: {self._headline}>"
+
+
+# --- on the executors
+class _SharedIds:
+    """In place of FirstSeen: the rows with the ID of an earlier row of the whole table."""
+
+    def __init__(self, part: Part) -> None:
+        self._rows = part.positions[part.with_code(SHARED_ID)]
+
+    def add(self, _keys: Any, rows: np.ndarray[Any, Any], _payloads: Any) -> tuple[np.ndarray[Any, Any], None]:
+        return np.where(np.isin(rows, self._rows), 0, -1), None
+
+
+def _work(target: str, plan: Plan, part: Part) -> Work:
+    return Work(PartRun(part, plan), target, _SharedIds(part))  # type: ignore[arg-type]
+
+
+def _written(target: str, plan: Plan, schema: pa.Schema, part: Part) -> pa.Table:
+    rows = [row for some in _work(target, plan, part).written(compare=False) for row in some]
+    batch = batch_of_rows(rows)
+    if unexpected := set(column_names(batch.schema)).difference(schema.names):
+        raise EvalSetError(f"{target}: no column was declared for {', '.join(sorted(unexpected))}")
+    return fitted(batch, schema)
+
+
+def _losses(target: str, plan: Plan, part: Part) -> pa.Table:
+    work = _work(target, plan, part)
+    for _ in work.written(texts=find_writer(target).texts):
+        pass
+    found = [issue for issue in work.losses.issues if issue.row is not None]  # of columns: see `convert_frame`
+    found.sort(key=lambda issue: issue.row or 0)
+    return pa.Table.from_pylist(list(map(_cells, found)), LOSS)
+
+
+def _cells(issue: Issue) -> dict[str, Any]:
+    return {name: getattr(issue, name) for name in LOSS.names} | {"severity": str(issue.severity)}
+
+
+def _kinds(target: str, plan: Plan, part: Part) -> pa.Table:
+    work = _work(target, plan, part)
+    for _ in work.written(compare=False):
+        pass
+    return pa.table({"kind": pa.array(list(work.kinds.elements()), pa.string())})
+
+
+def _mixed(batches: Stream) -> Stream:
+    kinds = Counter[str]()
+    for batch in batches:
+        kinds.update(dict(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    yield from pa.Table.from_pylist([_cells(issue) for issue in mixed_kinds(kinds)], LOSS).to_batches()

@@ -1,0 +1,219 @@
+"""The work of a conversion: valid rows in canonical form → rows of the target, and the losses, a batch at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
+from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
+from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
+from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
+from agent_eval_schema.formats.nested import is_unfolded
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.metrics.support import shown_systems
+from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.rules import conversion, requests
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.visible import visible
+from agent_eval_schema.validation import ces_turns
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.originals import taken_from_trace
+from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.report import Report, run_of
+from agent_eval_schema.validation.validate import check_source
+
+
+def mixed_kinds(kinds: Counter[str]) -> list[Issue]:
+    """The issue of a target whose platform loads rows of one kind."""
+    counts = " and ".join(plural(n, kind) for kind, n in kinds.most_common())
+    message = f"expected rows of one kind, got {counts}"
+    return [Finding(conversion.MIXED_KINDS, message).issue(None, None)] if len(kinds) > 1 else []
+
+
+def plan_of(source: Source, format: str, target: str) -> Plan:
+    find_writer(target)
+    instead = find_format(target).instead_of_request
+    # a row without a request, or what the target accepts instead, cannot be written
+    # a row that the agent has not answered can be converted as well
+    plan = make_plan(source, format, "auto", ignore=(requests.MISSING_OUTPUT.code,), complete=not instead)
+    return replace(plan, columns=True, instead_of_request=instead)
+
+
+class Work:
+    """One conversion: the run that checks the source, the rows as they are written, the losses as they are found."""
+
+    def __init__(self, run: CheckedRun, target: str, ids: FirstSeen | None = None) -> None:
+        self._target, self._writer = target, find_writer(target)
+        self._run = run
+        self.losses = Losses(target, self._run.plan)
+        self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
+        self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
+        self._names: dict[str, str] = {}
+        self.kinds: Counter[str] = Counter()
+        self._ids = None if "trace" in self._writer.columns else ids or FirstSeen()
+
+    @cached_property
+    def _evaluations(self) -> list[ces_turns.CesEvaluation] | None:
+        """The evaluations of files of Customer Engagement Suite, which do not contain rows."""
+        if self._run.plan.format not in ces_turns.CES_FORMATS:
+            return None
+        for _ in self._run.batches():
+            pass
+        return ces_turns.evaluations_of(Report(self._run))
+
+    def conversion(self, data: Any, out: str | None = None) -> Conversion:
+        report = Report(self._run)
+        valid = report.valid_mask
+        if self._evaluations is not None:
+            valid = np.array([e.valid for e in self._evaluations], bool)
+        self.losses.issues += mixed_kinds(self.kinds)
+        of_whole = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)
+        unsayable = sum(loss.code in of_whole for loss in self.losses.issues)
+        losses = sorted(self.losses.issues, key=lambda loss: -1 if loss.row is None else loss.row)
+        names = report.format, self._target
+        systems = (find_format(self._target).system, *shown_systems(find_format(report.format).system))
+        metrics = self.losses.metrics(systems)
+        return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable, metrics, out)
+
+    def target_data(self) -> Any:
+        import pandas as pd
+
+        if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
+            self.losses.left_out([e.row for e in self._evaluations if not e.valid], "evaluation")
+            kept = [e for e in self._evaluations if e.valid]
+            written = [e.evaluation for e in kept]
+            if self._target == ces_turns.CSV:
+                groups = {str(e.evaluation.get("displayName")): e.groups for e in kept if e.groups}
+                text, losses = golden_csv_text(written, groups=groups)
+                self.losses.issues += [replace(loss, row=kept[loss.row or 0].row) for loss in losses]
+                return text
+            for evaluation in kept:
+                if evaluation.groups:
+                    place = {POSITION: evaluation.row, "request_id": evaluation.evaluation.get("displayName")}
+                    message = f"an Evaluation cannot hold groups: {describe(evaluation.groups)}"
+                    self.losses.add(conversion.NO_PLACE, place, "evaluation_groups", message)
+            return [dict(evaluation) for evaluation in written]
+        if self._writer.document is None:
+            rows = [row for part in self.written() for row in part]
+            names = dict.fromkeys(chain.from_iterable(rows))
+            return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in names})
+        rows = [row for part in self._canonical_parts() for row in part]
+        document = self._writer.document(rows)
+        self.losses.compare(rows, document)
+        return document.data
+
+    def written(
+        self, in_cells: RowWriter = dict, texts: Sequence[str] = (), compare: bool = True
+    ) -> Iterator[list[dict[str, Any]]]:
+        """The rows of the target, a batch at a time, or the cells of a file, in which these columns are texts. Losses
+        are found if the rows are read back to `compare` them."""
+        write = self._writer.row
+        assert write is not None
+        for rows in self._canonical_parts():
+            written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
+            if compare:
+                self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
+            for row, cells in zip(rows, written, strict=True):
+                for name in texts:
+                    if (value := cells.get(name)) is not None and not isinstance(value, str):
+                        message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
+                        self.losses.add(conversion.CHANGED, row, name, message)
+            if self._writer.kind is not None:
+                self.kinds.update(map(self._writer.kind, written))
+            yield written
+
+    def schema(self, names: Sequence[str] | None = None) -> pa.Schema:
+        """The columns of a file of the target: its own, numbers as numbers, then those that are passed through. Rows
+        that vary are read through once for the `names` of the columns that their format has read."""
+        if names is None and self._evaluations is not None:
+            names = ()
+        elif names is None:
+            names = self._run.read_schema.names
+        known, own = (*COLUMNS, *self._writer.replaces), self._writer.columns
+        passed = dict.fromkeys(self._name_of(name) for name in names if name not in known)
+        return target_schema((*own, *(n for n in passed if n not in own)))
+
+    def _with_passed_through(self, written: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
+        """A row of the target, and the columns that neither format reads."""
+        known = (*COLUMNS, *BESIDE, *self._writer.replaces)
+        passed = {n: v for n, v in row.items() if n not in known and v is not None and written.get(n) != v}
+        return {**written, **{self._name_of(name): value for name, value in passed.items()}}
+
+    def _name_of(self, column: str) -> str:
+        """The name under which a column is passed through: its own, unless the target reads it as something else."""
+        own = column.removeprefix(PREFIX)
+        if own not in self._names:
+            unfolds = is_unfolded((*self._own, own)) and not is_unfolded(tuple(self._own))
+            self._names[own] = apart(own) if own in self._reads or unfolds else own
+            if self._names[own] != own:
+                message = f"{self._target} reads a column of this name; it is passed through as `{visible(apart(own))}`"
+                self.losses.add(conversion.RENAMED, {POSITION: None, "request_id": None}, own, message)
+        return self._names[own]
+
+    def _canonical_parts(self) -> Iterator[list[dict[str, Any]]]:
+        """The valid rows in canonical form, a batch at a time; the others are reported."""
+        if self._evaluations is not None:
+            yield from self._rows_of_evaluations(self._evaluations)
+            return
+        start = 0
+        for batch, checked in self._run.pairs():
+            _, columns = to_columns([rows_of(checked)])
+            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            valid = np.asarray(verdict(checked, "valid")).astype(bool)
+            positions = self._run.positions(start, len(rows)).tolist()
+            self.losses.left_out([positions[i] for i in np.flatnonzero(~valid)], "row")
+            passed = {n for n in columns if n not in COLUMNS} | {"trace"}  # a trace is passed on unchanged
+            sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
+            taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
+            masks = verdict(checked, "presence").to_pylist()
+            kept = [
+                {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
+                for i in np.flatnonzero(valid).tolist()
+            ]
+            yield self._with_own_ids(kept)
+            start += len(rows)
+
+    def _with_own_ids(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows, without an ID that an earlier row has, in a target without a column of traces: there it would no
+        longer show that the ID is that of a trace, and not the row's own."""
+        having = [row for row in rows if row["request_id"] is not None] if self._ids is not None else []
+        if self._ids is None or not having:
+            return rows
+        hashes, _ = hash_texts([row["request_id"] for row in having])
+        positions = np.array([row[POSITION] for row in having])
+        earlier, _ = self._ids.add(hashes, positions, np.zeros(len(having), np.uint32))
+        for row in (row for row, first in zip(having, earlier.tolist(), strict=True) if first >= 0):
+            message = "an earlier row has the same ID, which is that of the row's trace; the row is written without it"
+            self.losses.add(conversion.NO_PLACE, row, "request_id", message)
+            row["request_id"] = None
+        return rows
+
+    def _rows_of_evaluations(self, evaluations: Sequence[ces_turns.CesEvaluation]) -> Iterator[list[dict[str, Any]]]:
+        for evaluation, rows in zip(evaluations, ces_turns.rows_of_each(evaluations), strict=True):
+            if not evaluation.valid:
+                self.losses.left_out([evaluation.row], "evaluation")
+                continue
+            for path, value in unread_fields(evaluation):
+                self.losses.unread(evaluation.row, path, value)
+            report = check_source(open_source(rows), format="databricks", outputs="generated")
+            masks = run_of(report).builder.masks.tolist()
+            found = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
+            kept = [{**row, POSITION: evaluation.row, PRESENCE: mask} for row, mask, valid in found if valid]
+            self.losses.left_out([evaluation.row] * (report.row_count - len(kept)), "turn")
+            yield kept
