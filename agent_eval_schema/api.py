@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from agent_eval_schema.inference_tables.result import EvalSetBuild
+    from agent_eval_schema.validation.spark_frames import CheckedFrame
 
 
 def validate_eval_set(
@@ -302,15 +303,19 @@ def normalize_eval_set(
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
-def _normalized_on_spark(
-    df: Any, source: Source, format: str, outputs: str, on_invalid: OnInvalid, fix: bool
-) -> DataFrame:
+def _checked_on_spark(df: Any, source: Source, format: str, outputs: str, fix: bool = False) -> CheckedFrame:
     from agent_eval_schema.fix.fix import fixes_of_batches
     from agent_eval_schema.validation.spark_frames import CheckedFrame, require_rows_apart
 
     require_rows_apart(source)
     plan = make_plan(source, format, outputs)
-    checked = CheckedFrame(df, source, plan, fixes_of_batches(source, plan) if fix else None)
+    return CheckedFrame(df, source, plan, fixes_of_batches(source, plan) if fix else None)
+
+
+def _normalized_on_spark(
+    df: Any, source: Source, format: str, outputs: str, on_invalid: OnInvalid, fix: bool
+) -> DataFrame:
+    checked = _checked_on_spark(df, source, format, outputs, fix)
     if on_invalid == "raise" and checked.invalid_count:
         raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs))
     return checked.normalized(on_invalid)
@@ -323,7 +328,7 @@ def metric_support(
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
     columns: ColumnNames = None,
-) -> pd.DataFrame:
+) -> Any:
     """Return the metrics that each row of an evaluation dataset supports.
 
     Parameters
@@ -344,10 +349,11 @@ def metric_support(
 
     Returns
     -------
-    pandas.DataFrame
-        One row per row of the data and one column per metric, dtype bool. The index is that of the data if it is a
-        DataFrame, otherwise a RangeIndex. An invalid row supports no metric. For files of Google Customer Engagement
-        Suite there is one row per turn.
+    pandas.DataFrame or pyspark.sql.DataFrame
+        One row per row of the data and one column per metric, dtype bool. A Spark DataFrame, of one, is lazy; it has
+        the columns `row` (the 0-based position) and `request_id` before those of the metrics. The index is that of the
+        data if it is a DataFrame, otherwise a RangeIndex. An invalid row supports no metric. For files of Google
+        Customer Engagement Suite there is one row per turn.
 
     Raises
     ------
@@ -370,9 +376,16 @@ def metric_support(
     [True, False]
     """
     require_choice("system", system, (*SYSTEMS, "all", "auto"))
+    if is_spark(data):
+        checked = _checked_on_spark(data, open_source(data, "data", columns), format, outputs)
+        return checked.metric_support(_metric_names(checked.plan.format, system))
     report = validate_eval_set(data, format=format, outputs=outputs, columns=columns)
-    wanted = [m.name for m in metrics_of(find_format(report.format).system if system == "auto" else system)]
+    wanted = _metric_names(report.format, system)
     return report_on_rows(report, outputs).metric_support[wanted]
+
+
+def _metric_names(format: str, system: System) -> list[str]:
+    return [m.name for m in metrics_of(find_format(format).system if system == "auto" else system)]
 
 
 def explain(code: str) -> str:
@@ -579,12 +592,14 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
     Parameters
     ----------
     data : EvalSetLike
-        A pandas DataFrame, an Arrow table or a list of dicts, such as the result of `normalize_eval_set` or
-        `prepare_for_evaluate`. The index of a DataFrame is not written; `frame.reset_index()` makes a column of it.
+        A pandas DataFrame, an Arrow table, a list of dicts or a Spark DataFrame, such as the result of
+        `normalize_eval_set` or `prepare_for_evaluate`. The index of a DataFrame is not written; `frame.reset_index()`
+        makes a column of it.
     path : str or os.PathLike
         The path or URL of the file, or `"-"` for JSON Lines on standard output. The file extension selects the kind:
         `.parquet`, `.jsonl`, `.json`, `.csv` (also compressed: `.jsonl.gz`, `.csv.zst`), or `.delta` for a new Delta
-        folder. In Parquet and CSV, columns that hold lists or objects are written as JSON text.
+        folder. The executors of Spark write a new folder, `.parquet` or `.delta`. In Parquet and CSV, columns that hold
+        lists or objects are written as JSON text.
 
     Returns
     -------
@@ -616,10 +631,13 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
     True
     """
     out = path_of(path)
+    if is_spark(data):
+        from agent_eval_schema.io.spark import require_new, write_table
+
+        require_new(out)
+        return write_table(data, out)
     require_writable(out)
     source = open_source(data)
-    if source.remote is not None:
-        raise EvalSetError("write_eval_set does not accept Spark DataFrames; use df.write")
     if source.repeated_columns:
         raise EvalSetError(f"two columns are called {source.repeated_columns[0]!r}: only one could be written")
     schema = schema_of(source)

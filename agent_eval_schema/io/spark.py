@@ -326,7 +326,7 @@ def require_new(path: str) -> None:
     require_local_place(path)
 
 
-def write_table(df: DataFrame, path: str) -> int:
+def write_table(df: Any, path: str) -> int:
     """Write a new folder; it appears under its name when all of it is there. Returns the number of rows, which are
     counted in the files: the DataFrame is computed once."""
     folder, name = os.path.split(os.path.abspath(path))
@@ -335,7 +335,7 @@ def write_table(df: DataFrame, path: str) -> int:
     form = "parquet" if path.endswith(".parquet") else "delta"
     try:
         df.write.format(form).save(new)
-        rows = df.sparkSession.read.format(form).load(new).count()
+        rows: int = df.sparkSession.read.format(form).load(new).count()
         os.rename(new, path)
         return rows
     except Exception as error:  # of Spark, of Java or of the disk

@@ -41,6 +41,7 @@ from agent_eval_schema.io.spark import (
     with_places,
 )
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.support import metrics_of, supports
 from agent_eval_schema.rules.dataset import CONFLICTING_TRUTH, REPEATED_REQUEST_ID, REPEATED_TRACE_ID
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
@@ -258,6 +259,12 @@ class CheckedFrame:
         work = partial(_normalized, replace(self.plan, columns=True), schema, on_invalid == "drop", beside)
         return self.frame(work, schema if beside is None else schema.append(pa.field(beside, pa.string())))
 
+    def metric_support(self, names: Sequence[str]) -> DataFrame:
+        """The position and the ID of each row, and whether it supports each of these metrics."""
+        beside = [pa.field("row", pa.int64()), pa.field("request_id", pa.string())]
+        schema = pa.schema([*beside, *((name, pa.bool_()) for name in names)])
+        return self.frame(partial(_supported, self.plan, schema), schema)
+
 
 # --- on the executors
 def _results(reader: Reader, work: Callable[[Part], pa.Table], batches: Stream) -> Stream:
@@ -323,3 +330,14 @@ def _normalized(plan: Plan, schema: pa.Schema, drop: bool, beside: str | None, p
             unread = unreadable_cells(run)
         table = table.append_column(beside, pa.array([unread.get(i) for i in range(len(table))], pa.string()))
     return table
+
+
+def _supported(plan: Plan, schema: pa.Schema, part: Part) -> pa.Table:
+    checked = check_batch(part.batch, plan)
+    masks, usable = np.asarray(verdict(checked, "presence")), np.asarray(verdict(checked, "usable")).astype(bool)
+    usable[part.with_code(REPEATED_REQUEST_ID.code)] = False
+    metrics = {metric.name: metric for metric in metrics_of("all")}
+    found = [supports(metrics[name], masks, usable, plan.outputs) for name in schema.names[2:]]
+    return pa.Table.from_arrays(
+        [pa.array(part.positions), verdict(checked, "id"), *map(pa.array, found)], schema=schema
+    )

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import EvalSetError, InvalidEvalSetError, normalize_eval_set, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    InvalidEvalSetError,
+    metric_support,
+    normalize_eval_set,
+    validate_eval_set,
+    write_eval_set,
+)
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats.opening import open_source
 from tests.conftest import SAMPLES, as_arrow
@@ -124,3 +132,22 @@ def test_rows_that_are_no_rows_of_a_dataset_are_not_fetched(spark: Any) -> None:
 def test_an_empty_table_has_the_canonical_columns(spark: Any) -> None:
     df = spark.createDataFrame([], "request string, response string, team string")
     assert normalize_eval_set(df).columns[-1] == "expectations"
+
+
+def test_metric_support_is_that_of_the_table_in_memory(spark: Any) -> None:
+    table = as_arrow(SHARED, SAMPLES)
+    df = on_spark(spark, table)
+    with nothing_collected(df):
+        support = metric_support(df, system="databricks")
+    found = rows_of(support)
+    assert [(row.pop("row"), row.pop("request_id")) for row in found][2:4] == [(2, "tr-1"), (3, "a")]
+    assert found == metric_support(table, system="databricks").to_dict("records")
+
+
+def test_rows_are_written_by_the_executors(spark: Any, tmp_path: Path) -> None:
+    df = on_spark(spark, as_arrow(SHARED, SAMPLES))
+    with nothing_collected(df):
+        assert write_eval_set(normalize_eval_set(df, on_invalid="drop"), tmp_path / "rows.parquet") == 5
+    assert validate_eval_set(tmp_path / "rows.parquet").valid_count == 5
+    with pytest.raises(EvalSetError, match=r"rows\.csv: Spark writes a folder"):
+        write_eval_set(df, tmp_path / "rows.csv")
