@@ -209,7 +209,7 @@ class CheckedFrame:
         if REPEATED_REQUEST_ID.code in plan.codes:
             self.valid_count -= sum(row["valid"] for row in counts if row["code"] == REPEATED_REQUEST_ID.code)
         self._reader = replace(reader, starts=self._starts, has_findings=bool(counts))
-        if counts:
+        if counts:  # they stay persisted: each result needs them
             self._rows = self._with_findings(found)
         else:
             unpersist(found)

