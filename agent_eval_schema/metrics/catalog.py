@@ -50,6 +50,15 @@ SUPPORT_FIELDS = (
 
 BIT = {name: 1 << i for i, name in enumerate(SUPPORT_FIELDS)}
 
+GROUND_TRUTH = sum(
+    BIT[name]
+    for name in (
+        *("expected_response", "expected_facts", "guidelines", "expected_uri", "reference_trajectory"),
+        *("expected_output", "rubrics", "reference_topics"),
+    )
+)
+"""The mask of the fields that people give a row: a row with none of them has no ground truth."""
+
 FIELD_WORDS = {
     "retrieved_content": "content in retrieved_context",
     "retrieved_uri": "doc_uri in retrieved_context",

@@ -137,8 +137,7 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
     yield list_array(np.diff(of.ends), pa.array(of.shingles))
     yield pa.array([script_of(q) for q in questions], pa.string())
     yield pa.array([sum(m.role == "user" for m in messages) for messages in chats], pa.int64())
-    yield hash_array(rows.column("session_id"))
-    yield hash_array(pa.array([uris[0] if uris else None for uris in expected], pa.string()))
+    yield from _beside_question(rows)
     for texts_of in (
         [[q] for q in questions],
         [[] if t is None else [t] for t in rows.texts("response")],
@@ -191,6 +190,17 @@ def _script(letter: str) -> str:
 def question_of(rows: pa.RecordBatch) -> list[str]:
     """What each normalized row asks, without what else its inputs contain."""
     return [question_text(messages_of(t)) for t in _Cells(rows).texts("request")]
+
+
+def unit_keys(rows: pa.RecordBatch) -> list[Array]:
+    """What joins normalized rows besides their questions: hashes of their sessions and first expected documents."""
+    return [key.fill_null(0).to_numpy(zero_copy_only=False) for key in _beside_question(_Cells(rows))]
+
+
+def _beside_question(rows: _Cells) -> Iterator[pa.Array]:
+    yield hash_array(rows.column("session_id"))
+    expected = rows.all_parts("expected_retrieved_context", "doc_uri")
+    yield hash_array(pa.array([uris[0] if uris else None for uris in expected], pa.string()))
 
 
 def shown_truths(rows: pa.RecordBatch) -> list[str | None]:

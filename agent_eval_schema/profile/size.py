@@ -67,18 +67,15 @@ class Sizing:
         if unit == "points":
             rate = mean if not measured or scores is None else _rate(scores) if is_binary(scores) else None
         note = _note(rows, distinct, units, deviation, known_scale=scale is not None)
-        freedom = max(units - 1, 1)
-        quantile = Z if units == distinct else t_quantile(0.975, freedom)
         half = paired = paired_8 = needed = None
         if not note and deviation is not None:
             if rate is not None and mean is not None:
-                low, high = wilson(mean, distinct / effect, quantile)
-                half = (high - low) / 2
+                half = half_of_rate(mean, sizes, within)
                 paired, paired_8 = (
                     smallest_rate_difference(rate, n / paired_effect, correlation) for n in (distinct, 8 * distinct)
                 )
             else:
-                half = t_quantile(0.975, freedom) * deviation / math.sqrt(distinct / effect)
+                half = t_quantile(0.975, max(units - 1, 1)) * deviation / math.sqrt(distinct / effect)
                 paired, paired_8 = (
                     smallest_difference(deviation, n / paired_effect, correlation) for n in (distinct, 8 * distinct)
                 )
@@ -193,6 +190,14 @@ def design_effect(sizes: Numbers, correlation: float) -> float:
     """By how much clusters of these sizes widen the variance of a mean, at this correlation within a cluster."""
     total = sizes.sum()
     return 1.0 if not total else float(1 + ((sizes.astype(float) ** 2).sum() / total - 1) * correlation)
+
+
+def half_of_rate(rate: float, sizes: Numbers, correlation: float) -> float:
+    """Half of the interval of a rate of rows that are in clusters of these sizes."""
+    total, units = int(sizes.sum()), len(sizes)
+    quantile = Z if units == total else t_quantile(0.975, max(units - 1, 1))
+    low, high = wilson(rate, total / design_effect(sizes, correlation), quantile)
+    return (high - low) / 2
 
 
 def correlation_within(scores: Numbers, clusters: Numbers) -> float | None:

@@ -6,7 +6,6 @@ source ──CheckedRun──▶ batches, and per row: valid, fields, question, 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast
@@ -25,12 +24,13 @@ from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import UNKNOWN, find_format, require_rows
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.catalog import BIT, Metric
-from agent_eval_schema.metrics.differences import Z
-from agent_eval_schema.metrics.intervals import wilson
+from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
+from agent_eval_schema.metrics.independence import RowKeys, independent_units
 from agent_eval_schema.metrics.support import metrics_of, supports
-from agent_eval_schema.profile.facts import question_of
+from agent_eval_schema.profile.facts import question_of, unit_keys
+from agent_eval_schema.profile.options import Options
+from agent_eval_schema.profile.size import half_of_rate
 from agent_eval_schema.review.journal import RowKey, State
 from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states, taken
 from agent_eval_schema.rules import columns
@@ -38,14 +38,11 @@ from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch
-from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.validate import check_source
 
 Array = np.ndarray[Any, Any]
-
-TRUTH_FIELDS = ("expected_response", "expected_facts", "guidelines", "expected_uri", "reference_trajectory")
-"""The fields of a row that people give it."""
-
-TRUTH = sum(BIT[name] for name in TRUTH_FIELDS)
 
 AUDITED = 50
 """Rows with ground truth that are drawn for a second look."""
@@ -66,8 +63,14 @@ class Reviewed:
         writer = find_format(plan.format).writer
         self.is_document = writer is not None and writer.document is not None
         self.is_canonical = writer is None
+        self.told: dict[int, list[Issue]] | None = None
         if writer is None or self.is_document:  # a row has no cells of its own there: canonical rows do
-            source = _canonical(source, plan)
+            report = check_source(source, format=plan.format, outputs=plan.outputs_option)
+            self.told = {}  # by the rules of the format, which judge a row until it has a label
+            for issue in report.iter_issues():
+                if issue.row is not None:
+                    self.told.setdefault(issue.row, []).append(issue)
+            source = _canonical(source, run_of(report))
             plan = make_plan(source, "databricks", plan.outputs_option)
         self.source, self.plan = source, plan
         self.run = CheckedRun(source, replace(plan, columns=True))
@@ -77,6 +80,7 @@ class Reviewed:
         self.ids: list[str | None] = []
         self.hashes: list[str] = []
         requests_: list[Any] = []
+        joining: list[list[Array]] = []
         truths: list[Array] = []
         askings: list[Array] = []
         for batch, checked in self.run.pairs():
@@ -89,6 +93,7 @@ class Reviewed:
             hashes, _ = hash_texts(texts)
             self.hashes += [f"{h:016x}" for h in hashes.tolist()]
             requests_ += rows.column("request").to_pylist()
+            joining.append(unit_keys(rows))
             truths.append(_filled(verdict(checked, "truth_hash")))
             askings.append(_filled(verdict(checked, "request_hash")))
         self.run.builder.finish()
@@ -97,11 +102,21 @@ class Reviewed:
             self.run.builder.usable.copy(),
             self.run.builder.masks.copy(),
         )
+        if self.told is not None:
+            self._as_told(range(len(self)))
         self.questions, absent = hash_texts([None if text is None else str(text) for text in requests_])
         self.questions[np.zeros(len(self), bool) if absent is None else absent] = 0
+        sessions, documents = np.concatenate([np.zeros((2, 0), np.uint64), *joining], axis=1)
+        self._units = independent_units(RowKeys(sessions, self.questions, documents)).codes
         self._truths = np.concatenate(truths) if truths else np.zeros(0, np.uint64)
         self._askings = np.concatenate(askings) if askings else np.zeros(0, np.uint64)
         self.fixes, self.fixable = self._find_fixes()
+
+    def _as_told(self, rows: Iterable[int]) -> None:
+        """Take over what the rules of the format found in rows without a label."""
+        for row in rows:
+            if self.told is not None and any(issue.severity is Severity.ERROR for issue in self.told.get(row, ())):
+                self.valid[row] = self.usable[row] = False
 
     def __len__(self) -> int:
         return len(self.titles)
@@ -172,6 +187,7 @@ class Reviewed:
             for mask, name in ((self.valid, "valid"), (self.usable, "usable")):
                 mask[rows] = np.asarray(verdict(checked, name)).astype(bool) & ~repeated
             self.masks[rows] = np.asarray(verdict(checked, "presence"))
+            self._as_told(row for row in rows if states[row].keys().isdisjoint(LABELS))
 
     # what a label buys
 
@@ -198,24 +214,27 @@ class Reviewed:
         return self.supported(masks, self.usable) - self.supported(self.masks, self.usable)
 
     @cached_property
-    def again(self) -> Array:
-        """How often each row's question was asked before it: a repeated question narrows no interval."""
-        seen = Counter[int]()
-        found = np.zeros(len(self), np.int64)
-        for row, question in enumerate(self.questions.tolist()):
-            found[row] = seen[question]
-            seen[question] += 1
+    def ranks(self) -> Array:
+        """How little a label of each row narrows the interval: the rows with ground truth and those before it that are
+        in its independent unit, and after those whose question is new the ones that repeat it."""
+        later = np.lexsort((np.arange(len(self)), self.run.builder.masks & GROUND_TRUTH == 0))
+        of_unit, of_question = (_place_in_group(keys, later) for keys in (self._units, self.questions))
+        found: Array = of_unit + len(self) * (of_question > 0)
         return found
 
     def coverage(self) -> list[dict[str, Any]]:
         """Per metric the rows that support it and, of a rate, half of the interval: that of `profile` for rows whose
-        questions differ."""
-        found = []
+        questions differ, with its assumptions."""
+        found, known = [], dict[bytes, float]()  # many metrics need the same
         for metric in self.metrics:
             mask = supports(metric, self.masks, self.usable, self.plan.outputs)
-            distinct = len(np.unique(self.questions[mask]))
-            low, high = wilson(0.5, distinct, Z) if distinct else (0.0, 1.0)
-            found.append({"metric": metric.name, "rows": int(mask.sum()), "half": round(50 * (high - low), 1)})
+            key = mask.tobytes()
+            if key not in known:
+                rows = np.flatnonzero(mask)
+                _, first = np.unique(self.questions[rows], return_index=True)
+                _, sizes = np.unique(self._units[rows[first]], return_counts=True)
+                known[key] = half_of_rate(0.5, sizes, Options().cluster_correlation) if len(rows) else 0.5
+            found.append({"metric": metric.name, "rows": int(mask.sum()), "half": round(100 * known[key], 1)})
         return found
 
     # rows that ask the same
@@ -237,6 +256,15 @@ class Reviewed:
         return {row: group for groups in (self.duplicates, self.conflicts) for group in groups for row in group}
 
 
+def _place_in_group(keys: Array, order: Array) -> Array:
+    """How many rows with the same key come before each row, in that order."""
+    found = np.zeros(len(keys), np.int64)
+    sorted_ = order[np.argsort(keys[order], kind="stable")]
+    starts = np.flatnonzero(np.append(True, np.diff(keys[sorted_]) != 0)[: len(keys)])
+    found[sorted_] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    return found
+
+
 def _groups(hashes: Array) -> list[list[int]]:
     """The rows of each hash that several rows have, 0 apart."""
     order = np.argsort(hashes, kind="stable")
@@ -248,9 +276,8 @@ def _filled(hashes: pa.Array) -> Array:
     return np.asarray(hashes.fill_null(0)).copy()
 
 
-def _canonical(source: Source, plan: Plan) -> Source:
+def _canonical(source: Source, run: CheckedRun) -> Source:
     """The normalized rows of a source, whose format has no place for labels."""
-    run = CheckedRun(source, plan)
     parts = list(run.normalized())
     schema = pa.unify_schemas([p.schema for p in parts], promote_options="permissive") if parts else pa.schema([])
     table = pa.concat_tables([pa.Table.from_batches([p]) for p in parts], promote_options="permissive")
@@ -268,13 +295,13 @@ class Queue(Struct, frozen=True):
 
 
 def _by_gain(reviewed: Reviewed, rows: Array) -> list[int]:
-    """The rows whose label enables the most metrics first; of those, questions that were not asked before."""
-    order = np.lexsort((rows, reviewed.again[rows] > 0, -reviewed.gains[rows]))
+    """The rows whose label enables the most metrics first; of those, the ones that narrow the interval most."""
+    order = np.lexsort((rows, reviewed.ranks[rows], -reviewed.gains[rows]))
     return [int(row) for row in rows[order]]
 
 
 def _without_truth(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
-    return _by_gain(reviewed, np.flatnonzero(((reviewed.run.builder.masks & TRUTH) == 0) & reviewed.fixable))
+    return _by_gain(reviewed, np.flatnonzero(((reviewed.run.builder.masks & GROUND_TRUTH) == 0) & reviewed.fixable))
 
 
 def _errors(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
@@ -288,12 +315,12 @@ def _drawn(reviewed: Reviewed, rows: Array, count: int, seed: int) -> list[int]:
 
 
 def _audited(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
-    return _drawn(reviewed, np.flatnonzero(reviewed.run.builder.masks & TRUTH), AUDITED, 1)
+    return _drawn(reviewed, np.flatnonzero(reviewed.run.builder.masks & GROUND_TRUTH), AUDITED, 1)
 
 
 def overlap(reviewed: Reviewed, count: int) -> list[int]:
     """The rows that every reviewer gets, by which their agreement is measured."""
-    lacks = np.flatnonzero((reviewed.run.builder.masks & TRUTH) == 0)
+    lacks = np.flatnonzero((reviewed.run.builder.masks & GROUND_TRUTH) == 0)
     rows = lacks if len(lacks) else np.arange(len(reviewed))
     return _by_gain(reviewed, np.array(_drawn(reviewed, rows, count, 2), np.int64))
 

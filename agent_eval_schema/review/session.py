@@ -18,7 +18,7 @@ from msgspec import structs
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
 from agent_eval_schema.review.agreement import agreement, merged_states, signed_rows, undecided
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
@@ -259,18 +259,25 @@ class Session:
         applied = self.reviewed.applied(row, state)
         checked = check_batch(applied.batch, self.reviewed.plan)
         notes = verdict(checked, "issues").to_pylist()[0] or []
+        if state.keys().isdisjoint(LABELS):  # those that compare rows, and those of a document, are of the source
+            told = self.reviewed.told
+            notes = notes if told is None else map(structs.asdict, told.get(row, ()))
+            compared = () if told is not None else self.reviewed.run.builder.compared_issues
+            notes = [*notes, *(structs.asdict(issue) for issue in compared if issue.row == row)]
         issues = [self._issue(note) for note in notes]
-        if state.keys().isdisjoint(LABELS):  # those that compare rows are of the source
-            compared = self.reviewed.run.builder.compared_issues
-            issues += [self._issue(structs.asdict(issue)) for issue in compared if issue.row == row]
         issues += [self._issue(note) for note in self._copied(applied.batch, state)]
         mask = int(verdict(checked, "presence")[0].as_py())
         return {
             "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
             "fields": _fields(mask),
-            "usable": bool(verdict(checked, "usable")[0].as_py()),
+            "usable": bool(verdict(checked, "usable")[0].as_py()) and not self._is_refused(row, state),
             "unheld": self.reviewed.unheld(applied, state),
         }
+
+    def _is_refused(self, row: int, state: State) -> bool:
+        """Whether the rules of a document's format refuse a row that has no label."""
+        told = (self.reviewed.told or {}).get(row, ()) if state.keys().isdisjoint(LABELS) else ()
+        return any(issue.severity is Severity.ERROR for issue in told)
 
     def _copied(self, batch: pa.RecordBatch, state: State) -> list[dict[str, Any]]:
         """An issue for each label that is the answer of the agent: of a dataset it is one if most rows have it."""

@@ -13,13 +13,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import own_columns
-from agent_eval_schema.conversion.conversion import find_writer
+from agent_eval_schema.conversion.conversion import Conversion, find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
 from agent_eval_schema.fix.fix import is_rewritten
@@ -33,6 +35,10 @@ from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import State
 from agent_eval_schema.review.labels import Applied, taken
+from agent_eval_schema.rules.conversion import LEFT_OUT
+
+NAMED = 8
+"""Rows that a summary names; of more it gives the number."""
 
 
 def out_path(name: str | None) -> str:
@@ -102,7 +108,25 @@ class Reviewing:
         for label, count in self.unheld.items():
             where = f"{label} of {plural(count, 'row')}"
             found.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
+        if lost := self._left_out():
+            named = ", ".join(f"{row:,}" for row in lost[:NAMED]) + (", …" if len(lost) > NAMED else "")
+            found.append(
+                f"{plural(len(lost), 'invalid row')} cannot be written: {named}; correct or drop what is wrong"
+            )
         return found
+
+    @cached_property
+    def _document(self) -> Conversion:
+        """The rows, converted back into the format of a document."""
+        return convert_eval_set(self.source, cast(TargetFormat, self._reviewed.format), format="databricks")
+
+    def _left_out(self) -> list[int]:
+        """The rows that a document cannot contain, as the reviewed file numbers them."""
+        if not self._reviewed.is_document:
+            return []
+        kept = np.delete(np.arange(len(self._reviewed)), self.dropped)
+        losses = self._document.losses
+        return [int(kept[row]) for row in losses["row"][losses["code"] == LEFT_OUT.code]]
 
     def write(self, path: str) -> None:
         """Write the rows. Raises EvalSetError if the source has changed since it was read, or is the file itself."""
@@ -111,10 +135,9 @@ class Reviewing:
         if own is not None and os.path.exists(path) and os.path.samefile(own, path):
             raise EvalSetError(f"{path}: is the file under review, which is never changed: choose another name")
         if reviewed.is_document:
-            form = cast(TargetFormat, reviewed.format)
-            save = find_writer(form).save
+            save = find_writer(reviewed.format).save
             assert save is not None
-            save(convert_eval_set(self.source, form, format="databricks").data, path)
+            save(self._document.data, path)
             return
         source = reviewed.source
         is_new = source.kind == "csv" and bool(self.cells.keys() - set(source.column_names()))  # a header lacks it

@@ -13,7 +13,7 @@ from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.decoding.chat import join_text
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
-from agent_eval_schema.metrics.catalog import METRICS
+from agent_eval_schema.metrics.catalog import GROUND_TRUTH, METRICS
 from agent_eval_schema.metrics.support import metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
 from agent_eval_schema.render.phrases import seconds
@@ -60,6 +60,7 @@ def summarized(run: CheckedRun) -> ReportSummary:
         row_count=found.row_count,
         valid_count=int(found.valid.sum()),
         usable_count=int(found.usable.sum()),
+        unlabeled_count=int((found.usable & (found.masks & GROUND_TRUTH == 0)).sum()) if form.is_rows else 0,
         counts=counts,
         examples=dict(sorted(found.examples.items())),
         occurrences=found.occurrences,

@@ -37,8 +37,8 @@ _BELOW = {
 }
 """The lists that are in an object: its column, and their key."""
 
-_INNER = {"eval_cases": "conversation", "evalCases": "conversation", "scenarios": "turns"}
-"""The lists of a document whose entries are rows, and the lists in their entries."""
+_INNER = {"adk": "conversation", "agentcore": "turns"}
+"""The lists in the entries of a document, whose entries are rows, too; to other formats they are a cell."""
 
 
 class Entry(Struct, frozen=True):
@@ -142,7 +142,7 @@ def _entries(documents: Sequence[Row], nesting: Nested) -> Iterator[Entry]:
             for number, entry in enumerate(_listed(document.get(key))):
                 if _has_none_empty(entry):
                     yield Entry((i, key), number)
-                inner = _INNER.get(key)
+                inner = _INNER.get(name_of(nesting))
                 if inner and isinstance(entry, dict):  # a list without an entry may be a row of its own
                     numbers = range(1, len(_listed(entry.get(inner))))
                     yield from (Entry((i, key, number, inner), at) for at in numbers)

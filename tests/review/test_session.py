@@ -109,6 +109,31 @@ def test_the_interval_is_that_of_a_profile() -> None:
     assert here["half"] == pytest.approx(100 * there["half_width"], abs=0.06)
 
 
+def test_the_interval_knows_sessions_as_a_profile_does() -> None:
+    rows = [
+        {"request": f"Question {i}?", "response": f"{i}", "expected_facts": ["f"], "session_id": f"s{i // 4}"}
+        for i in range(40)
+    ]
+    name = "response/llm_judged/correctness/rating"
+    halves = [c["half"] for c in session(rows).progress()["coverage"] if c["metric"] == name]
+    there = next(p for p in json.loads(profile_eval_set(rows).to_json())["power"] if p["metric"] == name)
+    assert halves == [pytest.approx(100 * there["half_width"], abs=0.06)]
+    apart = [{k: v for k, v in row.items() if k != "session_id"} for row in rows]
+    assert halves > [c["half"] for c in session(apart).progress()["coverage"] if c["metric"] == name]
+
+
+def test_the_rows_that_narrow_the_interval_most_come_first() -> None:
+    rows = [
+        {"request": "Known?", "response": "a", "expected_facts": ["f"], "session_id": "one"},
+        {"request": "Of a known session?", "response": "a", "session_id": "one"},
+        {"request": "New?", "response": "a", "session_id": "two"},
+        {"request": "Of the same?", "response": "a", "session_id": "two"},
+        {"request": "Known?", "response": "b"},
+        {"request": "Alone?", "response": "a"},
+    ]
+    assert next(q["rows"] for q in session(rows).overview()["queues"] if q["name"] == "truth") == [2, 5, 1, 3, 4]
+
+
 def test_the_coverage_is_that_of_a_validation_of_the_labeled_rows() -> None:
     work = session()
     work.apply([{"row": i, "path": "expected_facts", "new": ["f"]} for i in (0, 1)])

@@ -10,6 +10,8 @@ import pytest
 from agent_eval_schema import EvalSetError, diff_eval_sets, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.review.dataset import Reviewed
+from agent_eval_schema.review.journal import Journal
+from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing, out_path
 from tests.conftest import SAMPLES
 
@@ -133,6 +135,37 @@ def test_every_format_is_written_and_valid_as_before(tmp_path: Path, name: str) 
     if not (reviewed.is_canonical or reviewed.is_document):
         counts = json.loads(diff_eval_sets(str(path), str(out)).to_json())["rows"]
         assert (counts["changed"], counts["added"], counts["removed"]) == (1, 0, 0)
+
+
+BROKEN_DOCUMENTS = ["help_desk_broken.evalset.json", "strands_broken.json", "agentcore_broken.json"]
+
+
+@pytest.mark.parametrize("name", BROKEN_DOCUMENTS)
+def test_rows_that_a_document_cannot_contain_are_named(tmp_path: Path, name: str) -> None:
+    path, out = SAMPLES / name, tmp_path / name
+    reviewed, report = Reviewed(open_source(str(path))), validate_eval_set(str(path))
+    assert reviewed.valid.tolist() == report.valid_mask.tolist()  # by the rules of its format
+    found = Reviewing(reviewed, {})
+    found.write(str(out))
+    told = [line for line in found.summary() if "cannot be written" in line]
+    lost = len(reviewed) - validate_eval_set(str(out)).row_count
+    assert told[0].startswith(f"{lost} invalid row")
+    gone = [int(n) for n in told[0].partition(": ")[2].partition(";")[0].split(", ")]
+    assert len(gone) == lost
+    dropped = Reviewing(reviewed, {row: {"dropped": True} for row in gone})
+    assert dropped.summary() == ["no cell changed", f"{lost} row{'s' * (lost > 1)} excluded"]
+    some = Reviewing(reviewed, {0: {"dropped": True}})  # rows are numbered as in the file that is reviewed
+    told = [line for line in some.summary() if "cannot be written" in line]
+    assert [int(n) for n in told[0].partition(": ")[2].partition(";")[0].split(", ")] == [n for n in gone if n]
+
+
+def test_the_rules_of_a_document_judge_a_row_until_it_has_a_label() -> None:
+    path = SAMPLES / "strands_broken.json"
+    reviewed = Reviewed(open_source(str(path)))
+    work = Session(reviewed, Journal("maria"))
+    codes = {i.code for i in validate_eval_set(str(path)).iter_issues() if i.row == 0}
+    assert {issue["code"] for issue in work.detail(0)["issues"]} == codes
+    assert not work.detail(0)["usable"]
 
 
 def test_the_name_of_the_reviewed_file() -> None:

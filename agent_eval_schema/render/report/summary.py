@@ -123,7 +123,8 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     """The numbers of a report, each as the attribute of `Report` with its name, and few examples.
 
     `unselected` is the number of rules that were not run because others were selected (`codes_off` has them too), and
-    `usable_count` that of rows which are valid by them as well, and so can support metrics. `coverage` has a line per
+    `usable_count` that of rows which are valid by them as well, and so can support metrics
+    (`unlabeled_count` of these have no ground truth). `coverage` has a line per
     metric of every system, `examples` at most 20 issues per code. Excerpts of cells, line numbers and the list of all
     issues are not in it: renderers that show them take them as arguments. A summary is equal only to itself.
     """
@@ -144,6 +145,7 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     row_count: int
     valid_count: int
     usable_count: int
+    unlabeled_count: int
     counts: dict[str, int]
     examples: dict[str, list[Issue]]
     occurrences: dict[str, Occurrences]

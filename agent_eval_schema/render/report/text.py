@@ -134,15 +134,26 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
         ]
     if fixes is not None:
         return [NextCommand(fixes.command, effect(fixes, report))]
-    if not found or not report.row_count:
+    if not report.row_count:
         return []
-    if report.is_fixed and (command := report.call.command("validate", "--output", "concise")):
-        left = report.count(Severity.ERROR) + report.count(Severity.WARNING)
-        listed = NextCommand(command, f"lists what is left for a person to decide: {plural(left, 'issue')}")
-        page = report.call.command("review", "--queue", "errors")
-        bad = report.invalid_count
-        return [listed, *([NextCommand(page, f"opens a page to decide it: {plural(bad, 'row')}")] if bad else [])]
-    return [NextCommand(f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue")]
+    commands, left = [], report.count(Severity.ERROR) + report.count(Severity.WARNING)
+    listed = report.call.command("validate", "--output", "concise") if report.is_fixed else ""
+    if found and listed:
+        commands += [NextCommand(listed, f"lists what is left for a person to decide, {plural(left, 'issue')}")]
+    elif found:
+        explained = f"agent-eval-schema explain {found[0]}"
+        commands += [NextCommand(explained, "shows the documentation of the first issue")]
+    return [*commands, *_review(report)]
+
+
+def _review(report: ReportSummary) -> list[NextCommand]:
+    """The page on which people decide what no rule can: errors first, then rows without ground truth."""
+    bad, unlabeled = report.invalid_count, report.unlabeled_count
+    if not report.has_metrics or report.format == "unknown" or not (bad or unlabeled):
+        return []
+    command = report.call.command("review", "--queue", "errors" if bad else "truth")
+    task = f"decide about {plural(bad, 'row')}" if bad else f"give {plural(unlabeled, 'row')} ground truth"
+    return [NextCommand(command, f"opens a page to {task}")] if command else []
 
 
 def renames_columns(report: ReportSummary) -> bool:
