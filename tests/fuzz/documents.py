@@ -97,9 +97,11 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
     chosen = [(entry, as_text) for entry in found for as_text in (False, True)]
     for entry, as_text in chance.sample(chosen, min(most, len(chosen))):
         before, after = (_up_to(documents, entry, more) for more in (0, 1))
+        if not _is_read(after):  # before its lists are texts, in which the depth does not show
+            continue
         if as_text:
             before, after = (_with_text(cut, nesting) for cut in (before, after))
-        if not nesting_of(before) is nesting_of(after) is nesting or not _is_read(after):
+        if not nesting_of(before) is nesting_of(after) is nesting:
             continue
         less, more = _read(before), _read(after)
         name = ".".join(key for key in entry.keys if isinstance(key, str)) or "the file"
