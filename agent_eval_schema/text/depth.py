@@ -24,8 +24,11 @@ class TooDeep(msgspec.DecodeError):
 
 def is_too_deep(text: JSONText, levels: int = MAX_DEPTH) -> bool:
     """Whether the brackets of a text, JSON or not, are nested deeper than so many levels."""
-    if len(text) <= levels:
-        return False
+    return len(text) > levels and is_deeper(text, levels)
+
+
+def is_deeper(text: JSONText, levels: int = MAX_DEPTH) -> bool:
+    """The same of a text of which it is known that it is long enough."""
     if isinstance(text, str):
         if text.count("[") + text.count("{") <= levels:
             return False

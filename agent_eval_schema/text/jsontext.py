@@ -18,7 +18,7 @@ from msgspec import Struct
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.reading import MALFORMED_JSON
-from agent_eval_schema.text.depth import JSONText, TooDeep, is_too_deep
+from agent_eval_schema.text.depth import JSONText, TooDeep, is_deeper, is_too_deep
 from agent_eval_schema.text.privacy import error_text
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def decoder(kind: type[T], **options: Any) -> Callable[[JSONText], T]:
     read: Callable[[JSONText], T] = msgspec.json.Decoder(kind, **options).decode
 
     def decode(text: JSONText) -> T:
-        if len(text) > reading.MAX_DEPTH and is_too_deep(text):
+        if len(text) > reading.MAX_DEPTH and is_deeper(text):
             raise TooDeep(_TOO_DEEP)
         return read(text)
 
@@ -64,7 +64,7 @@ class Malformed(Struct, frozen=True):
 
 def parse(text: str | bytes | memoryview) -> Any:
     """The value that JSON text holds, or a `Malformed` (never an exception)."""
-    if len(text) > reading.MAX_DEPTH and is_too_deep(text):
+    if len(text) > reading.MAX_DEPTH and is_deeper(text):
         return Malformed(reading.TOO_DEEP, _TOO_DEEP)
     try:
         return decode_shallow(text)
@@ -91,7 +91,7 @@ def parse(text: str | bytes | memoryview) -> Any:
 def parse_leniently(text: str, shallow: bool = False) -> Any:
     """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text. One that is
     known to be `shallow` is not measured."""
-    if not shallow and len(text) > reading.MAX_DEPTH and is_too_deep(text):
+    if not shallow and len(text) > reading.MAX_DEPTH and is_deeper(text):
         return text
     try:
         return decode_shallow(text)

@@ -264,18 +264,16 @@ def _typed(name: str, value: Any, path: str) -> Typed:
 
 def _note_disagreements(rows: Rows) -> None:
     """A trace that was joined to the wrong row has another request, answer or set of documents."""
+    compared = [(name, read, rows.values[name]) for name, read in _COMPARED.items() if rows.values.get(name)]
     for row, derived in enumerate(rows.derived or ()):
-        for name, read in _COMPARED.items() if derived is not None else ():
-            values, derived_value = rows.values.get(name), getattr(derived, name)
-            if (
-                not values
-                or values[row] is None
-                or values[row] is FAILED
-                or derived_value is None
-                or values[row] == derived_value
-            ):
+        for name, read, values in compared if derived is not None else ():
+            own = values[row]
+            if own is None or own is FAILED:
                 continue
-            value, derived_value = read(values[row]), read(derived_value)  # as they are compared
+            derived_value = getattr(derived, name)
+            if derived_value is None or own == derived_value:
+                continue
+            value, derived_value = read(own), read(derived_value)  # as they are compared
             if value is not None and derived_value is not None and value != derived_value:
                 message = f"the column has {describe(value)}, its trace {describe(derived_value)}"
                 rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)

@@ -9,7 +9,7 @@ An original is null where it is what MLflow's form would be written from the oth
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -110,12 +110,12 @@ def _start(text: bytes) -> bytes:
 _START = re.compile(rb'\s*(?:\{\s*"messages"|\S)').match
 
 
-def _keys_of(text: bytes) -> Collection[str]:
+def _keys_of(text: bytes) -> set[str]:
     """The keys of a JSON object; nothing for any other JSON."""
     try:
-        return _members(text).keys()
+        return {*_members(text)}
     except ValueError:
-        return ()
+        return set()
 
 
 _members = jsontext.decoder(dict[str, msgspec.Raw])

@@ -75,16 +75,16 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 
 BUDGETS = {
-    "validate traces": 152,
+    "validate traces": 148,
     "validate a list": 23,
     "validate a table": 8,
     "normalize a list": 93,
-    "prepare a list": 130,
-    "convert a list": 495,
-    "diff two lists": 90,
+    "prepare a list": 128,
+    "convert a list": 480,
+    "diff two lists": 86,
     "profile a list": 190,
     "score trajectories": 15,
-    "build from an inference table": 185,
+    "build from an inference table": 160,
 }
 """Per verb the most calls per row."""
 

@@ -13,7 +13,11 @@ BROKEN, GOOD, EDITED = "broken.jsonl", "good.jsonl", "edited_broken.jsonl"
 ENDS: dict[str, tuple[str, str]] = {
     f"validate {GOOD}": ("✓ All 12 rows are valid.", ""),
     f"validate {EDITED}": ("✗ 1 of 12 rows cannot be evaluated (8.3%)", f"validate {EDITED} --fix fixed.jsonl"),
-    "validate otel_traces_broken.jsonl": ("✗ 3 of 4 rows cannot be evaluated (75%)", "explain AE201"),
+    "validate otel_traces_broken.jsonl": (
+        "✗ 3 of 4 rows cannot be evaluated (75%)",
+        "review otel_traces_broken.jsonl --queue errors",
+    ),
+    "validate otel_traces.jsonl": ("✓ All 3 rows are valid.", "review otel_traces.jsonl --queue truth"),
     f"validate {GOOD} {EDITED}": ("✗ 1 of 2 files failed.", ""),
     f"metrics {GOOD}": ("13 of 13 metrics can score at least one row", ""),
     f"metrics {BROKEN}": ("13 of 13 metrics can score at least one row", f"validate {BROKEN}"),
@@ -49,7 +53,10 @@ ENDS: dict[str, tuple[str, str]] = {
     ),
     f"convert {GOOD} out.jsonl --to mlflow": ("⚠ databricks → mlflow: 12 of 12", "metrics out.jsonl --format mlflow"),
     f"convert {BROKEN} out.jsonl --to mlflow": ("✗ databricks → mlflow: 15 of 37 rows", f"validate {BROKEN}"),
-    "from-traces otel_traces_broken.jsonl out.jsonl": ("✗ 3 of 4 rows cannot be evaluated", "explain AE201"),
+    "from-traces otel_traces_broken.jsonl out.jsonl": (
+        "✗ 3 of 4 rows cannot be evaluated",
+        "review otel_traces_broken.jsonl --queue errors",
+    ),
     "from-inference-table inference_table.jsonl out.jsonl": (
         "✓ 14 rows of 27 logged: 4 with expected_response",
         "profile out.jsonl",
@@ -60,6 +67,8 @@ ENDS: dict[str, tuple[str, str]] = {
 
 
 BEFORE = {
+    "validate otel_traces_broken.jsonl": "explain AE201",
+    "from-traces otel_traces_broken.jsonl out.jsonl": "explain AE201",
     "from-inference-table inference_table.jsonl out.jsonl": "review out.jsonl --queue truth",
     f"validate {BROKEN} --fix out.jsonl": "validate out.jsonl --output concise",
 }

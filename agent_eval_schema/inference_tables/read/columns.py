@@ -222,7 +222,7 @@ def _cells(batch: pa.RecordBatch, name: str, problems: dict[int, str]) -> Bytes:
 
 
 def _pieces(array: pa.Array) -> Bytes:
-    return [None if v is None else v.tobytes() for v in text_views(array)]
+    return [None if v is None else bytes(v) for v in text_views(array)]
 
 
 def _unquoted(text: bytes) -> bytes:
@@ -254,14 +254,15 @@ def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
     array = columns.native(target)
     if array is not None and array.type in _FITTING:
         return array.cast(pa.int32())
-    values: list[int | None] = []
-    for row, text in enumerate(columns.texts(target)):
+    texts = columns.texts(target)
+    values: list[int | None] = [None] * len(texts)
+    for row, text in enumerate(texts):
         match = None if text is None else _WHOLE.match(text)
-        number = None if match is None else int(match.group(1))
+        number = None if match is None else int(match[1])
         if text is not None and number is None and text.strip() not in (b"", b"null"):
             message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
             found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, target))
-        values.append(number)
+        values[row] = number
     return pa.array(values, pa.int32())
 
 
@@ -278,12 +279,13 @@ def _floats(columns: _Columns, target: str) -> pa.Array:
     elif array is not None and pa.types.is_duration(array.type):
         values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
     else:
-        numbers = list[float | None]()
-        for text in columns.texts(target):
+        texts = columns.texts(target)
+        numbers: list[float | None] = [None] * len(texts)
+        for row, text in enumerate(texts):
             try:
-                numbers.append(None if text is None else float(text))
+                numbers[row] = None if text is None else float(text)
             except ValueError:
-                numbers.append(None)
+                continue
         values = pa.array(numbers, pa.float64())
     return pc.if_else(
         pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())

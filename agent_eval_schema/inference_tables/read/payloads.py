@@ -174,7 +174,7 @@ def read_chat(text: bytes) -> Request | None:
     messages = _encode(body.messages)
     request = b'{"messages":' + messages + b"}"
     content = Request(request, plain=has_nothing_odd(body.messages), question=request)
-    if len(text) > len(request) and (members := _members(text)).keys() != {"messages"}:
+    if len(text) > len(request) and {*(members := _members(text))} != {"messages"}:
         content.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
     _note_beside(content, body)
     return content
