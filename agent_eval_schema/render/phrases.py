@@ -108,10 +108,10 @@ class Call(NamedTuple):
     options: Mapping[str, Any] = {}
 
     def command(self, verb: str, *more: str) -> str:
-        """The command that reads the file, or stdin once more; "" for data in memory, and for the review of stdin."""
+        """The command that reads the file, or stdin once more; "" for data in memory."""
         from agent_eval_schema.io.streams import STDIN, STDIN_NAME, STDOUT  # not above: `rules` needs no Arrow
 
-        if self.name in (None, STDOUT) or (verb == "review" and self.name == STDIN_NAME):  # which is read twice
+        if self.name in (None, STDOUT):
             return ""
         name = STDIN if self.name == STDIN_NAME else str(self.name)
         words = ["agent-eval-schema", verb, f"./{name}" if name[:1] == "-" != name else name]
