@@ -275,6 +275,7 @@ def losses_view(
     keys = sorted(fields, key=lambda key: (worst[key], -len(fields[key]), key))
     truths = [key for key in keys if is_of_truth(key[0]) and worst[key] < _SEVERITIES.index(Severity.INFO)]
     sections: list[Block] = []
+    room = FIELDS_AT_ONCE
     for id, title, of in (
         ("truth", "Ground truth", truths),
         ("rows", "Rows", [key for key in keys if not key[0]]),
@@ -282,7 +283,8 @@ def losses_view(
     ):
         groups = [_group(key[0], fields[key], metrics.get(key[0] or key[1], {}), is_open=id == "truth") for key in of]
         if groups:
-            sections.append(Section(id, title, [Several(groups, "more", at_once=FIELDS_AT_ONCE)]))
+            sections.append(Section(id, title, [Several(groups, "more", at_once=max(room, 1))]))
+            room -= len(groups)
     hints = {issue.code: issue.hint for issue in issues if issue.hint}
     if hints:
         lines = [Line((f"{code}: ", Part(hint, "message")), "muted") for code, hint in hints.items()]

@@ -103,7 +103,7 @@ def _filled(words: Sequence[str], given: str, beside: str, out: str) -> list[str
 def _plain(text: str, given: str, folder: Path) -> object:
     """What is printed, without the name of the place."""
     names = {str(folder): "FOLDER"} if given == "-" else {shlex.quote(given): "IN", given: "IN", str(folder): "FOLDER"}
-    for name, plain in {**names, "'<stdin>'": "IN", "<stdin>": "IN"}.items():
+    for name, plain in {**names, "'<stdin>'": "IN", "<stdin>": "IN", " review - ": " review IN "}.items():
         text = text.replace(name, plain)
     try:
         return _without_names(json.loads(text))
