@@ -321,6 +321,39 @@ def _normalized_on_spark(
     return checked.normalized(on_invalid)
 
 
+@overload
+def metric_support(
+    data: pd.DataFrame
+    | Sequence[Mapping[str, Any]]
+    | Mapping[str, Any]
+    | str
+    | os.PathLike[str]
+    | ArrowStream
+    | Source,
+    *,
+    system: System = ...,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    columns: ColumnNames = ...,
+) -> pd.DataFrame: ...
+@overload
+def metric_support(
+    data: SparkFrame,
+    *,
+    system: System = ...,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    columns: ColumnNames = ...,
+) -> DataFrame: ...
+@overload
+def metric_support(
+    data: EvalSetLike,
+    *,
+    system: System = ...,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    columns: ColumnNames = ...,
+) -> Any: ...
 def metric_support(
     data: EvalSetLike,
     *,
