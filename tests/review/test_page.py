@@ -396,6 +396,38 @@ def test_a_killed_server_has_lost_nothing_that_was_saved(open_tab: Callable[...,
         process.stdout.close()
 
 
+def test_a_server_that_is_killed_among_random_keys_has_what_the_page_called_saved(browser: Any, tmp_path: Path) -> None:
+    """Someone labels some rows and the server is killed among the keys that follow; `AGENT_EVAL_SCHEMA_KILLS=100` does
+    so 100 times."""
+    path, chance = Path(written(tmp_path, ALL)), random.Random(44)
+    saved: list[str] = []
+    for kill in range(int(os.environ.get("AGENT_EVAL_SCHEMA_KILLS", "2"))):
+        process, url = _served(path)
+        try:
+            tab = Tab(browser, f"{url}&q=all&row=0")
+            for row in range(chance.randrange(1, 5)):
+                tab.at(row)
+                tab.keys("f")
+                tab.type(f"{kill} {row}")
+                tab.keys("Control+Enter")
+                tab.at(row + 1)
+                tab.saved()
+                saved.append(f"{kill} {row}")
+            for key in chance.choices(("f", "a", "b", "Escape", "j", "k", "s", "d", "Control+Enter"), k=8):
+                tab.keys(key)
+            tab.page.wait_for_timeout(chance.choice((0, 2, 5, 20)))
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        tab.page.close()
+        journal = Journal("maria", f"{path}.maria.review.jsonl")
+        assert [event.seq for event in journal.events] == list(range(1, len(journal.events) + 1))
+        told = " ".join(json.dumps(event.new) for event in journal.events)
+        assert [text for text in saved if json.dumps(text) not in told] == []
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_is_killed_100_times_loses_no_line(tmp_path: Path) -> None:
     """Each process makes random changes and tells each that was saved; it is killed at a random moment."""
