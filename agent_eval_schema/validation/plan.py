@@ -120,7 +120,7 @@ def _suggested(source: Source, names: list[str], format: str, values: bool) -> d
     """What unknown columns look like, by their names and the first rows."""
     whole, lacks_inputs = format == UNKNOWN.name, format == "mlflow" and "inputs" not in names
     is_read = whole or ((format == "databricks" or lacks_inputs) and names and has_names_of_others(names))
-    if source.remote is not None or not is_read:
+    if not is_read:
         return {}
     rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
     found = suggested_columns(names, rows, whole=whole)
