@@ -2,6 +2,7 @@
 asked more than once, or that another dataset, a text or the row's own prompt contains."""
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
@@ -290,6 +291,7 @@ def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
         return (), f"{plural(len(questions), 'distinct question')} {'is' if len(questions) == 1 else 'are'} too few"
     try:
         from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
     except ImportError:
         return (), "scikit-learn is not installed (pip install 'agent-eval-schema[profile]')"
@@ -303,7 +305,9 @@ def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
         vectors = vectorizer.fit_transform([e.question for e in questions])
     except ValueError:  # nothing but stop words
         return (), "the questions have no words to compare"
-    found: Any = KMeans(min(count, 30), n_init=1, random_state=0).fit(vectors)
+    with warnings.catch_warnings():  # there may be fewer questions that differ in their words than clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found: Any = KMeans(min(count, 30), n_init=1, random_state=0).fit(vectors)
     names = vectorizer.get_feature_names_out()
     members = [rows for i in range(len(found.cluster_centers_)) if len(rows := np.flatnonzero(found.labels_ == i))]
     clusters = [

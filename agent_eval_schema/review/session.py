@@ -270,12 +270,12 @@ class Session:
         return {
             "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
             "fields": _fields(mask),
-            "usable": bool(verdict(checked, "usable")[0].as_py()) and not self._is_refused(row, state),
+            "usable": bool(verdict(checked, "usable")[0].as_py()) and not self._is_rejected(row, state),
             "unheld": self.reviewed.unheld(applied, state),
         }
 
-    def _is_refused(self, row: int, state: State) -> bool:
-        """Whether the rules of a document's format refuse a row that has no label."""
+    def _is_rejected(self, row: int, state: State) -> bool:
+        """Whether the rules of a document's format reject a row that has no label."""
         told = (self.reviewed.told or {}).get(row, ()) if state.keys().isdisjoint(LABELS) else ()
         return any(issue.severity is Severity.ERROR for issue in told)
 

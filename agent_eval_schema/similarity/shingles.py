@@ -258,8 +258,12 @@ def messages_of(request: str | bytes | None) -> list[ComparedMessage]:
 
 def question_text(messages: Iterable[ComparedMessage]) -> str:
     """What a row asks: its messages without those of the system."""
-    texts = [content_text(m.content) for m in messages if m.role not in _OF_SYSTEM]
-    return "\n".join(t for t in texts if t)
+    texts = [
+        m.content if isinstance(m.content, str) else content_text(m.content)
+        for m in messages
+        if m.role not in _OF_SYSTEM
+    ]
+    return "\n".join(filter(None, texts))
 
 
 def content_text(content: Any) -> str:

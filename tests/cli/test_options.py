@@ -115,7 +115,6 @@ WRONG = {
     "validate good.jsonl --strict": ("unexpected option '--strict'", MEANT("--fail-on warning")),
     "Explain AE206": ("COMMAND: expected one of ", MEANT("explain")),
     "ces templat": ("VERB: expected one of template, update, import, get, list; got 'templat'", MEANT("template")),
-    "explain ae90": ("code: expected a code (AE206) or a name ", MEANT("AE905")),
     "explain message-rol": ("code: expected ", MEANT("message-role")),
     "validate good.jsonl --select message_role": ("select: expected codes ", MEANT("message-role")),
     "validate good.jsonl --format databrick": ("format: expected one of ", MEANT("databricks")),

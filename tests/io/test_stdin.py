@@ -109,7 +109,8 @@ def test_every_command_prints_and_writes_the_same_from_stdin(
         written = {path.name: path.read_bytes() for path in tmp_path.iterdir() if "manifest" not in path.name}
         for path in tmp_path.iterdir():
             path.unlink()
-        text = capsys.readouterr().out.replace(f"validate {source}", "validate -")  # a command to type
+        text = capsys.readouterr().out.replace(f"validate {source}", "validate -")  # commands to type
+        text = text.replace(f"review {source}", "review -")
         text = text.partition("Shows the rows")[0]  # which would need the rows once more
         return code, " ".join(text.replace(str(source), "<stdin>").split()), written
 
