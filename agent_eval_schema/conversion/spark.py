@@ -141,7 +141,7 @@ class _SharedIds:
 
 
 def _work(target: str, plan: Plan, part: Part) -> Work:
-    return Work(PartRun(part, plan), target, _SharedIds(part))  # type: ignore[arg-type]
+    return Work(PartRun(part, plan), target, _SharedIds(part))
 
 
 def _written(target: str, plan: Plan, schema: pa.Schema, part: Part) -> pa.Table:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
+from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
 from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
@@ -55,10 +55,16 @@ def plan_of(source: Source, format: str, target: str) -> Plan:
     return replace(plan, columns=True, instead_of_request=instead)
 
 
+class Ids(Protocol):
+    """What knows which row has an ID first: `FirstSeen` of the rows so far, or on Spark the table as a whole."""
+
+    def add(self, keys: Array, rows: Array, payloads: Array, /) -> tuple[Array, Any]: ...
+
+
 class Work:
     """One conversion: the run that checks the source, the rows as they are written, the losses as they are found."""
 
-    def __init__(self, run: CheckedRun, target: str, ids: FirstSeen | None = None) -> None:
+    def __init__(self, run: CheckedRun, target: str, ids: Ids | None = None) -> None:
         self._target, self._writer = target, find_writer(target)
         self._run = run
         self.losses = Losses(target, self._run.plan)
@@ -66,7 +72,7 @@ class Work:
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
         self._names: dict[str, str] = {}
         self.kinds: Counter[str] = Counter()
-        self._ids = None if "trace" in self._writer.columns else ids or FirstSeen()
+        self._ids: Ids | None = None if "trace" in self._writer.columns else ids or FirstSeen()
 
     @cached_property
     def _evaluations(self) -> list[ces_turns.CesEvaluation] | None:

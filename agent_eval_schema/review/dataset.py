@@ -63,13 +63,14 @@ class Reviewed:
         writer = find_format(plan.format).writer
         self.is_document = writer is not None and writer.document is not None
         self.is_canonical = writer is None
-        self.told: dict[int, list[Issue]] | None = None
-        if writer is None or self.is_document:  # a row has no cells of its own there: canonical rows do
+        self.is_normalized = writer is None or self.is_document  # a row has no cells of its own there
+        self.issues_of_format: dict[int, list[Issue]] = {}
+        """Of normalized rows what the rules of their own format found: they judge a row until it has a label."""
+        if self.is_normalized:
             report = check_source(source, format=plan.format, outputs=plan.outputs_option)
-            self.told = {}  # by the rules of the format, which judge a row until it has a label
             for issue in report.iter_issues():
                 if issue.row is not None:
-                    self.told.setdefault(issue.row, []).append(issue)
+                    self.issues_of_format.setdefault(issue.row, []).append(issue)
             source = _canonical(source, run_of(report))
             plan = make_plan(source, "databricks", plan.outputs_option)
         self.source, self.plan = source, plan
@@ -102,8 +103,7 @@ class Reviewed:
             self.run.builder.usable.copy(),
             self.run.builder.masks.copy(),
         )
-        if self.told is not None:
-            self._as_told(range(len(self)))
+        self._reject(self.issues_of_format)
         self.questions, absent = hash_texts([None if text is None else str(text) for text in requests_])
         self.questions[np.zeros(len(self), bool) if absent is None else absent] = 0
         sessions, documents = np.concatenate([np.zeros((2, 0), np.uint64), *joining], axis=1)
@@ -112,11 +112,13 @@ class Reviewed:
         self._askings = np.concatenate(askings) if askings else np.zeros(0, np.uint64)
         self.fixes, self.fixable = self._find_fixes()
 
-    def _as_told(self, rows: Iterable[int]) -> None:
-        """Take over what the rules of the format found in rows without a label."""
-        for row in rows:
-            if self.told is not None and any(issue.severity is Severity.ERROR for issue in self.told.get(row, ())):
-                self.valid[row] = self.usable[row] = False
+    def is_rejected(self, row: int) -> bool:
+        """Whether its own format rejects a normalized row as long as it has no label."""
+        return any(issue.severity is Severity.ERROR for issue in self.issues_of_format.get(row, ()))
+
+    def _reject(self, rows: Iterable[int]) -> None:
+        for row in filter(self.is_rejected, rows):
+            self.valid[row] = self.usable[row] = False
 
     def __len__(self) -> int:
         return len(self.titles)
@@ -187,7 +189,7 @@ class Reviewed:
             for mask, name in ((self.valid, "valid"), (self.usable, "usable")):
                 mask[rows] = np.asarray(verdict(checked, name)).astype(bool) & ~repeated
             self.masks[rows] = np.asarray(verdict(checked, "presence"))
-            self._as_told(row for row in rows if states[row].keys().isdisjoint(LABELS))
+            self._reject(row for row in rows if states[row].keys().isdisjoint(LABELS))
 
     # what a label buys
 

@@ -18,7 +18,7 @@ from msgspec import structs
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.issues import EvalSetError, Severity
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
 from agent_eval_schema.review.agreement import agreement, merged_states, signed_rows, undecided
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
@@ -256,28 +256,24 @@ class Session:
     def check(self, row: int, state: State) -> dict[str, Any]:
         """What the rules say of a row with these labels, and which fields it has for metrics."""
         self._require(row)
-        applied = self.reviewed.applied(row, state)
-        checked = check_batch(applied.batch, self.reviewed.plan)
+        reviewed = self.reviewed
+        applied = reviewed.applied(row, state)
+        checked = check_batch(applied.batch, reviewed.plan)
         notes = verdict(checked, "issues").to_pylist()[0] or []
-        if state.keys().isdisjoint(LABELS):  # those that compare rows, and those of a document, are of the source
-            told = self.reviewed.told
-            notes = notes if told is None else map(structs.asdict, told.get(row, ()))
-            compared = () if told is not None else self.reviewed.run.builder.compared_issues
-            notes = [*notes, *(structs.asdict(issue) for issue in compared if issue.row == row)]
+        is_unlabeled = state.keys().isdisjoint(LABELS)
+        if is_unlabeled and reviewed.is_normalized:
+            notes = list(map(structs.asdict, reviewed.issues_of_format.get(row, ())))
+        elif is_unlabeled:  # the rules that compare rows know the source only
+            notes += [structs.asdict(i) for i in reviewed.run.builder.compared_issues if i.row == row]
         issues = [self._issue(note) for note in notes]
         issues += [self._issue(note) for note in self._copied(applied.batch, state)]
         mask = int(verdict(checked, "presence")[0].as_py())
         return {
             "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
             "fields": _fields(mask),
-            "usable": bool(verdict(checked, "usable")[0].as_py()) and not self._is_rejected(row, state),
-            "unheld": self.reviewed.unheld(applied, state),
+            "usable": bool(verdict(checked, "usable")[0].as_py()) and not (is_unlabeled and reviewed.is_rejected(row)),
+            "unheld": reviewed.unheld(applied, state),
         }
-
-    def _is_rejected(self, row: int, state: State) -> bool:
-        """Whether the rules of a document's format reject a row that has no label."""
-        told = (self.reviewed.told or {}).get(row, ()) if state.keys().isdisjoint(LABELS) else ()
-        return any(issue.severity is Severity.ERROR for issue in told)
 
     def _copied(self, batch: pa.RecordBatch, state: State) -> list[dict[str, Any]]:
         """An issue for each label that is the answer of the agent: of a dataset it is one if most rows have it."""
