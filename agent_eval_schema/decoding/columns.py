@@ -134,7 +134,7 @@ def _uri_in_metadata(value: Any, problem: Problem) -> Problem:
     if place is None or not keys:
         return problem
     message = f"`doc_uri` is missing, but metadata has `{keys[0]}`"
-    hint = f"set doc_uri to metadata.{keys[0]}; `--fix` does, where only one of its keys can be the uri"
+    hint = f"Set `doc_uri` to `metadata.{keys[0]}`; `--fix` does, where only one of its keys can be the URI."
     return Problem(problem.path[: place.end()], problem.field, problem.kind, message, hint)
 
 

@@ -62,7 +62,7 @@ def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Pro
         if value in node.values:
             return ()
         close = meant_value(value, [*map(str, node.values)])
-        hint = f"did you mean '{close}'?" if close else f"use one of {names(node.values)}"
+        hint = f"Did you mean '{close}'?" if close else f"Use one of {names(node.values)}."
         message = f"expected one of {names(node.values)}, got {describe(value)}"
         return [Problem(path, field, "choice", message, hint)]
     if isinstance(node, inspect.IntType) and node.ge is not None and not node.ge <= value <= (node.le or value):
@@ -87,21 +87,20 @@ def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> 
             # The misspelled key absorbs the "missing" that it causes: one cause, one problem.
             name = key_name(key)
             message = f"no key `{meant[key]}`, but there is `{name}`"
-            yield Problem(
-                f"{path}.{name}", meant[key], "missing", message, f"did you mean `{meant[key]}`? Rename `{name}`"
-            )
+            hint = f"Did you mean `{meant[key]}`? Rename `{name}`."
+            yield Problem(f"{path}.{name}", meant[key], "missing", message, hint)
             missing.remove(meant[key])
         elif strict:
             name = key_name(key)
             hint = (
-                f"did you mean `{meant[key]}`?"
+                f"Did you mean `{meant[key]}`?"
                 if key in meant
-                else f"known keys: {names(f for f in fields if f != OTHER_KEYS)}"
+                else f"Known keys: {names(f for f in fields if f != OTHER_KEYS)}."
             )
             message = f"unknown key `{name}` is kept, but no metric reads it"
             yield Problem(f"{path}.{name}", key, "unknown", message, hint)
     for name in missing:
-        yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"add the key `{name}`")
+        yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"Add the key `{name}`.")
 
 
 def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> Iterable[Problem]:
@@ -119,10 +118,10 @@ def _wrong_type(nodes: list[inspect.Type], value: Any, path: str, field: str) ->
 
 def _remedy(expected: set[str], value: Any) -> str:
     if "a list" in expected and isinstance(value, dict | str):
-        return "put it into a list: [...]" if isinstance(value, dict) else "put the text into a list: ['...']"
+        return "Put it into a list: `[...]`." if isinstance(value, dict) else "Put the text into a list: `['...']`."
     if "text" in expected and isinstance(value, int | float) and not isinstance(value, bool):
         is_short = may_quote() and describe(value) != "the number huge"
-        return f"write it as text: '{value}'" if is_short else "write it as text"
+        return f"Write it as text: '{value}'." if is_short else "Write it as text."
     return ""
 
 

@@ -248,7 +248,7 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
         return FAILED
     if isinstance(value, dict):
         return _object(value, row, log)
-    hint = 'put the messages into an object: {"messages": [...]}' if isinstance(value, list) else ""
+    hint = 'Put the messages into an object: `{"messages": [...]}`.' if isinstance(value, list) else ""
     message = f"expected text or an object, got {describe(value)}"
     log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
     return FAILED
@@ -273,7 +273,7 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         unknown, request = [k for k in unknown if k != "input"], {"messages": items}
     if "messages" not in request and "query" not in request:
         meant = match_request_keys(value)
-        hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
+        hint = " ".join(f"Did you mean `{right}`? Rename `{key_name(wrong)}`." for wrong, right in meant.items())
         path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
         message = f"expected `messages` or `query`, got {describe(value)}"
         log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
@@ -287,7 +287,7 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         message = f"no metric reads these keys of the request; they are preserved in inputs: {excerpt_names(others)}"
         chats = (k for k in others if value[k] == [] or _is_chat(value[k]))
         means_history = "query" in request and "history" not in value and match_names(chats, ["history"], 0.85)
-        hint = "did you mean `history`?" if means_history else ""
+        hint = "Did you mean `history`?" if means_history else ""
         log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
     if "messages" in request and "query" in request:
         message = "expected `messages` or `query`, got both"

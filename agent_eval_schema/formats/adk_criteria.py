@@ -90,12 +90,11 @@ def _inspected(name: str, value: Any) -> Iterator[Finding]:
         message = (
             f"expected no criterion `{name}`, got {describe(value)}: every run reports it, and it has no threshold"
         )
-        yield _finding(place, message, "remove it")
+        yield _finding(place, message, "Remove it.")
         return
     if name not in _NAMES:
-        yield _finding(
-            place, f"expected a metric of google-adk, got `{key_name(name)}`", meant(name, _NAMES).strip("; ")
-        )
+        hint = meant(name, _NAMES).removeprefix("; ").capitalize()
+        yield _finding(place, f"expected a metric of google-adk, got `{key_name(name)}`", hint)
         return
     if isinstance(value, dict):
         options = adk_schema.table()["$defs"][OPTIONS.get(name, "BaseCriterion")]

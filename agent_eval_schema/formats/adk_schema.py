@@ -151,12 +151,12 @@ def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
         elif isinstance(others, dict):
             yield from _value(others, item, (*place, key))
         elif others is False:
-            hint = f"did you mean `{meant[key]}`? Rename the key" if key in meant else ""
+            hint = f"Did you mean `{meant[key]}`? Rename the key." if key in meant else ""
             yield _found(adk.UNKNOWN_KEY, (*place, key), f"unknown key `{_shown(key)}`", hint)
     for name in schema.get("required", ()):
         if name in absent and not (others is False and name in meant.values()):
             spelt = next((key for key, right in meant.items() if right == name), None)
-            hint = f"rename `{_shown(spelt)}`" if spelt else f"add `{snake_case(name)}`"
+            hint = f"Rename `{_shown(spelt)}`." if spelt else f"Add `{snake_case(name)}`."
             yield _found(adk.MISSING_KEY, (*place, snake_case(name)), f"`{snake_case(name)}` is missing", hint)
     if "conversationScenario" in properties:
         scenario = value.get("conversationScenario", value.get("conversation_scenario"))

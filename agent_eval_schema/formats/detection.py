@@ -130,7 +130,7 @@ def _second(
 
 def naming(format: str) -> str:
     """How a user names a format, on the command line and in Python."""
-    return f'--format {format}, format="{format}"'
+    return f'`--format {format}`, `format="{format}"`'
 
 
 def nearest_formats(formats: Formats, names: Sequence[str]) -> list[tuple[str, str]]:

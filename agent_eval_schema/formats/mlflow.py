@@ -440,9 +440,9 @@ _SHAPE = Shape(
     prepare=lambda value: list(map(_with_parsed, value)) if isinstance(value, list) else value,
 )
 _HINTS = {
-    tools.TRAJECTORY_SHAPE.code: 'give a list of calls: [{"name": "...", "arguments": {...}}]',
-    tools.MISSING_TOOL_NAME.code: "add `name`, the name of the tool as text",
-    tools.TOOL_INPUT.code: "give the arguments as an object, or leave `arguments` out for none",
+    tools.TRAJECTORY_SHAPE.code: 'Set a list of calls: `[{"name": "...", "arguments": {...}}]`.',
+    tools.MISSING_TOOL_NAME.code: "Add `name`, the name of the tool as a string.",
+    tools.TOOL_INPUT.code: "Set the arguments as an object, or leave `arguments` out if there are none.",
 }
 """The hints of these rules in mlflow's words."""
 

@@ -235,6 +235,6 @@ OTEL = Format(
     read=read_otel_rows,
     remarks=remarks_on_content,
     instead_of_response=(),
-    without_request="no span of an agent or a model with its messages is in the trace: export those of the agent",
+    without_request="Export the spans of the agent: no span of an agent or a model with its messages is in the trace.",
     writer=None,
 )

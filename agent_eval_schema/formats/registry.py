@@ -78,10 +78,10 @@ def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str
     names = column_names(batch.schema)
     format = naming(nearest_formats(_SIGNS, names)[0][0])
     if suggested:
-        return f"name the format ({format}), or the columns as they look ({naming_columns(suggested)})"
+        return f"Name the format ({format}), or the columns as they look ({naming_columns(suggested)})."
     if len(names) == 1 and all(isinstance(row.get(names[0]), list) for row in native_rows(batch)):
-        return f"pass the list of rows itself: data[{json.dumps(names[0], ensure_ascii=False)}]"
-    return f"name the format ({format}), or the column with the question (--columns PATH=request)"
+        return f"Pass the list of rows itself: `data[{json.dumps(names[0], ensure_ascii=False)}]`."
+    return f"Name the format ({format}), or the column with the question (`--columns PATH=request`)."
 
 
 UNKNOWN = Format(

@@ -117,7 +117,7 @@ def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
     if not moves:
         return ""
     like = " and ".join(f"`{column}`" for column in moves.values())
-    return f"looks like {like}: name the column ({naming_columns(moves)})"
+    return f"Name the column, which looks like {like} ({naming_columns(moves)})."
 
 
 def looks_like_truth(name: str, suggested: Mapping[str, str], names: Collection[str]) -> bool:
@@ -132,7 +132,7 @@ _ANSWERS = frozenset({"expected_response", "expected_facts"})
 
 def naming_columns(moves: Mapping[str, str]) -> str:
     """The options by which a mapping is given."""
-    return f"{_options(moves)}, columns={json.dumps(moves, ensure_ascii=False)}"
+    return f"`{_options(moves)}`, `columns={json.dumps(moves, ensure_ascii=False)}`"
 
 
 def _keys(place: _Place) -> Iterator[_Place]:

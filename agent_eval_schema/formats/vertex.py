@@ -38,7 +38,7 @@ def _inspect_inputs(source: Row) -> Iterator[Finding]:
             if isinstance(call, dict) and set(call) == {"tool_name"} and call["tool_name"]:
                 message = "expected `tool_input`, got none: Vertex AI drops the trajectory"
                 yield Finding(
-                    TOOL_INPUT, message, name, f"{name}[{i}]", "add `tool_input`: `{}` if there are no arguments"
+                    TOOL_INPUT, message, name, f"{name}[{i}]", "Add `tool_input`: `{}` if there are no arguments."
                 )
 
 

@@ -312,7 +312,7 @@ def written_by_python(text: str) -> Finding | None:
         return None
     noun = "a list" if isinstance(found, list) else "an object"
     message = f"expected JSON, got the text that Python writes of {noun}"
-    return Finding(MALFORMED_JSON, message, hint="write the cell with json.dumps; `--fix` reads it")
+    return Finding(MALFORMED_JSON, message, hint="Write the cell with `json.dumps`; `--fix` reads it.")
 
 
 # --- Paths into values: `modelResponses[0].response`, as issues name them and as formats declare where a value is.

@@ -168,10 +168,12 @@ def require_request_and_output(rows: Rows) -> None:
             else:  # a misspelled column absorbs the "missing" that it causes: one cause, one issue
                 wrong = next((rows.misspelled[n] for n in names if n in rows.misspelled), None)
                 meant = next((right for right, w in rows.misspelled.items() if w == wrong), None)
-                hint = f"rename the column `{wrong}`: did you mean `{meant}`?" if wrong else ""
+                hint = f"Did you mean `{meant}`? Rename the column `{wrong}`." if wrong else ""
                 if rule is requests.MISSING_REQUEST and not hint:
                     likely = {p: n for p, n in rows.suggested.items() if n.partition(".")[0] in ("request", "inputs")}
-                    hint = f"name the column as it looks ({naming_columns(likely)})" if likely else form.without_request
+                    hint = (
+                        f"Name the column as it looks ({naming_columns(likely)})." if likely else form.without_request
+                    )
                 rows.log.add(rule, row, names[0], f"expected {expected}", hint=hint)
 
 

@@ -67,11 +67,11 @@ def plain_uri(uri: str) -> str:
 def rewrite(expected: str, retrieved: str) -> str:
     """What to do to the expected URI so that it equals the retrieved one, in words."""
     if retrieved.endswith(expected):
-        return f"put {quoted(retrieved[: -len(expected)])} before the expected doc_uri"
+        return f"Put {quoted(retrieved[: -len(expected)])} before the expected `doc_uri`."
     if expected.endswith(retrieved):
-        return f"take {quoted(expected[: -len(retrieved)])} off the front of the expected doc_uri"
+        return f"Take {quoted(expected[: -len(retrieved)])} off the front of the expected `doc_uri`."
     if retrieved.rstrip("/") == expected.rstrip("/"):
-        return f"{'add' if retrieved.endswith('/') else 'take off'} the trailing slash of the expected doc_uri"
+        return f"{'Add' if retrieved.endswith('/') else 'Take off'} the trailing slash of the expected `doc_uri`."
     if retrieved.lower() == expected.lower():
-        return "write both in the same case"
-    return f"write the expected doc_uri as {quoted(retrieved)}"
+        return "Write both in the same case."
+    return f"Write the expected `doc_uri` as {quoted(retrieved)}."

@@ -360,7 +360,7 @@ class ReportBuilder:
                 rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
                 self._log(Finding(rule, message, name, hint=hint))
             elif misspelled[name] not in absorbed:
-                hint = f"did you mean `{misspelled[name]}`? Rename the column"
+                hint = f"Did you mean `{misspelled[name]}`? Rename the column."
                 message = f"unknown column `{name}` is ignored"
                 self._log(Finding(columns.MISSPELT_COLUMN, message, name, hint=hint))
                 if columns.MISSPELT_COLUMN.code in self.codes:
@@ -398,7 +398,7 @@ class ReportBuilder:
         message = f"expected an evaluation dataset, got {family.summary}: {reason}"
         call = Call(self.source.name, self.source.options)
         command = call.command("from-inference-table", "rows.jsonl") or call.function("eval_set_from_inference_table")
-        hint = f"build an evaluation dataset from it: `{command}`"
+        hint = f"Build an evaluation dataset from it: `{command}`."
         self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
 

@@ -261,7 +261,7 @@ def test_the_expression_that_is_named_in_place_of_data_can_be_validated(data: An
 def test_the_lists_of_rows_in_a_file_are_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(f"{json.dumps({'data': ROWS})}\n" * 2)
-    assert validate_eval_set(str(path)).issues["hint"].iloc[0] == 'pass the list of rows itself: data["data"]'
+    assert validate_eval_set(str(path)).issues["hint"].iloc[0] == 'Pass the list of rows itself: `data["data"]`.'
 
 
 @pytest.mark.usefixtures("here")

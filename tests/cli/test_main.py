@@ -32,7 +32,7 @@ def test_errors_exit_1(capsys: pytest.CaptureFixture[str], samples: Path) -> Non
     code, out, _ = run(capsys, "validate", samples / "broken.jsonl")
     assert code == 1
     assert "AE206 message-role" in out
-    assert "did you mean 'user'?" in out
+    assert "Did you mean 'user'?" in out
 
 
 @pytest.mark.parametrize(

@@ -183,12 +183,12 @@ def test_several_ideal_answers_stay_together() -> None:
 @pytest.mark.parametrize(
     ("outputs", "code", "path", "hint"),
     [
-        ({"expected_tool_calls": [{"arguments": {}}]}, "AE502", ".expected_tool_calls[0]", "add the key `name`"),
+        ({"expected_tool_calls": [{"arguments": {}}]}, "AE502", ".expected_tool_calls[0]", "Add the key `name`."),
         (
             {"expected_tool_calls": [{"name": "f", "inputs": {}}]},
             "AE504",
             ".expected_tool_calls[0].inputs",
-            "did you mean `arguments`?",
+            "Did you mean `arguments`?",
         ),
     ],
 )

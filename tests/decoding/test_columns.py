@@ -107,7 +107,7 @@ def test_what_a_cell_may_not_hold(column: str, cell: Any, codes: list[str]) -> N
 def test_an_unknown_key_of_a_document_is_a_warning_and_the_document_is_kept(key: str) -> None:
     report = validate_eval_set([{**ROW, "retrieved_context": [{"doc_uri": "a", key: "x"}]}])
     assert report.counts == {"AE406": 1}
-    assert report.issues["hint"][0] == "did you mean `content`?"
+    assert report.issues["hint"][0] == "Did you mean `content`?"
     assert report.rows["retrieved_context"][0] == [{"doc_uri": "a", "content": None, key: "x"}]
 
 
@@ -224,14 +224,14 @@ def test_a_misspelled_column_is_one_warning_with_the_suggestion() -> None:
     frame = pd.DataFrame({**{k: [v] * 3 for k, v in ROW.items()}, "expected_respones": ["a"] * 3})
     report = validate_eval_set(frame)
     assert report.counts == {"AE102": 1}
-    assert report.issues["hint"][0].startswith("did you mean `expected_response`?")
+    assert report.issues["hint"][0].startswith("Did you mean `expected_response`?")
     assert report.issues["row"].isna().all()
 
 
 def test_a_misspelled_request_absorbs_into_the_rows_that_lack_it() -> None:
     report = validate_eval_set([{"requst": "Hi", "response": "Hello"}])
     assert report.counts == {"AE201": 1}
-    assert "rename the column `requst`" in report.issues["hint"][0]
+    assert report.issues["hint"][0] == "Did you mean `request`? Rename the column `requst`."
 
 
 @pytest.mark.parametrize("name", ["request_time", "status_code", "served_entity", "source"])
@@ -383,14 +383,14 @@ def test_a_document_with_its_uri_in_the_metadata_is_not_to_be_known_by_its_id(do
     assert issues[["path", "message"]].to_numpy().tolist() == [
         ["retrieved_context[1]", f"`doc_uri` is missing, but metadata has `{key}`"]
     ]
-    assert issues["hint"][0].startswith(f"set doc_uri to metadata.{key};")
+    assert issues["hint"][0].startswith(f"Set `doc_uri` to `metadata.{key}`;")
     fixed = normalize_eval_set(rows, fix=True)[0]["retrieved_context"][1]
     assert fixed["doc_uri"] == document["metadata"][key]
 
 
 def test_an_id_is_the_uri_if_there_is_nothing_else() -> None:
     hint = validate_eval_set([{**ROW, "retrieved_context": [{"id": "a.md", "content": "t"}]}]).issues["hint"][0]
-    assert hint == "did you mean `doc_uri`? Rename `id`"
+    assert hint == "Did you mean `doc_uri`? Rename `id`."
 
 
 @pytest.mark.parametrize("column", ["expected_facts", "retrieved_context", "reference_trajectory", "custom_expected"])

@@ -132,18 +132,18 @@ REFUSED = [
     ({"messages": [USER], "query": "Hi"}, [("AE203", "request")], "got both"),
     (42, [("AE204", "request")], "the number 42"),
     (True, [("AE204", "request")], "got true"),
-    ([USER], [("AE204", "request")], 'put the messages into an object: {"messages": [...]}'),
+    ([USER], [("AE204", "request")], 'Put the messages into an object: `{"messages": [...]}`.'),
     ({"messages": "Hi"}, [("AE204", "request.messages")], "expected a list"),
     ({"query": 3}, [("AE204", "request.query")], "expected text"),
     ({"query": "Hi", "history": "none"}, [("AE204", "request.history")], "expected a list"),
     ({}, [("AE205", "request")], "an empty object"),
     ({"foo": 1}, [("AE205", "request")], "the keys foo"),
-    ({"mesages": [USER]}, [("AE205", "request.mesages")], "did you mean `messages`?"),
-    ({"question": "Hi"}, [("AE205", "request.question")], "did you mean `query`?"),
-    ({"messages": [{"role": "usr", "content": "a"}]}, [("AE206", "request.messages[0].role")], "did you mean 'user'?"),
+    ({"mesages": [USER]}, [("AE205", "request.mesages")], "Did you mean `messages`?"),
+    ({"question": "Hi"}, [("AE205", "request.question")], "Did you mean `query`?"),
+    ({"messages": [{"role": "usr", "content": "a"}]}, [("AE206", "request.messages[0].role")], "Did you mean 'user'?"),
     ({"messages": [{"role": 3, "content": "a"}]}, [("AE206", "request.messages[0].role")], "the number 3"),
     ({"messages": [USER, {"content": "a"}]}, [("AE208", "request.messages[1]")], "`role` is missing"),
-    ({"messages": [{"rol": "user", "content": "a"}]}, [("AE208", "request.messages[0].rol")], "did you mean `role`?"),
+    ({"messages": [{"rol": "user", "content": "a"}]}, [("AE208", "request.messages[0].rol")], "Did you mean `role`?"),
     ({"messages": [{"role": "user", "content": None}]}, [("AE207", "request.messages[0].content")], "got null"),
     ({"messages": [{"role": "user"}]}, [("AE207", "request.messages[0].content")], "got nothing"),
     ({"messages": [{"role": "user", "content": 5}]}, [("AE207", "request.messages[0].content")], "the number 5"),
@@ -254,8 +254,8 @@ def test_malformed_json_that_begins_like_a_request_names_the_byte() -> None:
 @pytest.mark.parametrize(
     ("more", "hint"),
     [
-        ({"histroy": [{"role": "user", "content": "a"}]}, "did you mean `history`?"),
-        ({"chat_history": []}, "did you mean `history`?"),
+        ({"histroy": [{"role": "user", "content": "a"}]}, "Did you mean `history`?"),
+        ({"chat_history": []}, "Did you mean `history`?"),
         ({"history": [], "histroy": []}, REQUEST_EXTRA_KEY.hint),
         ({"context": [{"doc_uri": "a"}]}, REQUEST_EXTRA_KEY.hint),
     ],
@@ -313,7 +313,7 @@ def test_unknown_keys_beside_parameters_are_a_warning_and_are_preserved() -> Non
 def test_the_key_that_is_meant_fits_the_value_and_is_what_a_fix_writes(request_cell: Any, right: str) -> None:
     rows = [{"request": request_cell, "response": "ok"}]
     (wrong,) = request_cell
-    assert validate_eval_set(rows).issues["hint"][0] == f"did you mean `{right}`? Rename `{wrong}`"
+    assert validate_eval_set(rows).issues["hint"][0] == f"Did you mean `{right}`? Rename `{wrong}`."
     assert normalize_eval_set(rows, fix=True)[0]["request"] == {"messages": [USER]}
 
 
@@ -440,7 +440,7 @@ def test_a_request_that_cannot_be_read_is_one_error_of_its_column(request_cell: 
     issues = [i for i in validate_eval_set(rows).iter_issues() if i.row == 0]
     assert [i.code for i in issues] == codes
     assert {i.column for i in issues} == {"request"}
-    assert ("put the messages into an object" in issues[0].hint) == isinstance(request_cell, list)
+    assert ("Put the messages into an object" in issues[0].hint) == isinstance(request_cell, list)
     assert normalize_eval_set(rows, on_invalid="keep")[0]["request"] is None
 
 

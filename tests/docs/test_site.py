@@ -138,7 +138,7 @@ def test_every_format_metric_column_reason_family_and_schema_has_its_place(site:
     families = site["reference/production/table-families.html"].text
     assert [family.name for family in TABLE_FAMILIES if family.name not in families] == []
     downloads = {path.name for path in (folder / "_downloads").rglob("*.json")}
-    assert downloads == {f"{name}.schema.json" for name in SCHEMAS}
+    assert downloads == {f"{name}.schema.json" for name in (*SCHEMAS, "review-journal")}
 
 
 def test_every_command_has_a_page_and_every_option_an_anchor(site: Site) -> None:

@@ -228,4 +228,4 @@ def test_the_hint_for_a_role_is_what_a_fix_writes(role: str) -> None:
     request = {"messages": [{"role": role, "content": "a"}]}
     issues = validate_eval_set([{"request": request, "response": "b"}]).issues
     (hint,) = issues.loc[issues["code"] == "AE206", "hint"]
-    assert hint.startswith(f"did you mean '{written}'?" if written != role else "use one of ")
+    assert hint.startswith(f"Did you mean '{written}'?" if written != role else "Use one of ")

@@ -60,14 +60,14 @@ def test_rubrics_of_a_criterion_are_those_of_every_turn(tmp_path: Path) -> None:
 
 TRAJECTORY = "tool_trajectory_avg_score"
 WRONG: list[tuple[Any, str | None, str, str]] = [
-    ({"criteria": {"respons_match": 1}}, "criteria.respons_match", "a metric of google-adk", "'response_match_score'"),
+    ({"criteria": {"respons_match": 1}}, "criteria.respons_match", "a metric of google-adk", "Did you mean 'response_match_score'?"),
     ({"criteria": {TRAJECTORY: "high"}}, f"criteria.{TRAJECTORY}", "a number or an object, got the text 'high'", ""),
     ({"criteria": {TRAJECTORY: 80}}, f"criteria.{TRAJECTORY}", "a threshold of at most 1, the highest score", ""),
     (
         {"criteria": {TRAJECTORY: {"match_type": 1}}},
         f"criteria.{TRAJECTORY}.threshold",
         "is missing",
-        "add `threshold`",
+        "Add `threshold`.",
     ),
     (
         {"criteria": {TRAJECTORY: {"threshold": 1, "match_type": "SUBSET"}}},
@@ -79,19 +79,19 @@ WRONG: list[tuple[Any, str | None, str, str]] = [
         {"criteria": {TRAJECTORY: {"threshold": 1, "match_typ": "EXACT"}}},
         f"criteria.{TRAJECTORY}.match_typ",
         "unknown key `match_typ`",
-        "did you mean `matchType`?",
+        "Did you mean `matchType`?",
     ),
-    ({"criteria": {"token_usage_v1": 100}}, "criteria.token_usage_v1", "every run reports it", "remove it"),
+    ({"criteria": {"token_usage_v1": 100}}, "criteria.token_usage_v1", "every run reports it", "Remove it."),
     (
         {"criteria": {"final_response_match_v2": {"threshold": 1, "judge_model_options": {"num_samples": 0}}}},
         "criteria.final_response_match_v2.judge_model_options.num_samples",
         "expected at least 1, got the number 0",
         "",
     ),
-    ({"criterias": {TRAJECTORY: 1}}, "criteria", "`criteria` is missing", "rename `criterias`"),
+    ({"criterias": {TRAJECTORY: 1}}, "criteria", "`criteria` is missing", "Rename `criterias`."),
     ({"criteria": [TRAJECTORY]}, "criteria", "expected an object, got a list", ""),
     ({"criteria": {}}, "criteria", "expected at least one criterion, got none", ""),
-    ({"criteria": {"own": 1}, "custom_metrics": {"own": {}}}, "custom_metrics.own.code_config", "is missing", "add"),
+    ({"criteria": {"own": 1}, "custom_metrics": {"own": {}}}, "custom_metrics.own.code_config", "is missing", "Add"),
     ("{", None, "expected JSON, got malformed text", ""),
     ([], None, "expected an object, got an empty list", ""),
 ]

@@ -216,8 +216,8 @@ def test_a_suggestion_is_a_hint_and_is_not_applied() -> None:
     (issue,) = report.iter_issues()
     assert (issue.code, issue.hint) == (
         "AE119",
-        "looks like `expected_response`: name the column (--columns ground_truth=expected_response, "
-        'columns={"ground_truth": "expected_response"})',
+        "Name the column, which looks like `expected_response` (`--columns ground_truth=expected_response`, "
+        '`columns={"ground_truth": "expected_response"}`).',
     )
     assert [row["expected_response"] for row in report.iter_rows()] == [None, None]
     beside = validate_eval_set([{**row, "expected_facts": ["b"]} for row in rows])
@@ -225,7 +225,7 @@ def test_a_suggestion_is_a_hint_and_is_not_applied() -> None:
     unknown = validate_eval_set([{"ask": "Where?", "hits": [{"text": "a", "url": "u"}]}])
     (issue,) = unknown.iter_issues()
     assert issue.hint.endswith(
-        '"hits[].url": "retrieved_context[].doc_uri", "hits[].text": "retrieved_context[].content"})'
+        '"hits[].url": "retrieved_context[].doc_uri", "hits[].text": "retrieved_context[].content"}`).'
     )
 
 
@@ -258,7 +258,7 @@ def test_keys_of_cells_are_not_quoted_without_values() -> None:
     rows = [{"ask": "Where?", "hits": [{"text": "a", "secret_id": "u", "id": "v"}]}]
     assert "hits[].id" in next(validate_eval_set(rows).iter_issues()).hint
     (issue,) = validate_eval_set(rows, show_values=False).iter_issues()
-    assert issue.hint.endswith('columns={"ask": "request"})')
+    assert issue.hint.endswith('`columns={"ask": "request"}`).')
 
 
 def test_suggestions_depend_on_the_first_rows_only(every_input: Callable[[list[Row]], Any]) -> None:

@@ -119,7 +119,7 @@ def test_a_text_is_split_on_request(tmp_path: Path) -> None:
 
 
 def test_a_hint_names_no_column_for_want_of_a_question() -> None:
-    assert hint({"title": "x", "label": "y"}).endswith("or the column with the question (--columns PATH=request)")
+    assert hint({"title": "x", "label": "y"}).endswith("or the column with the question (`--columns PATH=request`).")
 
 
 def test_a_missing_request_has_the_mapping_that_helps() -> None:
@@ -144,4 +144,4 @@ def test_a_trace_without_an_agent_is_named_as_such() -> None:
     times = {"startTimeUnixNano": "1", "endTimeUnixNano": "2"}
     span = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "GET /", **times}
     document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
-    assert hint(document).startswith("no span of an agent or a model")
+    assert hint(document).startswith("Export the spans of the agent")

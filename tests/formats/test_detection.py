@@ -61,14 +61,14 @@ def test_the_reason_says_what_came_second_and_what_to_type() -> None:
     report = validate_eval_set([{"inputs": {"question": "Hi"}, "outputs": "a", "team": 1}])
     assert summary_of(report).format_reason == (
         "the columns inputs, outputs; second: langsmith (inputs, outputs); "
-        'to override: --format langsmith, format="langsmith"'
+        'to override: `--format langsmith`, `format="langsmith"`'
     )
     assert (
         summary_of(validate_eval_set([{"request": "Hi"}])).format_reason == "the column request; no other format fits"
     )
     assert summary_of(validate_eval_set([{"reqest": "Hi"}])).format_reason == (
         "close match for the column request; second: mlflow (needs inputs); "
-        'to override: --format mlflow, format="mlflow"'
+        'to override: `--format mlflow`, `format="mlflow"`'
     )
     assert summary_of(validate_eval_set([{"request": "Hi"}], format="ragas")).format_reason == "as asked"
 
@@ -84,9 +84,9 @@ def test_a_table_that_nobody_claims_is_unknown_and_the_three_nearest_are_named()
         "nearest: braintrust (needs metadata), deepeval (needs actual_output), inspect (needs target)"
     )
     assert issue.hint == (
-        'name the format (--format braintrust, format="braintrust"), or the columns as they look '
-        "(--columns input=request --columns expected=expected_response, "
-        'columns={"input": "request", "expected": "expected_response"})'
+        'Name the format (`--format braintrust`, `format="braintrust"`), or the columns as they look '
+        "(`--columns input=request --columns expected=expected_response`, "
+        '`columns={"input": "request", "expected": "expected_response"}`).'
     )
 
 
@@ -134,7 +134,7 @@ def test_the_order_of_the_columns_decides_nothing(names: list[str], random: Any)
 @given(st.lists(st.sampled_from(NAMES), min_size=1, unique=True, max_size=12))
 def test_there_is_always_a_reason_and_something_to_type(names: list[str]) -> None:
     found = detect(names)
-    typed = found.reason.partition("to override: --format ")[2].partition(",")[0]
+    typed = found.reason.partition("to override: `--format ")[2].partition("`")[0]
     if typed:
         assert typed in {f.name for f in FORMATS} - {found.format}
     elif found.format:

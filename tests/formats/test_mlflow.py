@@ -121,23 +121,23 @@ def test_an_issue_names_what_the_user_wrote(row: Row, code: str, column: str, pa
 @pytest.mark.parametrize(
     ("call", "code", "path", "message", "hint"),
     [
-        ({"name": 3}, "AE502", "[0].name", "expected text, got the number 3", "write it as text: '3'"),
-        ({"name": ""}, "AE502", "[0].name", "expected text that is not blank, got empty text", "add `name`, the"),
-        ({"arguments": {}}, "AE502", "[0]", "`name` is missing, got an object with the keys arguments", "add the key"),
-        ({"nmae": "f"}, "AE502", "[0].nmae", "no key `name`, but there is `nmae`", "did you mean `name`?"),
-        ({"name": "f", "arguments": [1]}, "AE503", "[0].arguments", "expected an object, got a list of 1", "give the"),
-        ({"name": "f", "inputs": {}}, "AE504", "[0].inputs", "unknown key `inputs`", "did you mean `arguments`?"),
-        ({"name": "f", "args": [1]}, "AE503", "[0].arguments", "expected an object, got a list of 1", "give the"),
+        ({"name": 3}, "AE502", "[0].name", "expected text, got the number 3", "Write it as text: '3'."),
+        ({"name": ""}, "AE502", "[0].name", "expected text that is not blank, got empty text", "Add `name`, the"),
+        ({"arguments": {}}, "AE502", "[0]", "`name` is missing, got an object with the keys arguments", "Add the key"),
+        ({"nmae": "f"}, "AE502", "[0].nmae", "no key `name`, but there is `nmae`", "Did you mean `name`?"),
+        ({"name": "f", "arguments": [1]}, "AE503", "[0].arguments", "expected an object, got a list of 1", "Set the"),
+        ({"name": "f", "inputs": {}}, "AE504", "[0].inputs", "unknown key `inputs`", "Did you mean `arguments`?"),
+        ({"name": "f", "args": [1]}, "AE503", "[0].arguments", "expected an object, got a list of 1", "Set the"),
         (
             {"name": "f", "x": 1},
             "AE504",
             "[0].x",
             "unknown key `x` is kept, but no metric reads it",
-            "known keys: name, arguments",
+            "Known keys: name, arguments",
         ),
-        ("f", "AE501", "[0]", "expected an object, got the text 'f'", 'give a list of calls: [{"name": "...", "arg'),
-        ({"tool_name": 3}, "AE502", "[0].tool_name", "expected text, got the number 3", "write it as text: '3'"),
-        ({"tool_name": "f", "x": 1}, "AE504", "[0].x", "unknown key", "known keys: tool_name, tool_input"),
+        ("f", "AE501", "[0]", "expected an object, got the text 'f'", 'Set a list of calls: `[{"name": "...", "arg'),
+        ({"tool_name": 3}, "AE502", "[0].tool_name", "expected text, got the number 3", "Write it as text: '3'."),
+        ({"tool_name": "f", "x": 1}, "AE504", "[0].x", "unknown key", "Known keys: tool_name, tool_input"),
         (
             {"name": "f", "tool_input": "{"},
             "AE503",
@@ -164,7 +164,7 @@ def test_a_tool_call_that_a_trace_expects_is_told_in_its_keys() -> None:
     (issue,) = summary_of(validate_eval_set([row])).examples["AE504"]
     assert (issue.path, issue.hint) == (
         "trace.info.assessments.expected_tool_calls[0].inputs",
-        "did you mean `arguments`?",
+        "Did you mean `arguments`?",
     )
 
 

@@ -36,6 +36,7 @@ from agent_eval_schema.validation.report import Report, run_of, summary_of
 from tests.conftest import KINDS
 from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
+from tests.helpers.language import is_hint
 from tests.validation.test_normalize_again import AGAIN, require_same_again, rows_of
 from tests.validation.test_one_verdict import NESTED, QUICK, flat, require_one_verdict, typed, verdict
 
@@ -117,8 +118,11 @@ def require_no_defect(report: Report) -> None:
 
 
 def require_none_failed(issues: Iterable[aes.Issue]) -> None:
+    issues = list(issues)
     found = next((issue for issue in issues if issue.code == "AE001"), None)
     require(found is None, f"AE001 {found and found.message.replace(chr(39), '')}")
+    odd = next((issue.code for issue in issues if not is_hint(issue.hint)), None)
+    require(odd is None, f"the hint of {odd} is no sentence")
 
 
 HOSTILE_LINE = "\n::error::x"

@@ -87,3 +87,8 @@ def _substitutions() -> list[tuple[str, re.Pattern[str], str, str]]:
             for pattern, term in style["swap"].items()
         ]
     return found
+
+
+def is_hint(text: str) -> bool:
+    """Whether a hint has the form of all hints: sentences, in sentence case."""
+    return re.fullmatch(r"[A-Z`].*[.?]", text, re.DOTALL) is not None

@@ -47,7 +47,7 @@ def test_the_first_command_prints_the_issue_that_is_shown(in_a_copy: Path, capsy
     files = [str(path.relative_to(in_a_copy)) for pattern in patterns for path in sorted(in_a_copy.glob(pattern))]
     assert main([name, *files]) == 1
     printed = capsys.readouterr().out
-    assert "did you mean 'user'?" in printed
+    assert "Did you mean 'user'?" in printed
     found = re.search(r"^AE206.*?(?=^AE)", printed, re.DOTALL | re.MULTILINE)
     assert found
     shown = block("issue")

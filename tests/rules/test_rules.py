@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -12,8 +13,9 @@ from agent_eval_schema.issues import Rule
 from agent_eval_schema.render.rule import rules_json
 from agent_eval_schema.rules import FAMILIES, RULES
 from agent_eval_schema.validation.chosen_rules import chosen
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SAMPLES
 from tests.helpers.inference_tables import codes, convert
+from tests.helpers.language import is_hint
 
 WITH_EXAMPLES = [r for r in RULES.values() if r.bad and r.code[2] != "7"]
 FEEDBACK_EXAMPLES = [RULES[code] for code in ("AE714", "AE715", "AE716", "AE717", "AE718")]
@@ -195,3 +197,22 @@ def test_a_rule_that_is_ignored_does_not_make_a_row_invalid() -> None:
 def test_select_leaves_only_the_rules_that_are_named() -> None:
     rows = [{"request": None, "response": "", "team": "x"}]
     assert validate_eval_set(rows, select="AE201").counts == {"AE201": 1}
+
+
+FILES_OF_TESTS = sorted(path for path in (ROOT / "tests" / "data").rglob("*.json*") if path.stat().st_size < 500_000)
+
+
+def test_every_hint_is_a_sentence() -> None:
+    """Whether it is that of the rule or says more; the attacks of tests/fuzz require the same of every issue."""
+    assert [rule.code for rule in RULES.values() if not is_hint(rule.hint)] == []
+    examples = [list(rule.bad) for rule in RULES.values() if rule.bad]
+    own = {}
+    for data in (*examples, *map(str, sorted(path for path in SAMPLES.iterdir())), *map(str, FILES_OF_TESTS)):
+        with suppress(EvalSetError):  # some are files of something else
+            own |= {
+                issue.hint: issue.code
+                for issue in validate_eval_set(data).iter_issues()
+                if issue.hint != RULES[issue.code].hint
+            }
+    assert len(own) > 50
+    assert {hint: code for hint, code in own.items() if not is_hint(hint) or hint.count("`") % 2} == {}

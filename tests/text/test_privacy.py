@@ -509,24 +509,24 @@ def test_metrics_on_the_command_line_say_nothing_of_cells(capsys: pytest.Capture
         ({"response": 42}, "response", "expected text or a chat object with an answer, got a number", None),
         ({"failure": "maybe"}, "failure", "expected true or false, got a text of 5 characters", None),
         ({"tags": {"a": [1]}}, "tags.*", "expected", None),
-        ({"guidelines": {"tone": ["x", "y", 7]}}, "guidelines.*[2]", "expected text, got a number", "write it as text"),
+        ({"guidelines": {"tone": ["x", "y", 7]}}, "guidelines.*[2]", "expected text, got a number", "Write it as text."),
         (
             {"request": {"mesages": []}},
             "request.*",
             "expected `messages` or `query`, got an object with 1 key",
-            "did you mean `messages`? Rename `*`",
+            "Did you mean `messages`? Rename `*`.",
         ),
         (
             {"request": {"messages": [{"role": "usr", "content": "x"}]}},
             "request.messages[0].role",
             "expected one of assistant, developer, function, system, tool, user, got a text of 3 characters",
-            "did you mean 'user'?",
+            "Did you mean 'user'?",
         ),
         (
             {"retrieved_context": [{"doc_uri": "a", "page_content": "b"}, {"doc_uri": "a", "salary": 1}]},
             "retrieved_context[0].page_content",
             "unknown key `page_content` is kept, but no metric reads it",
-            "did you mean `content`?",
+            "Did you mean `content`?",
         ),
     ],
 )

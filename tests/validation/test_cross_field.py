@@ -133,7 +133,7 @@ def test_a_cell_that_may_stand_for_the_request_and_cannot_be_read_is_one_issue()
 def test_a_misspelled_column_explains_what_is_missing() -> None:
     report = validate_eval_set([{"reqest": "Hi", "response": "Hello"}])
     hints = dict(report.issues[["code", "hint"]].to_numpy().tolist())
-    assert hints["AE201"] == "rename the column `reqest`: did you mean `request`?"
+    assert hints["AE201"] == "Did you mean `request`? Rename the column `reqest`."
 
 
 # ---------------------------------------------------------------------------------------------------------------------

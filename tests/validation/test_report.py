@@ -330,7 +330,7 @@ def test_json_is_versioned_and_complete() -> None:
         "name": "message-role",
         "severity": "error",
         "message": "expected one of assistant, developer, function, system, tool, user, got the text 'usr'",
-        "hint": "did you mean 'user'?",
+        "hint": "Did you mean 'user'?",
         "url": "https://platform.openai.com/docs/api-reference/chat/create",
     }
     shown = found.metrics[found.metrics["system"].isin(shown_systems(summary_of(found).system))]

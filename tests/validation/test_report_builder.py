@@ -98,15 +98,15 @@ def contexts(expected: str, retrieved: str) -> dict[str, Any]:
 
 
 NEAR = [
-    ("/Volumes/main/hr/leave.pdf", "dbfs:/Volumes/main/hr/leave.pdf", "put 'dbfs:' before"),
-    ("dbfs:/Volumes/main/hr/leave.pdf", "/Volumes/main/hr/leave.pdf", "take 'dbfs:' off the front"),
-    ("https://docs.example.com/a", "http://docs.example.com/a", "write the expected doc_uri as"),
-    ("https://docs.example.com/a/", "https://docs.example.com/a", "take off the trailing slash"),
-    ("https://docs.example.com/a", "https://docs.example.com/a/", "add the trailing slash"),
-    ("https://Docs.Example.com/A", "https://docs.example.com/a", "write both in the same case"),
-    ("https://www.example.com/a", "https://example.com/a", "write the expected doc_uri as"),
-    ("/dbfs/Volumes/a.pdf", "dbfs:/Volumes/a.pdf", "write the expected doc_uri as"),
-    ("docs/a%20b.md", "docs/a b.md", "write the expected doc_uri as"),
+    ("/Volumes/main/hr/leave.pdf", "dbfs:/Volumes/main/hr/leave.pdf", "Put 'dbfs:' before"),
+    ("dbfs:/Volumes/main/hr/leave.pdf", "/Volumes/main/hr/leave.pdf", "Take 'dbfs:' off the front"),
+    ("https://docs.example.com/a", "http://docs.example.com/a", "Write the expected `doc_uri` as"),
+    ("https://docs.example.com/a/", "https://docs.example.com/a", "Take off the trailing slash"),
+    ("https://docs.example.com/a", "https://docs.example.com/a/", "Add the trailing slash"),
+    ("https://Docs.Example.com/A", "https://docs.example.com/a", "Write both in the same case"),
+    ("https://www.example.com/a", "https://example.com/a", "Write the expected `doc_uri` as"),
+    ("/dbfs/Volumes/a.pdf", "dbfs:/Volumes/a.pdf", "Write the expected `doc_uri` as"),
+    ("docs/a%20b.md", "docs/a b.md", "Write the expected `doc_uri` as"),
 ]
 
 
@@ -333,7 +333,7 @@ def test_each_code_has_its_rows_and_its_messages() -> None:
     misspelled = built([row(request={"mesages": []})])
     ((code, (example,)),) = misspelled.examples.items()
     assert [kind.hint for kind in misspelled.occurrences[code].kinds] == [example.hint]
-    assert example.hint.startswith("did you mean `messages`?")
+    assert example.hint.startswith("Did you mean `messages`?")
 
 
 @pytest.mark.usefixtures("_batches")

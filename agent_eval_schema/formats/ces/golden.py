@@ -42,13 +42,13 @@ IMAGE_TYPES: dict[str, Callable[[bytes], bool]] = {
 def image_problem(kind: str, data: bytes) -> tuple[str, str] | None:
     """Why these are no bytes of an image of that type, and a hint; None if they are."""
     if kind not in IMAGE_TYPES:
-        hint = "write image/jpeg" if kind == "image/jpg" else ""
+        hint = "Write image/jpeg." if kind == "image/jpg" else ""
         return f"expected one of {names(IMAGE_TYPES)}, got {describe(kind)}", hint
     if IMAGE_TYPES[kind](data):
         return None
     found = next((known for known, begins in IMAGE_TYPES.items() if begins(data)), "") if may_quote() else ""
     message = f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
-    return message, f"write {found}" if found else ""
+    return message, f"Write {found}." if found else ""
 
 
 class Action(Struct, frozen=True):

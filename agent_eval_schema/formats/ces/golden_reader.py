@@ -73,11 +73,11 @@ class GoldenReader:
         missing = [n for n in REQUIRED if n in absent]
         for name in missing:
             written = next((w for w, m in meant.items() if m == name), None)
-            hint = f"rename the column `{key_name(written)}`" if written else ""
+            hint = f"Rename the column `{key_name(written)}`." if written else ""
             self.of_header.append(Finding(golden.HEADER, f"expected a column `{name}` in the header", name, hint=hint))
         for name in dict.fromkeys(unknown):
             if meant.get(name) not in missing:
-                hint = f"did you mean `{meant[name]}`?" if name in meant else ""
+                hint = f"Did you mean `{meant[name]}`?" if name in meant else ""
                 message = f"the column `{name}` is unknown, it is ignored"
                 self.of_header.append(Finding(golden.COLUMN, message, name, hint=hint))
         if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
@@ -282,7 +282,7 @@ class GoldenReader:
             if found is None:
                 is_printed = text.startswith(("b'", 'b"'))
                 got = "bytes as Python prints them" if is_printed else describe(text)
-                hint = "write base64.b64encode(data).decode()" if is_printed else ""
+                hint = "Write `base64.b64encode(data).decode()`." if is_printed else ""
                 self._report(row, "image_content", golden.IMAGE, f"expected base64, got {got}", hint)
                 return None
             got = "the URL-safe alphabet, line breaks or no padding" if plain == text else "a data: URI"

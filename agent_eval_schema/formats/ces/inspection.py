@@ -114,7 +114,7 @@ class _Walk:
                     message_ = f"expected the arguments in `args`, got them in `{shown}`"
                     yield finding_at(ces.CALL_ARGUMENTS, place, message_)
                 else:
-                    hint = f"did you mean `{right}`?" if right else ""
+                    hint = f"Did you mean `{right}`?" if right else ""
                     yield finding_at(ces.UNKNOWN_FIELD, place, f"unknown field `{shown}` is kept as it is", hint)
             elif item is not None:
                 yield from self._field(name, json_name, message.fields[json_name], item, _join(path, str(key)))
@@ -125,7 +125,7 @@ class _Walk:
             found = _get(value, name, json_name)
             if found is None or field.is_default(found):  # to the API, empty is missing
                 rule = ces.MISSING_DETAIL if (name, json_name) in schema.TOLERATED else ces.MISSING_FIELD
-                yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
+                yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"Add `{json_name}`.")
         for group in message.oneofs.values():
             present = [n for n in group if _is_set(value, n, message.fields[n])]
             if len(present) > 1:
@@ -133,7 +133,7 @@ class _Walk:
                     ces.ONEOF, path, f"expected one of {names(group)}, got {len(present)}: {names(present)}"
                 )
             elif not present and group in message.choices and not named & set(group):
-                yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
+                yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "Set one of them.")
         yield from _doubtful(name, value, path)
 
     def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
@@ -143,7 +143,7 @@ class _Walk:
             )
             return
         if field.deprecated and not field.output_only:
-            yield finding_at(ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"use {schema.REPLACEMENTS[name]}")
+            yield finding_at(ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"Use {schema.REPLACEMENTS[name]}.")
         limits = schema.range_of(message, name)
         if field.type == "map":
             if not isinstance(value, dict):
@@ -168,9 +168,9 @@ class _Walk:
         if limits and not limits[0] <= (number := float(value)) <= limits[1]:
             message_ = f"expected a number from {limits[0]} to {limits[1]}, got {describe(value)}"
             is_percent = limits == (0, 1) and 1 < number <= 100 and may_quote()
-            hint = f"write {limits[1]} or less" if number > limits[1] else f"write {limits[0]} or more"
+            hint = f"Write {limits[1]} or less." if number > limits[1] else f"Write {limits[0]} or more."
             yield finding_at(
-                ces.LIMIT, path, message_, f"write {number / 100:g} for {number:g} %" if is_percent else hint
+                ces.LIMIT, path, message_, f"Write {number / 100:g} for {number:g} %." if is_percent else hint
             )
         elif (message, name) in schema.TEXTS:
             pattern, words = schema.TEXTS[message, name]
@@ -228,14 +228,17 @@ def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
     elif name == "SessionInput" and _get(value, name, "willContinue") is not None:
         if kind := next((n for n in ("audio", "dtmf") if _get(value, name, n) is not None), ""):
             yield finding_at(
-                ces.UNUSED_FIELD, _join(path, "willContinue"), f"`willContinue` does not apply to `{kind}`", "remove it"
+                ces.UNUSED_FIELD,
+                _join(path, "willContinue"),
+                f"`willContinue` does not apply to `{kind}`",
+                "Remove it.",
             )
     elif (
         name in ("Evaluation.GoldenExpectation", "Evaluation.ScenarioExpectation")
         and _get(value, name, "agentResponse", "eventTime") is not None
     ):
         place = _join(path, "agentResponse.eventTime")
-        yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "remove it")
+        yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "Remove it.")
 
 
 def _unpaired(evaluation: Any) -> Iterator[Finding]:
@@ -302,7 +305,7 @@ def hint_for_name(value: Any, known: Collection[str]) -> str:
     """The hint for a value that is none of the known names, which are in capitals. A guess would quote the value."""
     is_guessed = isinstance(value, str) and may_quote()
     close = match_names([value], [name.lower() for name in known], cutoff=0.8) if is_guessed else {}
-    return f"did you mean {close[value].upper()}?" if close else f"use one of {names(known)}"
+    return f"Did you mean {close[value].upper()}?" if close else f"Use one of {names(known)}."
 
 
 def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from agent_eval_schema.metrics import platforms
 from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
 from agent_eval_schema.metrics.support import need_words
+from agent_eval_schema.review.journal import journal_schema
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.schema import COLUMN_DESCRIPTIONS, COLUMNS, ROW_SCHEMA
 from agent_eval_schema.traces.derive import DERIVATIONS
@@ -26,6 +27,7 @@ def pages(_: Path) -> Pages:
     """The JSON Schemas, and tables that pages include."""
     return {
         **{f"reference/schema/{name}.schema.json": json.dumps(json_schema(name), indent=2) + "\n" for name in SCHEMAS},
+        "reference/schema/review-journal.schema.json": json.dumps(journal_schema(), indent=2) + "\n",
         "reference/generated/extras.inc": _extras(),
         "reference/generated/otel-conventions.inc": _conventions(),
     }

@@ -333,7 +333,7 @@ def test_thresholds_have_a_range(name: str) -> None:
 def test_a_percentage_is_recognized() -> None:
     value = thresholds("overallToolInvocationCorrectnessThreshold", 95)
     (issue,) = ces.validate_evaluation(golden(TEXT, evaluationMetricsThresholdOverride=value))
-    assert (issue.message, issue.hint) == ("expected a number from 0 to 1, got the number 95", "write 0.95 for 95 %")
+    assert (issue.message, issue.hint) == ("expected a number from 0 to 1, got the number 95", "Write 0.95 for 95 %.")
 
 
 def result(**turn: Any) -> dict[str, Any]:
@@ -404,7 +404,7 @@ def test_obsolete_fields_have_a_replacement() -> None:
     assert (issue.code, issue.path, issue.hint) == (
         "AE154",
         "scenario.taskCompletionBehavior",
-        "use userGoalBehavior",
+        "Use userGoalBehavior.",
     )
     override = {"hallucinationMetricBehavior": "ENABLED"}
     assert said(golden(TEXT, evaluationMetricsThresholdOverride=override)) == [
@@ -629,8 +629,8 @@ def test_a_misspelled_field_is_one_problem() -> None:
     value = {"displayNam": "a", "golden": {"turns": [{"steps": [{"userInputt": {"text": "Hi"}}]}]}}
     issues = ces.validate_evaluation(value)
     assert [(i.code, i.hint) for i in issues] == [
-        ("AE145", "did you mean `displayName`?"),
-        ("AE145", "did you mean `userInput`?"),
+        ("AE145", "Did you mean `displayName`?"),
+        ("AE145", "Did you mean `userInput`?"),
     ]
 
 
@@ -807,7 +807,7 @@ def test_results_in_snake_case_are_results_too() -> None:
 
 def test_too_many_turns_of_a_scenario_are_not_to_be_split() -> None:
     (issue,) = ces.validate_evaluation(scenario(maxTurns=101))
-    assert (issue.code, issue.hint) == ("AE149", "write 100 or less")
+    assert (issue.code, issue.hint) == ("AE149", "Write 100 or less.")
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_a_required_column_must_be_in_the_header(column: str) -> None:
 def test_a_misspelled_required_column_is_recognized() -> None:
     file = ces.read_golden_csv("display_name,turn_idx,action_type\nRefund,,\n")
     assert said(file) == [("AE120", None, "turn_index")]
-    assert file.issues[0].hint == "rename the column `turn_idx`"
+    assert file.issues[0].hint == "Rename the column `turn_idx`."
 
 
 def test_the_optional_columns_may_be_in_any_order_or_absent() -> None:
@@ -211,7 +211,7 @@ def test_an_unknown_column_is_a_warning() -> None:
     file = golden(named(), HI, columns=(*REQUIRED, "text_content", "text_contents"))
     assert said(file) == [("AE121", None, "text_contents")]
     file = golden(named(), columns=(*REQUIRED, "text_contnt"))
-    assert "did you mean `text_content`?" in [i.hint for i in file.issues]
+    assert "Did you mean `text_content`?" in [i.hint for i in file.issues]
 
 
 def test_a_repeated_header_is_an_error() -> None:
@@ -330,7 +330,7 @@ def test_at_most_100_turns() -> None:
 def test_an_unknown_action_is_an_error_with_a_guess() -> None:
     file = golden(named(), HI, step("INPUT_TXT", text_content="x"))
     assert said(file) == [("AE128", 2, "action_type")]
-    assert only(file).hint == "did you mean INPUT_TEXT?"
+    assert only(file).hint == "Did you mean INPUT_TEXT?"
     assert said(golden(named(), HI, {"turn_index": "1", "text_content": "x"})) == [("AE128", 2, "action_type")]
 
 
@@ -611,7 +611,7 @@ def test_nothing_of_a_header_is_said_where_nothing_may_be_said(tmp_path: Path) -
     text = validate_eval_set(path, show_values=False).to_text()
     assert [code for code in ("AE126", "AE127", "AE128") if code in text] == ["AE126", "AE127", "AE128"]
     assert "943" not in text, "the number of a turn"
-    assert "did you mean" not in text, "an action of a like name"
+    assert "Did you mean" not in text, "an action of a like name"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

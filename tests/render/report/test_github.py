@@ -188,7 +188,7 @@ def test_what_looks_like_an_escape_arrives_as_it_is_written(tmp_path: Path) -> N
     role = "100%0A, 5%25: 3%"
     path = as_jsonl([{"request": {"messages": [{"role": role, "content": "a"}]}, "response": "b"}], tmp_path)
     (found,) = annotations(path)
-    assert f"got the text '{role}'\n→ use one of " in found.text
+    assert f"got the text '{role}'\n→ Use one of " in found.text
 
 
 def test_a_hostile_file_name_is_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
