@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.rules.reading import MAX_DEPTH
-from agent_eval_schema.text.depth import is_too_deep
+from agent_eval_schema.text.depth import MAY_BE_FIRST, is_too_deep
 
 
 def is_valid_text(array: pa.Array) -> bool:
@@ -286,8 +286,8 @@ def unpack(data: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
 
 # --- The cells of a column that are nested too deep, found for a whole column at once.
 #
-# A cell of at most MAX_DEPTH bytes, or with at most as many opening brackets, cannot be: only the others are measured
-# one by one.
+# A cell of at most MAX_DEPTH bytes, one that begins with a letter, and one with at most as many opening brackets cannot
+# be: only the others are measured one by one.
 _BLOCK = 255 * 8
 """Bytes whose opening brackets are counted together: eight sums of one byte each hold the result."""
 _AT_ONCE = 64 * _BLOCK
@@ -317,6 +317,7 @@ def _depths(
 ) -> tuple[list[int], np.ndarray[Any, Any]]:
     opening = np.diff(ends)
     long = np.flatnonzero(opening > levels)
+    long = long[MAY_BE_FIRST[data[ends[long]]]]
     if not len(long):
         return [], opening
     starts, stops = ends[long], ends[long + 1]
@@ -324,7 +325,7 @@ def _depths(
     so_far = np.concatenate([[0], np.cumsum(_opening_in_blocks(data[begin : int(stops[-1])]))])
     in_blocks = so_far[(stops - begin - 1) // _BLOCK + 1] - so_far[(starts - begin) // _BLOCK]
     opening[long] = np.minimum(opening[long], in_blocks)
-    suspects = np.flatnonzero(opening > levels).tolist()
+    suspects = long[in_blocks > levels].tolist()
     return [row for row in suspects if is_too_deep(data[ends[row] : ends[row + 1]].tobytes(), levels)], opening
 
 

@@ -30,8 +30,9 @@ def hash_array(texts: pa.Array) -> pa.Array:
     """The same of an array of texts, without a Python string for each: uint64, null where the text is."""
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), pa.uint64())
-    found, absent = hash_texts(texts.cast(pa.large_binary()).to_pylist())
-    return pa.array(found, mask=absent)
+    absent = np.asarray(texts.is_null()) if texts.null_count else None
+    values = texts.cast(pa.large_binary()).fill_null(b"").to_pylist()
+    return pa.array(np.fromiter(map(xxhash.xxh3_64_intdigest, values), np.uint64, len(values)), mask=absent)
 
 
 def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:

@@ -23,7 +23,7 @@ class TooDeep(msgspec.DecodeError):
 
 
 def is_too_deep(text: JSONText, levels: int = MAX_DEPTH) -> bool:
-    """Whether the brackets of a text, JSON or not, are nested deeper than so many levels."""
+    """Whether the brackets of a text that may be JSON are nested deeper than so many levels."""
     return len(text) > levels and is_deeper(text, levels)
 
 
@@ -35,11 +35,13 @@ def is_deeper(text: JSONText, levels: int = MAX_DEPTH) -> bool:
         data = text.encode("utf-8", "surrogatepass")
     else:
         data = bytes(text)
-    if data[:1] == b'"':  # behind which no parser reads a bracket
+    if data and not MAY_BE_FIRST[data[0]]:
         return False
     return len(data.translate(None, _NOT_OPENING)) > levels and _depth(data) > levels
 
 
+MAY_BE_FIRST = np.isin(np.arange(256), [*b"[{", *b"\t\n\v\f\r\x1c\x1d\x1e\x1f ", *range(128, 256)])
+"""The bytes that a list or an object may begin with, blanks included: behind any other, no parser reads a bracket."""
 _NOT_OPENING = bytes(set(range(256)) - set(b"[{"))
 
 

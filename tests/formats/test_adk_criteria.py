@@ -60,7 +60,12 @@ def test_rubrics_of_a_criterion_are_those_of_every_turn(tmp_path: Path) -> None:
 
 TRAJECTORY = "tool_trajectory_avg_score"
 WRONG: list[tuple[Any, str | None, str, str]] = [
-    ({"criteria": {"respons_match": 1}}, "criteria.respons_match", "a metric of google-adk", "Did you mean 'response_match_score'?"),
+    (
+        {"criteria": {"respons_match": 1}},
+        "criteria.respons_match",
+        "a metric of google-adk",
+        "Did you mean 'response_match_score'?",
+    ),
     ({"criteria": {TRAJECTORY: "high"}}, f"criteria.{TRAJECTORY}", "a number or an object, got the text 'high'", ""),
     ({"criteria": {TRAJECTORY: 80}}, f"criteria.{TRAJECTORY}", "a threshold of at most 1, the highest score", ""),
     (

@@ -509,7 +509,12 @@ def test_metrics_on_the_command_line_say_nothing_of_cells(capsys: pytest.Capture
         ({"response": 42}, "response", "expected text or a chat object with an answer, got a number", None),
         ({"failure": "maybe"}, "failure", "expected true or false, got a text of 5 characters", None),
         ({"tags": {"a": [1]}}, "tags.*", "expected", None),
-        ({"guidelines": {"tone": ["x", "y", 7]}}, "guidelines.*[2]", "expected text, got a number", "Write it as text."),
+        (
+            {"guidelines": {"tone": ["x", "y", 7]}},
+            "guidelines.*[2]",
+            "expected text, got a number",
+            "Write it as text.",
+        ),
         (
             {"request": {"mesages": []}},
             "request.*",
