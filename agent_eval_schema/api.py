@@ -20,6 +20,7 @@ from agent_eval_schema.cells.notes import free, own_columns, reading_problems
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
+from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.inference_tables.options import FEEDBACK
@@ -476,6 +477,26 @@ class UnreadableTraceWarning(UserWarning):
     """
 
 
+@overload
+def eval_set_from_traces(
+    traces: SparkFrame,
+    *,
+    columns: ColumnNames = ...,
+    extend: EvalSetLike | None = ...,
+    dedupe: Literal["id", "question", "near"] | None = ...,
+    near: float = ...,
+    labels: EvalSetLike | None = ...,
+) -> DataFrame: ...
+@overload
+def eval_set_from_traces(
+    traces: Any,
+    *,
+    columns: ColumnNames = ...,
+    extend: EvalSetLike | None = ...,
+    dedupe: Literal["id", "question", "near"] | None = ...,
+    near: float = ...,
+    labels: EvalSetLike | None = ...,
+) -> pd.DataFrame: ...
 def eval_set_from_traces(
     traces: Any,
     *,
@@ -484,7 +505,7 @@ def eval_set_from_traces(
     dedupe: Literal["id", "question", "near"] | None = None,
     near: float = NEAR,
     labels: EvalSetLike | None = FEEDBACK,
-) -> pd.DataFrame:
+) -> Any:
     """Return the canonical rows of MLflow or OpenTelemetry traces.
 
     Request, response, retrieved context, trajectory, token counts, latency and expectations are derived from each
@@ -492,11 +513,12 @@ def eval_set_from_traces(
 
     Parameters
     ----------
-    traces : list, pandas.DataFrame, str, os.PathLike, mlflow.entities.Trace or Source
+    traces : list, pandas.DataFrame, pyspark.sql.DataFrame, str, os.PathLike, mlflow.entities.Trace or Source
         A list of `mlflow.entities.Trace`, of dicts or of JSON strings; one trace; a DataFrame of
         `mlflow.search_traces()` or with a column `trace`; the path of a file of traces; or the result of
         `traces_from_store`. Documents of OpenTelemetry (`resourceSpans`, exports of Tempo, Jaeger, Phoenix and
-        Langfuse) are dicts or JSON strings, too; the spans of a trace may be in several of them.
+        Langfuse) are dicts or JSON strings, too; the spans of a trace may be in several of them. A Spark DataFrame has
+        a trace per row, or a span of OpenTelemetry per row.
     columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`: `{"payload": "trace"}`.
     extend : EvalSetLike or None, default None
@@ -513,8 +535,9 @@ def eval_set_from_traces(
 
     Returns
     -------
-    pandas.DataFrame
-        One row per trace, in input order, with the canonical columns. A trace of OpenTelemetry whose spans are in
+    pandas.DataFrame or pyspark.sql.DataFrame
+        One row per trace, in input order, with the canonical columns; of a Spark DataFrame a lazy one, in the order of
+        the traces or, of spans, in no order. A trace of OpenTelemetry whose spans are in
         several documents has the place of the last one. The index is that of the input if it is a
         DataFrame, otherwise a RangeIndex. The columns have the dtypes that `normalize_eval_set` returns. With `extend`,
         `dedupe` or a table of labels it is the `rows` of an `EvalSetBuild`, without invalid rows.
@@ -524,7 +547,8 @@ def eval_set_from_traces(
     MissingExtraError
         DuckDB is not installed, and an option requires it: `extend`, `dedupe` or a table of labels.
     EvalSetError
-        The input contains no traces: no column `trace`, or no such file.
+        The input contains no traces: no column `trace`, or no such file. `extend`, `dedupe` or a table of labels is
+        given for a Spark DataFrame (use `eval_set_from_inference_table`).
 
     Warns
     -----
@@ -548,19 +572,52 @@ def eval_set_from_traces(
     >>> rows["predicted_trajectory"][0][0]["tool_name"]
     'get_leave_balance'
     """
-    if extend is not None or dedupe is not None or not (labels is None or isinstance(labels, str)):
+    is_build = extend is not None or dedupe is not None or not (labels is None or isinstance(labels, str))
+    if is_spark(traces):
+        if is_build:
+            raise EvalSetError(
+                "traces: `extend`, `dedupe` and tables of labels of a Spark DataFrame are options of "
+                "`eval_set_from_inference_table(df, ...)`"
+            )
+        return _of_traces_on_spark(traces, columns, labels)
+    if is_build:
         if extend is not None and dedupe is None:
             dedupe = "id"
         with build_from_traces(traces, columns, extend=extend, dedupe=dedupe, near=near, labels=labels) as build:
             return build.rows
-    report = validate_traces(traces, screen=notebook(), columns=columns, labels=labels)
-    unreadable = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
-    failed = {i.row: i for i in report.iter_issues() if i.code in unreadable and i.row is not None}
+    report = validate_traces(traces, screen=notebook(), columns=columns, labels=None if labels is None else FEEDBACK)
+    failed = {i.row: i for i in report.iter_issues() if i.code in _UNREADABLE and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
         message = f"{len(failed)} of {report.row_count} traces could not be read; row {row}: {issue.message}"
         warnings.warn(message, UnreadableTraceWarning, stacklevel=2)
     return report.rows[list(COLUMNS)]
+
+
+_UNREADABLE = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
+
+
+def _of_traces_on_spark(df: Any, columns: ColumnNames, labels: Any) -> DataFrame:
+    from agent_eval_schema.io.spark import traces_of_spans
+    from agent_eval_schema.validation.spark_frames import CheckedFrame
+
+    df = traces_of_spans(df) if columns is None and are_spans(df.columns) else df
+    source = open_source(df, "traces", columns)
+    plan = make_plan(source, "auto", "provided", labeled=labels is not None)
+    _require_traces(plan.format, source.column_names())
+    checked = CheckedFrame(df, source, plan)
+    if failed := sum(checked.counts[code] for code in _UNREADABLE):
+        message = f"{failed:,} of {checked.row_count:,} traces could not be read: see spark_validate"
+        warnings.warn(message, UnreadableTraceWarning, stacklevel=3)
+    return checked.normalized("keep").select(*COLUMNS)
+
+
+def _require_traces(format: str, names: Sequence[str]) -> None:
+    """Raise EvalSetError if rows of this format, with these columns, have no traces."""
+    if "trace" not in names and (format == "databricks" or not find_format(format).is_rows):
+        logged = payload_table(tuple(names))
+        advice = f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
+        raise EvalSetError(f"no traces found: expected a `trace` column, or one trace (info, data) a row{advice}")
 
 
 def validate_traces(
@@ -578,11 +635,8 @@ def validate_traces(
     report = check_source(
         source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore, labeled=labeled
     )
-    has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
-    if report.row_count and "trace" not in run_of(report).read_schema.names and has_no_traces:
-        logged = payload_table(tuple(run_of(report).read_schema.names))
-        advice = f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
-        raise EvalSetError(f"no traces found: expected a `trace` column, or one trace (info, data) a row{advice}")
+    if report.row_count:
+        _require_traces(report.format, run_of(report).read_schema.names)
     return report
 
 

@@ -134,6 +134,15 @@ def with_places(df: DataFrame) -> DataFrame:
     return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
 
 
+def traces_of_spans(df: DataFrame) -> DataFrame:
+    """The traces of a table with a span per row: their spans as JSON, in a column `trace`. In each partition by ID, so
+    that the rows are in the same order at each reading."""
+    from pyspark.sql.functions import expr
+
+    spans = df.groupBy("trace_id").agg(expr("TO_JSON(COLLECT_LIST(STRUCT(*)))").alias("trace"))
+    return spans.sortWithinPartitions("trace_id").select("trace")
+
+
 def in_python(df: DataFrame, work: Callable[[Stream], Stream], schema: Any) -> DataFrame:
     """The result of `work` on the rows of a plainly named DataFrame, without the time that null lists take. Workers on
     this machine use this interpreter, which has the package, unless the user chose one: Spark takes any `python3`."""

@@ -7,7 +7,7 @@ rules that compare rows (rules/dataset.py) run here, on hashes.
 import json
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.suggestions import hint_for_column, looks_like_truth
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.issues import Finding, Issue, Rule
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import missing_needs, need_words, supports
 from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
@@ -100,6 +100,21 @@ COPIED_ROWS = 3
 
 _OF_A_BUILD = frozenset({"request_time", "status_code", "served_entity", "source"})
 """Columns of a dataset that was built from an inference table; those of a document are `dataset_<key>`."""
+
+
+def comparison(rule: Rule, first: int, id: str | None = None) -> Finding:
+    """The finding of a rule that compares a row with an earlier one, the `first`; the ID is quoted if it may be."""
+    if rule is dataset.CONFLICTING_TRUTH:
+        return Finding(rule, f"row {first} has the same request and a different ground truth", "expected_response")
+    shown = "its id" if id is None else f"'{id[:60]}'"
+    return Finding(rule, f"{shown} is already the ID of row {first}", "request_id")
+
+
+def placed(finding: Finding, origins: Mapping[str, str]) -> Finding:
+    """A finding of one of our columns at its place in the user's table."""
+    path = origins.get(finding.column or "", finding.column) or ""
+    return replace(finding, column=path if path == finding.column else path.partition(".")[0], path=path)
+
 
 _ON_OUR_COLUMNS = (
     *(dataset.REPEATED_REQUEST_ID, dataset.REPEATED_TRACE_ID, dataset.CONFLICTING_TRUTH, dataset.DOC_URI_NEAR_MISS),
@@ -223,9 +238,9 @@ class ReportBuilder:
     def _log(self, finding: Finding, row: int | None = None, request_id: str | None = None) -> None:
         rule, column = finding.rule, finding.column
         if rule.code in self.codes:
-            path = column if column is None or rule not in _ON_OUR_COLUMNS else self._place(column)
-            place = path if path == column else (path or "").partition(".")[0]
-            issue = replace(finding, column=place, path=path).issue(row, request_id if self.values else None)
+            is_ours = column is not None and rule in _ON_OUR_COLUMNS
+            finding = placed(finding, self._origins) if is_ours else replace(finding, path=column)
+            issue = finding.issue(row, request_id if self.values else None)
             issue = self._with_file(issue)
             self.counts[rule.code] += 1
             self._add_example(issue)
@@ -309,12 +324,8 @@ class ReportBuilder:
         earlier, _ = self._own_ids.add(hashes[again], rows[again], derived[again])
         errors[again], firsts[again] = earlier > firsts[again], np.maximum(firsts[again], earlier)
         for at in np.flatnonzero(firsts >= 0).tolist():
-            text = str(texts[at])
-            shown = f"'{text[:60]}'" if self.values else "its id"
-            rule = dataset.REPEATED_REQUEST_ID if errors[at] else dataset.REPEATED_TRACE_ID
-            self._log(
-                Finding(rule, f"{shown} is already the ID of row {firsts[at]}", "request_id"), int(rows[at]), text
-            )
+            text, rule = str(texts[at]), dataset.REPEATED_REQUEST_ID if errors[at] else dataset.REPEATED_TRACE_ID
+            self._log(comparison(rule, int(firsts[at]), text if self.values else None), int(rows[at]), text)
         return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in self._compared else []
 
     def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
@@ -326,8 +337,8 @@ class ReportBuilder:
         firsts, first_truths = self._truths.add(np.asarray(requests.take(both)), both + start, own)
         for at in np.flatnonzero((firsts >= 0) & (first_truths != own)).tolist():
             row = int(both[at]) + start
-            message = f"row {firsts[at]} has the same request and a different ground truth"
-            self._log(Finding(dataset.CONFLICTING_TRUTH, message, "expected_response"), row, ids[int(both[at])].as_py())
+            found = comparison(dataset.CONFLICTING_TRUTH, int(firsts[at]))
+            self._log(found, row, ids[int(both[at])].as_py())
             self.conflicts.append((int(firsts[at]), row))
 
     # known only at the end

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from agent_eval_schema.formats.column_names import ColumnNames, naming
+from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.spark import Stream, backticked, ddl_of, in_python, named, plainly_named, spark_source
+from agent_eval_schema.io.spark import backticked, ddl_of, spark_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.text.choices import require_bool
 from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.checked_run import with_invalid
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Outputs, Plan, make_plan
+from agent_eval_schema.validation.spark_frames import CheckedFrame, Part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +44,9 @@ def spark_validate(
     keep: Iterable[str] = ("request_id",),
 ) -> DataFrame:
     """Validate every row of a Spark DataFrame on its executors.
+
+    Rows are compared by keys: a row with the ID of an earlier row is invalid (AE901), and one with its question and a
+    different ground truth has a warning (AE902).
 
     Parameters
     ----------
@@ -67,17 +72,18 @@ def spark_validate(
     -------
     pyspark.sql.DataFrame
         A lazy DataFrame with one row per row: the columns of `keep`, `_valid` (boolean) and `_issues` (array of structs
-        with the string fields code, name, severity, column, path, message and hint).
+        with the string fields code, name, severity, column, path, message and hint). One job settles which rows share
+        an ID or a question.
 
     Raises
     ------
     EvalSetError
-        An option is not one of the allowed values, the rows are spans of OpenTelemetry, or `keep` contains `_valid` or
-        `_issues`.
+        An option is not one of the allowed values, a row of the DataFrame is not a row of the dataset (spans of
+        OpenTelemetry, documents), or `keep` contains `_valid` or `_issues`.
 
     See Also
     --------
-    validate_eval_set : Return a Report, with the rules that compare rows.
+    validate_eval_set : Return a Report, with the issues of the dataset as a whole.
 
     Examples
     --------
@@ -93,7 +99,7 @@ def spark_validate(
         raise EvalSetError(
             "df: expected a trace per row, got a span per row: collect them first, "
             '`df.groupBy("trace_id").agg(to_json(collect_list(struct("*"))).alias("trace"))`, '
-            "or let `eval_set_from_traces(df)` do it on the driver"
+            "or validate the rows of `eval_set_from_traces(df)`"
         )
     source = open_source(spark_source(df), "df", columns)
     plan = make_plan(source, format, outputs, words(select), words(ignore), show_values)
@@ -107,18 +113,19 @@ def spark_validate(
         f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
     ]
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
-    moves = source.options.get("columns", {})
-    return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, moves, kept), schema)
+    return CheckedFrame(df, source, plan).frame(partial(_verdicts, plan, kept), schema)
 
 
-def _verdicts(
-    plan: Plan, names: Sequence[str], columns: Mapping[str, str], kept: Sequence[str], batches: Stream
-) -> Stream:
-    rename = naming(list(names), columns)
-    for batch in named(names, batches):
-        checked = check_batch(rename(batch), plan)
-        arrays = [*map(batch.column, kept), verdict(checked, "valid"), _issues(verdict(checked, "issues"))]
-        yield pa.RecordBatch.from_arrays(arrays, names=[*kept, VALID, ISSUES])
+def _verdicts(plan: Plan, kept: Sequence[str], part: Part) -> pa.Table:
+    checked = with_invalid(check_batch(part.batch, plan), part.repeated(plan))
+    lists = verdict(checked, "issues")
+    if compared := {row: notes for row in part.found if (notes := part.notes(plan, checked, row))}:
+        cells = lists.to_pylist()
+        for row, notes in compared.items():
+            cells[row] = [*(cells[row] or ()), *notes]
+        lists = pa.array(cells, lists.type)
+    arrays = [*map(part.given.column, kept), verdict(checked, "valid"), _issues(lists)]
+    return pa.Table.from_arrays(arrays, names=[*kept, VALID, ISSUES])
 
 
 def _issues(lists: pa.ListArray) -> pa.Array:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered
-from agent_eval_schema.cells.notes import free
+from agent_eval_schema.cells.notes import NOTE, free
 from agent_eval_schema.formats.column_names import naming
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
@@ -42,12 +43,14 @@ from agent_eval_schema.io.spark import (
 )
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import metrics_of, supports
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import CONFLICTING_TRUTH, REPEATED_REQUEST_ID, REPEATED_TRACE_ID
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun, with_invalid
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
+from agent_eval_schema.validation.report_builder import comparison, placed
 from agent_eval_schema.validation.unreadable import UNREADABLE, unreadable_cells
 
 if TYPE_CHECKING:
@@ -64,11 +67,12 @@ INDEX = pa.schema(
         ("truth", pa.int64()),
         ("valid", pa.bool_()),
         ("codes", pa.list_(pa.string())),
+        ("filled", pa.int64()),
         ("fields", pa.binary()),
     ]
 )
-"""What the rules on the whole table need to know of a row; `fields` are the columns that are passed through, where a
-batch has others than the one before."""
+"""What the rules on the whole table need to know of a row; `filled` has a bit for each canonical column with a value,
+and `fields` are the columns that are passed through, where a batch has others than the one before."""
 
 SHARED_ID = "shared"
 """Marks a valid row with the ID of an earlier valid row, which it has of its trace."""
@@ -103,6 +107,13 @@ _FINDINGS = f"""
     FROM usable u JOIN (SELECT id, MIN(place) AS place FROM usable GROUP BY id) f ON u.id = f.id WHERE u.place > f.place
 """
 
+_FILLED = {
+    "some": ("OR", ""),
+    "every": ("AND", ""),
+    "some_valid": ("OR", "FILTER (WHERE valid)"),
+    "every_valid": ("AND", "FILTER (WHERE valid)"),
+}
+
 SENT_TO_ALL = 1_000_000
 """The number of findings up to which they are sent to every executor (some 50 bytes each), so that the rows stay where
 they are; beyond, Spark chooses the join."""
@@ -116,9 +127,11 @@ class Found(NamedTuple):
 
 
 class Part(Struct, frozen=True):
-    """Some rows of the table on an executor: their cells under our names, their positions in the table, and for the
-    rows that have any (by their position in the batch) the findings of the rules that compare rows."""
+    """Some rows of the table on an executor: their cells as they came and under our names, their positions in the
+    table, and for the rows that have any (by their position in the batch) the findings of the rules that compare
+    rows."""
 
+    given: pa.RecordBatch
     batch: pa.RecordBatch
     positions: np.ndarray[Any, Any]
     found: Mapping[int, Sequence[Found]] = {}
@@ -126,6 +139,16 @@ class Part(Struct, frozen=True):
     def with_code(self, code: str) -> list[int]:
         """The rows of the batch with a finding of this code."""
         return [row for row, findings in self.found.items() if any(f.code == code for f in findings)]
+
+    def notes(self, plan: Plan, checked: pa.RecordBatch, row: int) -> list[dict[str, Any]]:
+        """The issues of a row of the batch by the rules that compare rows."""
+        id = verdict(checked, "id")[row].as_py() if plan.values else None
+        findings = [f for f in self.found[row] if f.code in plan.codes]
+        compared = [placed(comparison(RULES[f.code], f.other, id), plan.origins) for f in findings]
+        return [
+            dict(zip(NOTE.names, (f.rule.code, f.column, f.path, f.message, f.rule.hint), strict=True))
+            for f in compared
+        ]
 
     def repeated(self, plan: Plan) -> list[int]:
         """The rows of the batch that are invalid for the ID of an earlier row."""
@@ -145,9 +168,11 @@ class Reader(Struct, frozen=True):
         rename = naming(list(self.names), self.columns)
         more = ["__found__"] if self.has_findings else []
         for batch in named(["__place__", *self.names, *more], batches):
-            rows = rename(batch.select(range(1, len(self.names) + 1)))
+            given = batch.select(range(1, len(self.names) + 1))
+            rows = rename(given)
             found = batch.column(batch.num_columns - 1).to_pylist() if more else []
             yield Part(
+                given,
                 rows if self.change is None else self.change(rows),
                 self.position(np.asarray(batch.column(0))),
                 {
@@ -197,6 +222,7 @@ class CheckedFrame:
         self.plan = plan
         self._rows = with_places(df)
         reader = Reader(tuple(df.columns), source.options.get("columns", {}), change)
+        self.counts: Counter[str] = Counter()
         index = persisted(in_python(self._rows, partial(_index, plan, reader), ddl(INDEX)), on_disk=True)
         try:
             with naming_missing_packages():
@@ -206,6 +232,7 @@ class CheckedFrame:
         finally:
             unpersist(index)
         self.compared = Counter({row["code"]: row["rows"] for row in counts})
+        self.counts.update({code: n for code, n in self.compared.items() if code in plan.codes})
         if REPEATED_REQUEST_ID.code in plan.codes:
             self.valid_count -= sum(row["valid"] for row in counts if row["code"] == REPEATED_REQUEST_ID.code)
         self._reader = replace(reader, starts=self._starts, has_findings=bool(counts))
@@ -219,7 +246,15 @@ class CheckedFrame:
 
         by_part = index.groupBy(expr(f"CAST(SHIFTRIGHT(place, {PLACE_BITS}) AS INT) AS part"))
         counts = ("COUNT(*) AS rows", "COUNT_IF(valid) AS valid", "COLLECT_SET(fields) AS fields")
-        found = by_part.agg(*map(expr, counts)).collect()
+        bits = [f"BIT_{op}(filled) {of} AS {name}" for name, (op, of) in _FILLED.items()]
+        found = by_part.agg(*map(expr, (*counts, *bits))).collect()
+        for code, count in index.select(expr("EXPLODE(codes) AS code")).groupBy("code").count().collect():
+            self.counts[code] = count
+        self._filled = {
+            name: reduce(and_ if op == "AND" else or_, (row[name] for row in found if row[name] is not None), start)
+            for name, (op, _) in _FILLED.items()
+            for start in [(1 << len(COLUMNS)) - 1 if op == "AND" else 0]
+        }
         rows = {row["part"]: row["rows"] for row in found}
         ends = np.cumsum([rows[part] for part in sorted(rows)], dtype=np.int64)
         self.row_count = int(ends[-1]) if rows else 0
@@ -239,6 +274,11 @@ class CheckedFrame:
         few = self.compared.total() <= SENT_TO_ALL
         return self._rows.join(broadcast(by_row) if few else by_row, "place", "left")
 
+    def filled(self, of: str) -> set[str]:
+        """The canonical columns with a value in `some` or in `every` row; of the valid rows, in `some_valid` and in
+        `every_valid`."""
+        return {name for bit, name in enumerate(COLUMNS) if self._filled[of] >> bit & 1}
+
     @property
     def invalid_count(self) -> int:
         return int(self.row_count - self.valid_count)
@@ -248,9 +288,10 @@ class CheckedFrame:
         """The columns of the normalized rows: the canonical ones, then those that are passed through."""
         return pa.schema([*ROW_SCHEMA, *self.beside])
 
-    def frame(self, work: Callable[[Part], pa.Table], schema: pa.Schema) -> DataFrame:
-        """The results of `work`, which have this schema, as a lazy DataFrame."""
-        return in_python(self._rows, partial(_results, self._reader, work), ddl(schema))
+    def frame(self, work: Callable[[Part], pa.Table], schema: pa.Schema | str) -> DataFrame:
+        """The results of `work`, which have this schema (or Spark's words for it), as a lazy DataFrame."""
+        schema = ddl(schema) if isinstance(schema, pa.Schema) else schema
+        return in_python(self._rows, partial(_results, self._reader, work), schema)
 
     def normalized(self, on_invalid: str) -> DataFrame:
         """The normalized rows; without the invalid ones (`"drop"`), or with their unreadable cells (`"keep"`)."""
@@ -289,9 +330,20 @@ def _index(plan: Plan, reader: Reader, batches: Stream) -> Stream:
             "codes": pa.ListArray.from_arrays(
                 verdict(checked, "issues").offsets, verdict(checked, "issues").values.field("code")
             ),
+            "filled": _filled(checked, plan),
             "fields": pa.array([first, *[None] * (checked.num_rows - 1)], pa.binary()),
         }
         yield pa.RecordBatch.from_arrays([columns[f.name] for f in INDEX], schema=INDEX)
+
+
+def _filled(checked: pa.RecordBatch, plan: Plan) -> pa.Array:
+    """A bit for each canonical column that has a value; the traces may be passed on beside the columns."""
+    rows, bits = rows_of(checked), np.zeros(checked.num_rows, np.int64)
+    for bit, name in enumerate(COLUMNS):
+        beside = name == "trace" and plan.beside_traces
+        column = verdict(checked, "mlflow_reads") if beside else rows.column(name)
+        bits |= np.asarray(column.is_valid()).astype(np.int64) << bit
+    return pa.array(bits)
 
 
 def _signed(hashes: pa.Array, bits: int = 0) -> pa.Array:

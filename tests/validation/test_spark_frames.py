@@ -14,6 +14,7 @@ from agent_eval_schema import (
     InvalidEvalSetError,
     metric_support,
     normalize_eval_set,
+    spark_validate,
     validate_eval_set,
     write_eval_set,
 )
@@ -78,6 +79,33 @@ def test_an_id_of_a_row_in_another_partition_is_a_duplicate(spark: Any) -> None:
     with nothing_collected(df):
         found = normalize_eval_set(df, on_invalid="drop")
     assert [row["response"] for row in found.collect()] == expected
+
+
+ISSUE = ("code", "severity", "column", "path", "message", "hint")
+
+
+@pytest.mark.parametrize("name", [*FILES, "an ID twice", "names of their own"])
+def test_the_issues_of_each_row_are_those_of_the_report(spark: Any, name: str) -> None:
+    table = table_of(name) if name in FILES else as_arrow(SHARED, SAMPLES)
+    columns = None
+    if name == "names of their own":
+        truths = [{**row, "expected_response": row["response"]} for row in SHARED]
+        table = as_arrow(truths, SAMPLES).rename_columns({"request_id": "key", "expected_response": "truth"})
+        columns = {"key": "request_id", "truth": "expected_response"}
+    df = on_spark(spark, table)
+    with nothing_collected(df):
+        checked = spark_validate(df, columns=columns, keep=df.columns)
+    report = validate_eval_set(table, columns=columns)
+    found = checked.collect()
+    assert [row["_valid"] for row in found] == report.valid_mask.tolist()
+    assert [row.asDict()[table.column_names[0]] for row in found] == table.column(0).to_pylist()
+    expected = [issue for issue in report.iter_issues() if issue.row is not None]
+    issues = [(at, *(issue[n] for n in ISSUE)) for at, row in enumerate(found) for issue in row["_issues"] or ()]
+    assert issues == [
+        (i.row, *(str(getattr(i, n)) if n == "severity" else getattr(i, n) for n in ISSUE)) for i in expected
+    ]
+    if name == "names of their own":
+        assert {"AE901", "AE902"} <= {code for _, code, *_ in issues}
 
 
 def test_a_column_that_a_format_adds_for_one_row_is_there(spark: Any) -> None:

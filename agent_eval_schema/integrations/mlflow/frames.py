@@ -15,11 +15,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT, write_databricks
 from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, TEST_CASE, expectations_of, is_test_case
+from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.encode import TRACED_COLUMNS, made_of, rewritten, with_session
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.normalized_columns import FIELDS
 
 Evaluator = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
 Inputs = Literal["auto", "messages", "query", "question"]
@@ -61,6 +67,25 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     if "request_id" in columns and None not in columns["request_id"]:
         frame["request_id"] = columns["request_id"]
     return _frame(frame)
+
+
+def read_by_frames(checked: pa.RecordBatch) -> pa.RecordBatch:
+    """What the frames are made of, of checked rows."""
+    names = [*COLUMNS, *{GUIDELINES_CONTEXT}.intersection(checked.schema.names)]
+    return rows_of(checked).select(names).append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
+
+
+def columns_of(rows: pa.Table) -> Columns:
+    """The rows as Python values; a canonical column without any value is not there."""
+    columns: Columns = {TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
+    for name in COLUMNS:
+        if rows.column(name).null_count < len(rows):
+            columns[name] = canonical_values(rows.column(name), FIELDS[name])
+            if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
+                columns[name] = [None if v != v else v for v in columns[name]]
+    if GUIDELINES_CONTEXT in rows.schema.names:
+        columns[GUIDELINES_CONTEXT] = list(map(jsontext.structured, rows.column(GUIDELINES_CONTEXT).to_pylist()))
+    return columns
 
 
 def cells_of(columns: Columns, name: str) -> list[Any]:

@@ -4,9 +4,10 @@ valid."""
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
-from collections.abc import Callable, Collection
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import pandas as pd
@@ -14,38 +15,33 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.column_names import ColumnNames
-from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT
-from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.opening import ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
 from agent_eval_schema.integrations.mlflow.frames import (
     EVALUATORS,
     FRAMES,
     INPUTS,
     TRACE_STATE,
-    Columns,
     Evaluator,
     Inputs,
-    cells_of,
-    messages_of,
+    columns_of,
+    read_by_frames,
 )
-from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.integrations.mlflow.omitted import Omitted, excluded, omitted, reduced
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
-from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
-from agent_eval_schema.text.describe import excerpt_names, first_names
-from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.fill_from_traces import trace_texts
-from agent_eval_schema.validation.normalized_columns import FIELDS
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.validate import check_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class ReducedInputsWarning(UserWarning):
@@ -100,6 +96,45 @@ class Prepared(Struct, frozen=True):
     reduced: str
 
 
+@overload
+def prepare_for_evaluate(
+    data: pd.DataFrame
+    | Sequence[Mapping[str, Any]]
+    | Mapping[str, Any]
+    | str
+    | os.PathLike[str]
+    | ArrowStream
+    | Source,
+    *,
+    evaluator: Evaluator = ...,
+    inputs: Inputs = ...,
+    on_invalid: OnInvalid = ...,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    columns: ColumnNames = ...,
+) -> pd.DataFrame: ...
+@overload
+def prepare_for_evaluate(
+    data: SparkFrame,
+    *,
+    evaluator: Evaluator = ...,
+    inputs: Inputs = ...,
+    on_invalid: OnInvalid = ...,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    columns: ColumnNames = ...,
+) -> DataFrame: ...
+@overload
+def prepare_for_evaluate(
+    data: EvalSetLike,
+    *,
+    evaluator: Evaluator = ...,
+    inputs: Inputs = ...,
+    on_invalid: OnInvalid = ...,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    columns: ColumnNames = ...,
+) -> Any: ...
 def prepare_for_evaluate(
     data: EvalSetLike,
     *,
@@ -109,7 +144,7 @@ def prepare_for_evaluate(
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
     columns: ColumnNames = None,
-) -> pd.DataFrame:
+) -> Any:
     """Return the rows of an evaluation dataset as the DataFrame that an evaluator reads.
 
     Parameters
@@ -138,11 +173,11 @@ def prepare_for_evaluate(
 
     Returns
     -------
-    pandas.DataFrame
+    pandas.DataFrame or pyspark.sql.DataFrame
         One row per row that is not excluded, in order. The index is that of the data if it is a DataFrame, otherwise
         the 0-based positions. For `"mlflow.genai"` the columns are `inputs`, and as far as the data has them `outputs`,
         `expectations`, `trace`, `tags` and `request_id`; their dtype is object, and their cells are plain Python
-        values.
+        values. Of a Spark DataFrame, a lazy one, whose objects and lists are JSON text, as MLflow reads them there.
 
     Raises
     ------
@@ -175,6 +210,14 @@ def prepare_for_evaluate(
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     source = open_source(data, "data", columns)
+    if is_spark(data):
+        from agent_eval_schema.integrations.mlflow.prepare_spark import prepare_frame
+
+        require_choice("evaluator", evaluator, EVALUATORS)
+        require_choice("inputs", inputs, INPUTS)
+        frame, invalid, reduced = prepare_frame(data, source, evaluator, inputs, on_invalid, format, outputs)
+        _warn(invalid, reduced)
+        return frame
     prepared = prepare(
         source,
         evaluator=evaluator,
@@ -186,17 +229,21 @@ def prepare_for_evaluate(
     )
     if on_invalid == "raise" and not prepared.report.ok:
         raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
+    invalid = ""
     if not prepared.report.ok:
-        invalid = np.flatnonzero(~prepared.report.valid_mask)
-        what = "kept as far as they could be read" if on_invalid == "keep" else "excluded"
-        message = (
-            f"{len(invalid):,} of {prepared.report.row_count:,} rows are invalid and {what}, the first at "
-            f"position {invalid[0]}: see {run_of(prepared.report).call.validation()}"
-        )
-        warnings.warn(message, InvalidRowsWarning, stacklevel=2)
-    if prepared.reduced:
-        warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
+        first, call = np.flatnonzero(~prepared.report.valid_mask)[0], run_of(prepared.report).call
+        counts = prepared.report.invalid_count, prepared.report.row_count
+        invalid = excluded(*counts, on_invalid, f", the first at position {first}: see {call.validation()}")
+    _warn(invalid, prepared.reduced)
     return prepared.frame
+
+
+def _warn(invalid: str, reduced: str) -> None:
+    """Warn the caller of `prepare_for_evaluate`, if there is something to warn of."""
+    if invalid:
+        warnings.warn(invalid, InvalidRowsWarning, stacklevel=3)
+    if reduced:
+        warnings.warn(reduced, ReducedInputsWarning, stacklevel=3)
 
 
 def prepare(
@@ -219,12 +266,7 @@ def prepare(
     beside = evaluator == "mlflow.genai"  # which reads the traces itself
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
-        kept = [
-            rows_of(checked)
-            .select([*COLUMNS, *{GUIDELINES_CONTEXT}.intersection(checked.schema.names)])
-            .append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
-            for checked in run.batches()
-        ]
+        kept = [read_by_frames(checked) for checked in run.batches()]
         report = Report(run)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
@@ -237,15 +279,7 @@ def prepare(
             raise EvalSetError(f"no row to evaluate: {why}")
         # the valid rows as Python values; a canonical column without any value is not there
         rows = pa.Table.from_batches(kept)
-        rows = rows if valid.all() else rows.filter(pa.array(valid))
-        columns: Columns = {TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
-        for name in COLUMNS:
-            if rows.column(name).null_count < len(rows):
-                columns[name] = canonical_values(rows.column(name), FIELDS[name])
-                if pa.types.is_floating(FIELDS[name].type):  # NaN is absent, too
-                    columns[name] = [None if v != v else v for v in columns[name]]
-        if GUIDELINES_CONTEXT in rows.schema.names:
-            columns[GUIDELINES_CONTEXT] = list(map(jsontext.structured, rows.column(GUIDELINES_CONTEXT).to_pylist()))
+        columns = columns_of(rows if valid.all() else rows.filter(pa.array(valid)))
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)
@@ -253,43 +287,10 @@ def prepare(
     frame.index = run.index[valid]
     ids = [id for batch in kept for id in batch.column("request_id").to_pylist()]
     positions = np.flatnonzero(valid).tolist()
-    return Prepared(frame, report, ids, positions, _reduced(columns, positions, evaluator, inputs))
-
-
-def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: Inputs) -> str:
-    """The parts of requests that the inputs omit, and the options that keep them; "" if nothing is omitted."""
-    if evaluator == "databricks-agent":
-        return ""
-    is_genai = evaluator == "mlflow.genai"
-    form = f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"'
-
-    def where(rows_of_kind: Collection[int]) -> str:
-        return f"{len(rows_of_kind):,} of {len(rows):,} rows (at the positions {first_names(list(rows_of_kind), 10)})"
-
-    chats, others = [], dict[int, list[str]]()
-    for request, own, row in zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True):
-        if not (messages := messages_of(request)):
-            continue
-        content = messages[0].get("content")
-        parts = content if isinstance(content, list) else []
-        one_text = len(messages) == 1 and messages[0]["role"] == "user" and all(p.get("type") == "text" for p in parts)
-        if not one_text:
-            chats.append(row)
-        keys = [key for key in own if key not in _OF_REQUESTS] if isinstance(own, dict) and len(own) > 1 else []
-        if keys and chat.lone_question(messages) != jsontext.encode(own).decode():
-            others[row] = keys
-    found = []
-    if chats and (not is_genai or inputs == "question"):
-        instead = 'inputs="messages"' if is_genai else 'evaluator="mlflow.genai"'
-        found.append(f"{form} keeps only the last message of {where(chats)}: {instead} keeps all of them")
-    if others and (not is_genai or inputs != "auto"):
-        names = excerpt_names(dict.fromkeys(key for keys in others.values() for key in keys))
-        instead = 'inputs="auto"' if is_genai else 'evaluator="mlflow.genai"'
-        found.append(f"{form} omits other arguments ({names}) of {where(others)}: {instead} keeps them")
-    return "; ".join(found)
-
-
-_OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
+    chats, others = omitted(columns, positions)
+    keys = dict.fromkeys(key for keys in others.values() for key in keys)
+    both = Omitted(len(chats), chats), Omitted(len(others), list(others), keys)
+    return Prepared(frame, report, ids, positions, reduced(*both, len(positions), evaluator, inputs))
 
 
 def _trace_cells(
