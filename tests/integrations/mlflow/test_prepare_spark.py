@@ -1,4 +1,4 @@
-"""A frame that is prepared on Spark has the rows of the frame that is prepared in memory, as MLflow reads them there."""
+"""A frame that is prepared on Spark has the rows of that in memory, as MLflow reads them there."""
 
 from __future__ import annotations
 
