@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.rules import RULES
     from agent_eval_schema.validation.chosen_rules import chosen
-    from agent_eval_schema.validation.report import summary_of
+    from agent_eval_schema.validation.report import summary_of, text_of
 
     require_writable(arguments.output)
     files = {"IN": arguments.input, flag("extend"): arguments.extend, flag("labels"): arguments.labels}
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             _traces(arguments), values=arguments.values, screen=screen, columns=columns, labels=labels, **rules
         )
         count = report.write(arguments.output, passthrough=False)
-        print_text(report.to_text(color=in_color()))
+        print_text(text_of(report, arguments.output, color=in_color()))
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     codes = chosen(**rules)
     is_failing = any(RULES[code].severity in FAILING[arguments.fail_on] for code in codes.intersection(report.counts))

@@ -414,11 +414,21 @@ class Report(Savable):  # numpydoc ignore=PR01
         >>> print(report.to_text(width=80, system="vertex"))
         databricks format...
         """
+        return self._text(color, width, system, metrics)
+
+    def _text(
+        self,
+        color: bool,
+        width: int | None = None,
+        system: str | None = None,
+        metrics: bool = True,
+        out: str | None = None,
+    ) -> str:
         from agent_eval_schema.render.report.text import report_text
 
         examples = list(self._summary.text_examples())
         near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
-        shown = Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics)
+        shown = Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics, out=out)
         return report_text(self._summary, shown, color=color, width=width, system=system or self._summary.system)
 
     @cached_property
@@ -567,3 +577,8 @@ def run_of(report: Report) -> CheckedRun:
 def summary_of(report: Report) -> ReportSummary:
     """The numbers and examples of a report, as plain values that renderers draw."""
     return report._summary
+
+
+def text_of(report: Report, out: str, *, color: bool) -> str:
+    """`Report.to_text` where the rows were written to a file, which the next commands read."""
+    return report._text(color, out=out)

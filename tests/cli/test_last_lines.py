@@ -55,7 +55,7 @@ ENDS: dict[str, tuple[str, str]] = {
     f"convert {BROKEN} out.jsonl --to mlflow": ("✗ databricks → mlflow: 15 of 37 rows", f"validate {BROKEN}"),
     "from-traces otel_traces_broken.jsonl out.jsonl": (
         "✗ 3 of 4 rows cannot be evaluated",
-        "review otel_traces_broken.jsonl --queue errors",
+        "review out.jsonl --queue errors",
     ),
     "from-inference-table inference_table.jsonl out.jsonl": (
         "✓ 14 rows of 27 logged: 4 with expected_response",

@@ -100,7 +100,7 @@ class FrequentAnswer(Struct, frozen=True):
 class Shown(Struct, frozen=True):
     """What a report shows beside the summary: the lines of rows, the cells around the examples, what the fixes would
     change, whether metric coverage is part of it, the rows that a page can open with their issues and the offending
-    values, and the most frequent answers."""
+    values, the most frequent answers, and the file to which the rows were written."""
 
     lines: Mapping[int, int] = {}
     excerpts: Mapping[Location, Excerpt] = {}
@@ -110,6 +110,7 @@ class Shown(Struct, frozen=True):
     issues: list[Issue] = []
     values: Mapping[Location, str] = {}
     answers: list[FrequentAnswer] = []
+    out: str | None = None
 
 
 TRACES = ("otel", "search_traces", "traces")

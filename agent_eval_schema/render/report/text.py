@@ -21,7 +21,7 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, drawn, print_columns, print_verdict
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, plural, share
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, Call, NextCommand, plural, share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
@@ -55,7 +55,7 @@ def report_text(
         if report.row_count:
             console.print()
         style = "red" if not (report.ok and report.row_count) else "" if report.unselected else "green"
-        print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes))
+        print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes, shown.out))
 
     return drawn(draw, color, width)
 
@@ -125,8 +125,8 @@ def effect(fixes: FixPreview, report: ReportSummary) -> str:
     return f"fixes {fixes.changes} → {fixes.valid_count:,} of {report.row_count:,} rows valid{rules}"
 
 
-def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextCommand]:
-    """What to type next; nothing if there is nothing to do."""
+def next_commands(report: ReportSummary, fixes: FixPreview | None, out: str | None = None) -> list[NextCommand]:
+    """What to type next; nothing if there is nothing to do. If the rows were written, people review those of `out`."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
     if renames_columns(report):
         return [
@@ -143,15 +143,15 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextC
     elif found:
         explained = f"agent-eval-schema explain {found[0]}"
         commands += [NextCommand(explained, "shows the documentation of the first issue")]
-    return [*commands, *_review(report)]
+    return [*commands, *_review(report, report.call if out is None else Call(out))]
 
 
-def _review(report: ReportSummary) -> list[NextCommand]:
+def _review(report: ReportSummary, call: Call) -> list[NextCommand]:
     """The page on which people decide what no rule can: errors first, then rows without ground truth."""
     bad, unlabeled = report.invalid_count, report.unlabeled_count
     if not report.has_metrics or report.format == "unknown" or not (bad or unlabeled):
         return []
-    command = report.call.command("review", "--queue", "errors" if bad else "truth")
+    command = call.command("review", "--queue", "errors" if bad else "truth")
     task = f"decide about {plural(bad, 'row')}" if bad else f"give {plural(unlabeled, 'row')} ground truth"
     return [NextCommand(command, f"opens a page to {task}")] if command else []
 
