@@ -77,7 +77,8 @@ def prepare_frame(
     require_rows_apart(source)
     plan = make_plan(source, format, outputs, complete=True)
     require_rows(plan.format)
-    plan = replace(plan, columns=True, beside_traces=evaluator == "mlflow.genai", figures=False)
+    beside = evaluator == "mlflow.genai"  # which reads the traces itself
+    plan = replace(plan, columns=True, beside_traces=beside, figures=not beside)
     checked, keep = CheckedFrame(df, source, plan), on_invalid == "keep"
     if on_invalid == "raise" and checked.invalid_count:
         raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
