@@ -229,6 +229,8 @@ def text_views(array: pa.Array) -> list[memoryview | None]:
 
 def filtered(rows: Any, mask: np.ndarray[Any, Any]) -> Any:
     """The rows of a table or batch where the mask is true; by slices for types that Arrow cannot filter (views)."""
+    if mask.all():  # which most often is so: cells are not copied
+        return rows
     try:
         return rows.filter(pa.array(mask))
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):

@@ -20,6 +20,7 @@ from agent_eval_schema import (
 )
 from agent_eval_schema.integrations.mlflow.frames import EVALUATORS
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.traces.encode import MADE
 from tests.conftest import SAMPLES, as_arrow
 from tests.helpers.spark_tables import nothing_collected, on_spark
 from tests.validation.test_spark_frames import SHARED, table_of
@@ -35,7 +36,7 @@ def cells_of(frame: pd.DataFrame, as_texts: bool) -> list[dict[str, Any]]:
     for row in frame.to_dict("records"):
         if row.get("trace") is not None:
             trace = json.loads(row["trace"])
-            is_made = str(trace["info"]["trace_id"]).startswith("tr-") and "agent_eval_schema" in row["trace"]
+            is_made = MADE in trace["info"].get("tags", {})
             row["trace"] = sorted(span["name"] for span in trace["data"]["spans"]) if is_made else trace
         plain = ("tags", "trace")
         rows.append({n: _text(v) if as_texts and n not in plain else v for n, v in row.items()})
