@@ -20,7 +20,7 @@ from agent_eval_schema import (
 )
 from agent_eval_schema.integrations.mlflow.frames import EVALUATORS
 from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.traces.encode import MADE
+from agent_eval_schema.traces.derive import MADE
 from tests.conftest import SAMPLES, as_arrow
 from tests.helpers.spark_tables import nothing_collected, on_spark
 from tests.validation.test_spark_frames import SHARED, table_of
