@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from types import EllipsisType
 from typing import Any, TypeAlias
@@ -72,7 +72,7 @@ class Losses:
         self.issues: list[Issue] = []
         self._target, self._plan = target, replace(plan, columns=True, nests=True)
         self._unread = UnreadValues(self._plan)
-        self._masks: Counter[tuple[int, int]] = Counter()
+        self.masks: Counter[tuple[int, int]] = Counter()
 
     def compare(self, rows: Sequence[CanonicalRow], written: Written) -> None:
         """Note what does not come back of these rows."""
@@ -91,7 +91,7 @@ class Losses:
         for row, place in pairs:
             came = _NOTHING if place is None else back[place]
             self._compare_row(row, came)
-            self._masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
+            self.masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
                 is_lost = (
@@ -141,26 +141,9 @@ class Losses:
                 self.add(conversion.CHANGED, row, column, message, path)
 
     def metrics(self, systems: Iterable[str]) -> LostMetrics:
-        """The metrics that rows supported and their converted rows do not, by the column that has the field; by the
-        code where rows of one kind were written as those of another, which is no loss of a column."""
-        found: LostMetrics = {}
-        outputs, lossy = self._plan.outputs, {issue.column or issue.code for issue in self.issues}
-        places = COLUMNS_OF_FIELD
-        if conversion.MIXED_KINDS.code in lossy:
-            places = {**places, "single_turn": (conversion.MIXED_KINDS.code,)}
-        metrics = [metric for system in dict.fromkeys(systems) for metric in metrics_of(system)]
-        for (before, after), rows in self._masks.items():
-            if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
-                after |= BIT["recorded_session"]
-            filled = {names[0] for field, names in places.items() if before & BIT[field] and len(names) == 1}
-            for metric in metrics:
-                if not missing_needs(metric, before, outputs):
-                    fields = fields_of(missing_needs(metric, after, outputs))
-                    columns = {c for field in fields if before & BIT[field] for c in places[field]}
-                    for column in columns & filled & lossy:
-                        counts = found.setdefault(column, {})
-                        counts[metric.name] = counts.get(metric.name, 0) + rows
-        return found
+        """The metrics that rows supported and their converted rows do not."""
+        lossy = {issue.column or issue.code for issue in self.issues}
+        return lost_metrics(self.masks, lossy, self._plan.outputs, systems)
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""
@@ -179,6 +162,30 @@ class Losses:
 
 LostMetrics: TypeAlias = "dict[str, dict[str, int]]"
 """By column (or code, of what concerns rows as a whole) the metrics that are lost with it, and in how many rows."""
+
+
+def lost_metrics(
+    masks: Mapping[tuple[int, int], int], lossy: Collection[str], outputs: str, systems: Iterable[str]
+) -> LostMetrics:
+    """Of rows by the fields that they have before and after. Without a column (or the code of rows as a whole) that has
+    losses, no metric is lost."""
+    found: LostMetrics = {}
+    places = COLUMNS_OF_FIELD
+    if conversion.MIXED_KINDS.code in lossy:
+        places = {**places, "single_turn": (conversion.MIXED_KINDS.code,)}
+    metrics = [metric for system in dict.fromkeys(systems) for metric in metrics_of(system)]
+    for (before, after), rows in masks.items():
+        if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
+            after |= BIT["recorded_session"]
+        filled = {names[0] for field, names in places.items() if before & BIT[field] and len(names) == 1}
+        for metric in metrics:
+            if not missing_needs(metric, before, outputs):
+                fields = fields_of(missing_needs(metric, after, outputs))
+                columns = {c for field in fields if before & BIT[field] for c in places[field]}
+                for column in columns & filled & set(lossy):
+                    counts = found.setdefault(column, {})
+                    counts[metric.name] = counts.get(metric.name, 0) + rows
+    return found
 
 
 def _is_default(name: str, value: Any) -> bool:

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import column_names
-from agent_eval_schema.conversion.conversion import Conversion, find_writer
-from agent_eval_schema.conversion.work import Work, mixed_kinds, plan_of
+from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer
+from agent_eval_schema.conversion.losses import LostMetrics, lost_metrics
+from agent_eval_schema.conversion.work import Work, mixed_kinds, plan_of, systems_of
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
@@ -24,8 +25,10 @@ from agent_eval_schema.io.spark import Stream, ddl, in_python, require_new, writ
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.render.blocks import Block, Table, View
 from agent_eval_schema.render.document import json_text, versioned
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of
+from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report import Report
@@ -65,6 +68,8 @@ def convert_frame(df: Any, source: Source, format: str, target: str) -> Conversi
         checked.valid_count,
         {},
         _losses=losses,
+        _masks=checked.frame(partial(_masks, target, plan), MASKS),
+        _outputs=plan.outputs,
     )
 
 
@@ -78,6 +83,8 @@ class SparkConversion(Conversion, frozen=True):
     """A conversion whose data and losses stay on Spark; what is shown of the losses are counts."""
 
     _losses: Any = None
+    _masks: Any = None
+    _outputs: str = ""
 
     @property
     def losses(self) -> Any:
@@ -104,16 +111,38 @@ class SparkConversion(Conversion, frozen=True):
         worst = list(Severity)
         return sorted(found, key=lambda n: (worst.index(n["severity"]), -n["losses"], n["column"] or "", n["code"]))
 
+    def _lost_metrics(self, counts: list[dict[str, Any]]) -> LostMetrics:
+        """The metrics that are lost, by column or code: of the rows by the fields that they have before and after."""
+        from pyspark.sql.functions import expr
+
+        if not counts:
+            return {}
+        summed = self._masks.groupBy("before", "after").agg(expr("SUM(rows) AS rows")).collect()
+        masks = {(row["before"], row["after"]): row["rows"] for row in summed}
+        lossy = {n["column"] or n["code"] for n in counts}
+        return lost_metrics(masks, lossy, self._outputs, systems_of(self.source, self.target))
+
     def _json(self) -> str:
         counts = self._counts()
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted")}
-        return json_text(versioned({**numbers, "lossless": not counts, "counts": counts}))
+        return json_text(
+            versioned({**numbers, "lossless": not counts, "counts": counts, "metrics": self._lost_metrics(counts)})
+        )
 
     def _view(self) -> View:
         counts = self._counts()
         total = sum(n["losses"] for n in counts)
-        rows = [[n["column"] or "", f"{n['code']} {n['name']}", f"{n['losses']:,}", f"{n['rows']:,}"] for n in counts]
-        blocks: list[Block] = [Table(("Field", "Loss", "#Losses", "#Rows"), rows)] if rows else []
+        metrics = self._lost_metrics(counts)
+        rows = []
+        for n in counts:
+            lost = metrics.get(n["column"] or n["code"], {})
+            named = first_names(sorted(lost, key=lambda name: -lost[name]), NAMED)
+            losses = [f"{n['code']} {n['name']}", f"{n['losses']:,}", f"{n['rows']:,}"]
+            rows.append(
+                [n["column"] or "", *losses, named and f"{named} (of up to {plural(max(lost.values()), 'row')})"]
+            )
+        heads = ("Field", "Loss", "#Losses", "#Rows", "Metrics lost")
+        blocks: list[Block] = [Table(heads, rows)] if rows else []
         moods = {Severity.ERROR: "error", Severity.WARNING: "warning"}
         return View(
             title=self._headline,
@@ -163,6 +192,17 @@ def _losses(target: str, plan: Plan, part: Part) -> pa.Table:
 
 def _cells(issue: Issue) -> dict[str, Any]:
     return {name: getattr(issue, name) for name in LOSS.names} | {"severity": str(issue.severity)}
+
+
+MASKS = pa.schema([(name, pa.int64()) for name in ("before", "after", "rows")])
+
+
+def _masks(target: str, plan: Plan, part: Part) -> pa.Table:
+    work = _work(target, plan, part)
+    for _ in work.written():
+        pass
+    found = [{"before": b, "after": a, "rows": rows} for (b, a), rows in work.losses.masks.items()]
+    return pa.Table.from_pylist(found, MASKS)
 
 
 def _kinds(target: str, plan: Plan, part: Part) -> pa.Table:

@@ -55,6 +55,11 @@ def plan_of(source: Source, format: str, target: str) -> Plan:
     return replace(plan, columns=True, instead_of_request=instead)
 
 
+def systems_of(source: str, target: str) -> tuple[str, ...]:
+    """The systems whose metrics may be lost."""
+    return (find_format(target).system, *shown_systems(find_format(source).system))
+
+
 class Ids(Protocol):
     """What knows which row has an ID first: `FirstSeen` of the rows so far, or on Spark the table as a whole."""
 
@@ -93,8 +98,7 @@ class Work:
         unsayable = sum(loss.code in of_whole for loss in self.losses.issues)
         losses = sorted(self.losses.issues, key=lambda loss: -1 if loss.row is None else loss.row)
         names = report.format, self._target
-        systems = (find_format(self._target).system, *shown_systems(find_format(report.format).system))
-        metrics = self.losses.metrics(systems)
+        metrics = self.losses.metrics(systems_of(report.format, self._target))
         return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable, metrics, out)
 
     def target_data(self) -> Any:

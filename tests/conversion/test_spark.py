@@ -71,7 +71,7 @@ def test_an_executor_converts_a_sample_as_a_file_is_converted(at: int, tmp_path:
             continue
         schema = Work(run, to).schema(run.read_schema.names)
         parts = [
-            Part(batch, np.arange(start, start + batch.num_rows))
+            Part(batch, batch, np.arange(start, start + batch.num_rows))
             for start in range(0, len(table), 2)
             for batch in table.slice(start, 2).combine_chunks().to_batches()
         ]
@@ -84,7 +84,7 @@ def test_an_executor_converts_a_sample_as_a_file_is_converted(at: int, tmp_path:
 def test_a_column_that_was_not_declared_is_no_silent_loss() -> None:
     table = table_of("azure.jsonl")
     plan = plan_of(open_source(table), "auto", "azure")
-    part = Part(table.to_batches()[0], np.arange(len(table)))
+    part = Part(table.to_batches()[0], table.to_batches()[0], np.arange(len(table)))
     with pytest.raises(EvalSetError, match="azure: no column was declared for context, ground_truth, query"):
         _written("azure", plan, pa.schema([("response", pa.string())]), part)
 
@@ -110,6 +110,7 @@ def test_rows_and_losses_are_those_of_a_file(spark: Any, name: str, to: str, tmp
     assert lossless == there.lossless
     assert (f"{len(losses):,} losses" if losses else "no losses") in page
     assert {n["code"] for n in json.loads(conversion.to_json())["counts"]} == {loss["code"] for loss in losses}
+    assert json.loads(conversion.to_json())["metrics"] == there._metrics
     assert conversion.report.counts == there.report.counts
 
 
