@@ -200,7 +200,11 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
     def _view(self) -> View:
         count = self.rows["key"].nunique()
         changed = f"{plural(count, 'row')} changed sides" if count else "no row changed sides"
-        verdict = f"{plural(len(self.runs), 'run')} of {plural(self.row_count, 'row')}: {changed}"
+        verdict = f"{plural(len(self.runs), 'run')} of {plural(self.row_count, 'row')}: {_trend(self.lines)}{changed}"
+        first: Words = ""
+        if count:
+            key, metric, _, scores = self.rows.iloc[0]
+            first = (Part(f"row {key}", "code"), f" {metric} {_over_runs(scores)}")
         names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#rows"]
         blocks: list[Block] = [
             Section("runs", "Metrics over the runs", [Table(names, [_of_run(x) for x in self.lines], title="Metrics")])
@@ -220,7 +224,7 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
             title = "Rows that changed sides, most changes first"
             blocks.append(Section("rows", title, [Table(names, lines_, title=title, in_text=10, sortable=True)]))
         following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
-        return View(title=verdict, verdict=verdict, blocks=blocks, following=following)
+        return View(title=verdict, verdict=verdict, blocks=blocks, following=following, first=first)
 
     def __repr__(self) -> str:
         return f"<ScoreHistory: {len(self.runs)} runs, {self.row_count:,} rows>"
@@ -324,7 +328,24 @@ def _of_repeats(line: Repeats, noise: float) -> list[Words | Cell]:
 
 
 def _of_row(key: Any, metric: str, changes: int, scores: Sequence[float]) -> list[Words | Cell]:
-    return [str(key), metric, f"{changes:,}", " → ".join(map(number, scores))]
+    return [str(key), metric, f"{changes:,}", _over_runs(scores)]
+
+
+def _over_runs(scores: Sequence[float]) -> str:
+    return " → ".join(map(number, scores))
+
+
+def _trend(lines: Sequence[MetricOfRun]) -> str:
+    """The means of the metric that changed most from the first run to the last: `recall 0.7 → 0.9; `."""
+    means: dict[str, list[float]] = {}
+    for line in lines:
+        means.setdefault(line.metric, []).append(line.mean)
+    changes = {metric: abs(of[-1] - of[0]) for metric, of in means.items() if of[-1] != of[0] and of[-1] == of[-1]}
+    changes = {metric: change for metric, change in changes.items() if change == change}
+    if not changes:
+        return ""
+    most, others = max(changes, key=lambda metric: changes[metric]), len(means) - 1
+    return f"{most} {_over_runs(means[most])}" + (f" and {plural(others, 'other metric')}; " if others else "; ")
 
 
 def run_names(names: Sequence[str | None]) -> list[str]:

@@ -438,7 +438,8 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
         *([Table(["#Row", "Where", "What is wrong"], found, at_once=ISSUES_AT_ONCE)] if found else []),
     ]
     if blocks:
-        yield Only("html", [Section("reasons", "Unscored rows", blocks)])
+        title = "Unscored rows" if reasons or errors else "Issues"
+        yield Only("html", [Section("reasons", title, blocks)])
 
 
 # --- pictures

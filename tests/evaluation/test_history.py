@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,8 @@ def test_rows_that_change_sides() -> None:
     assert lines == [[0, 3], [2, 2], [3, 1]]  # row 2 is above, above, below, above; a missing score is no side
     assert found.rows["scores"][1] == [0.5, 0.9, 0.4, 0.6]
     text = str(found)
-    assert "4 runs of 4 rows: 3 rows changed sides" in text
+    assert "4 runs of 4 rows: quality 0.5 → 0.475 → 0.6 → 0.15; 3 rows changed sides" in text
+    assert "row 0 quality 1 → 0 → 1 → 0" in re.sub("<[^>]+>", "", found.to_html())
     assert "0.5 → 0.9 → 0.4 → 0.6" in text
 
 
@@ -106,4 +108,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["runs"] == ["1", "b.parquet", "3"]  # the same file twice has no name of its own
     assert main(["compare", *files[:2], "--configurations", "a,b"]) == 2
     assert main(["compare", *files, "--output", "markdown", "--fail-on", "never"]) == 0
-    assert capsys.readouterr().out.startswith("### 3 runs of 20 rows: 8 rows changed sides")
+    assert capsys.readouterr().out.startswith(
+        "### 3 runs of 20 rows: exact&#95;match 1 → 1 → 0.6; 8 rows changed sides"
+    )

@@ -4,6 +4,7 @@ import math
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalTask, score_trajectories
 from agent_eval_schema.evaluation.comparison import comparison_view
@@ -103,11 +104,23 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
         ("3", "", "recall", 1.0, 0.5, -0.5),
     ]
     document = comparison_view(lines, changed, 0, 2, "10 rows")
-    assert document.verdict == "1 score worse, 1 missing, 2 better"
-    assert comparison_view(lines, changed[:1], 0, 0, "10 rows").verdict == "0 scores higher, 1 lower"
-    assert comparison_view(lines, changed[1:], 0, 0, "10 rows").verdict == "1 score lower, 1 missing, 1 higher"
+    assert document.verdict == "1 score worse, 1 missing, 2 better: recall significantly lower (0.5 → 0.4)"
+    lines = [replace(line, p_value=0.2, p_adjusted=0.4) for line in [*lines, *lines]]
+    no_change = ": no significant change in 2 metrics"
+    some_worse = ((changed[:1], "0 scores higher, 1 lower"), (changed[1:], "1 score lower, 1 missing, 1 higher"))
+    for some, counts in some_worse:
+        assert comparison_view(lines, some, 0, 0, "10 rows").verdict == counts + no_change
+    both = [replace(lines[0], metric="precision", old=0.4, new=0.5, difference=0.1, p_adjusted=0.01), *lines]
+    assert comparison_view(both, changed[:1], 0, 0, "10 rows").verdict.endswith(
+        ": precision significantly higher (0.4 → 0.5)"
+    )
+    both = [*both[:1], replace(lines[0], p_adjusted=0.02)]
+    assert comparison_view(both, changed[:1], 0, 0, "10 rows").verdict.endswith(
+        ": recall significantly lower (0.5 → 0.4) and 1 other significant change"
+    )
+    untested = [replace(lines[0], p_value=math.nan, p_adjusted=math.nan)]
     new = [("4", "", "recall", math.nan, 1.0, math.nan)]
-    assert comparison_view(lines, new, 0, 0, "10 rows").verdict == "0 scores lower, 1 new, 0 higher"
+    assert comparison_view(untested, new, 0, 0, "10 rows").verdict == "0 scores lower, 1 new, 0 higher"
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]
     means, scores = (section.blocks[0] for section in sections)
