@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.conversion.loss_log import LISTED, FieldLosses, LossLog
 from agent_eval_schema.conversion.losses import LostMetrics
 from agent_eval_schema.formats.format import RowWriter, Writer, save_lines
 from agent_eval_schema.formats.names import TARGETS
@@ -19,7 +20,7 @@ from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.write import write_batches
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Severity
 from agent_eval_schema.render.blocks import (
     Block,
     Detail,
@@ -100,7 +101,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
     """
 
     data: Any
-    _issues: list[Issue]
+    _log: LossLog
     _report: Report | Callable[[], Report]
     source: str
     target: str
@@ -127,7 +128,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
            row   code      column
         0    0  AE811  guidelines
         """
-        return issues_frame(self._issues)
+        return issues_frame(self._log)
 
     @property
     def report(self) -> Report:
@@ -161,7 +162,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         >>> convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow").severities()
         frozenset()
         """
-        return frozenset(issue.severity for issue in self._issues)
+        return self._log.severities
 
     @property
     def lossless(self) -> bool:
@@ -178,15 +179,15 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         >>> convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow").lossless
         True
         """
-        return not self._issues
+        return not len(self._log)
 
     def _json(self) -> str:
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted", "lossless")}
-        return json_text(versioned({**numbers, "losses": self._issues}))
+        return json_text(versioned({**numbers, "losses": list(self._log)}))
 
     def _view(self) -> View:
         call = run_of(self.report).call
-        return losses_view(self._headline, self._issues, self._metrics, call.name, list(self._next_commands(call)))
+        return losses_view(self._headline, self._log, self._metrics, call.name, list(self._next_commands(call)))
 
     def _next_commands(self, call: Call) -> Iterator[NextCommand]:
         if Severity.ERROR in self.severities():
@@ -251,11 +252,8 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         return f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
 
     def __repr__(self) -> str:
-        return f"<Conversion: {self._headline}, {len(self._issues):,} lost>"
+        return f"<Conversion: {self._headline}, {len(self._log):,} lost>"
 
-
-LISTED = 20
-"""Losses of a field on a page; the JSON and the DataFrame have them all."""
 
 FIELDS_AT_ONCE = 5
 """Fields with losses that a notebook does not fold."""
@@ -265,14 +263,12 @@ NAMED = 3
 
 
 def losses_view(
-    headline: str, issues: Sequence[Issue], metrics: LostMetrics, source: str | None, following: Sequence[NextCommand]
+    headline: str, losses: LossLog, metrics: LostMetrics, source: str | None, following: Sequence[NextCommand]
 ) -> View:
     """A group per field with its losses, those of ground truth first, and the metrics that are lost with it."""
-    fields: dict[tuple[str, str], list[Issue]] = {}  # whole rows have no column: by code
-    for issue in issues:
-        fields.setdefault((issue.column or "", "" if issue.column else issue.code), []).append(issue)
-    worst = {name: min(map(_SEVERITIES.index, (i.severity for i in losses))) for name, losses in fields.items()}
-    keys = sorted(fields, key=lambda key: (worst[key], -len(fields[key]), key))
+    fields = losses.fields
+    worst = {name: _SEVERITIES.index(found.worst) for name, found in fields.items()}
+    keys = sorted(fields, key=lambda key: (worst[key], -fields[key].count, key))
     truths = [key for key in keys if is_of_truth(key[0]) and worst[key] < _SEVERITIES.index(Severity.INFO)]
     sections: list[Block] = []
     room = FIELDS_AT_ONCE
@@ -285,11 +281,10 @@ def losses_view(
         if groups:
             sections.append(Section(id, title, [Several(groups, "more", at_once=max(room, 1))]))
             room -= len(groups)
-    hints = {issue.code: issue.hint for issue in issues if issue.hint}
-    if hints:
-        lines = [Line((f"{code}: ", Part(hint, "message")), "muted") for code, hint in hints.items()]
+    if losses.hints:
+        lines = [Line((f"{code}: ", Part(hint, "message")), "muted") for code, hint in losses.hints.items()]
         sections.append(Section("hints", "What to do about each kind of loss", lines, short="What to do"))
-    count = "no losses" if not issues else "1 loss" if len(issues) == 1 else f"{len(issues):,} losses"
+    count = "no losses" if not len(losses) else "1 loss" if len(losses) == 1 else f"{len(losses):,} losses"
     more = f" and {len(truths) - NAMED:,} more" if len(truths) > NAMED else ""
     named = ", ".join(name for name, _ in truths[:NAMED])
     truth = f"; ground truth lost or changed: {named}{more}" if truths else ""
@@ -308,12 +303,11 @@ def losses_view(
 _SEVERITIES = list(Severity)
 
 
-def _group(name: str, losses: Sequence[Issue], metrics: Mapping[str, int], *, is_open: bool) -> Group:
+def _group(name: str, losses: FieldLosses, metrics: Mapping[str, int], *, is_open: bool) -> Group:
     """A field (a row as a whole, if it has no name): how many, and the first."""
-    rows = list(dict.fromkeys(issue.row for issue in losses if issue.row is not None))
-    codes = {issue.code: Part(f"{issue.code} {issue.name}", f"tag {issue.severity}") for issue in losses}
+    codes = [Part(f"{issue.code} {issue.name}", f"tag {issue.severity}") for issue in losses.codes.values()]
     head: list[str | Part] = [Part(name, "code")] if name else []
-    head += [Part(plural(len(rows), "row") if rows else "all rows", "count"), *codes.values()]
+    head += [Part(plural(losses.row_count, "row") if losses.row_count else "all rows", "count"), *codes]
     blocks: list[Block] = []
     if metrics:
         lost = sorted(metrics, key=lambda metric: -metrics[metric])
@@ -322,9 +316,9 @@ def _group(name: str, losses: Sequence[Issue], metrics: Mapping[str, int], *, is
         named = [piece for metric in lost[:NAMED] for piece in (", ", Part(metric, "name"))]
         more = f" and {len(lost) - NAMED:,} more" if len(lost) > NAMED else ""
         blocks.append(Line((f"Metrics lost on {most}: ", *named[1:], more)))
-    if len({(issue.path, issue.message, issue.request_id) for issue in losses}) == 1 < len(rows):
-        numbers = ", ".join(f"{row:,}" for row in rows[:LISTED]) + (", …" if len(rows) > LISTED else "")
-        blocks.append(Line((Part(losses[0].message, "message"), f": rows {numbers}")))
+    if losses.is_one:
+        numbers = ", ".join(f"{row:,}" for row in losses.rows) + (", …" if losses.row_count > LISTED else "")
+        blocks.append(Line((Part(losses.first[0].message, "message"), f": rows {numbers}")))
     else:
         examples = [
             Example(
@@ -332,9 +326,9 @@ def _group(name: str, losses: Sequence[Issue], metrics: Mapping[str, int], *, is
                 i.request_id,
                 ("" if i.path in (None, name) else i.path, Part(i.message, "message")),
             )
-            for i in losses[:LISTED]
+            for i in losses.first
         ]
         columns = [Detail("Where", "path"), Detail("Loss")]
         blocks.append(Only("text", [Examples(columns, examples, in_text=EXAMPLES_SHOWN if is_open else 1)]))
-        blocks.append(Only("html", [Examples(columns, examples, total=len(losses))]))
+        blocks.append(Only("html", [Examples(columns, examples, total=losses.count)]))
     return Group(head, blocks, is_open=is_open, open_in_notebook=False)

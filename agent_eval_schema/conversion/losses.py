@@ -27,6 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.formats.ces.rows import by_json_names, objects
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, Written
 from agent_eval_schema.formats.opening import open_source
@@ -70,6 +71,7 @@ class Losses:
 
     def __init__(self, target: str, plan: Plan) -> None:
         self.issues: list[Issue] = []
+        self.log = LossLog()
         self._target, self._plan = target, replace(plan, columns=True, nests=True)
         self._unread = UnreadValues(self._plan)
         self.masks: Counter[tuple[int, int]] = Counter()
@@ -142,8 +144,14 @@ class Losses:
 
     def metrics(self, systems: Iterable[str]) -> LostMetrics:
         """The metrics that rows supported and their converted rows do not."""
-        lossy = {issue.column or issue.code for issue in self.issues}
+        lossy = {column or code for column, code in self.log.fields}
         return lost_metrics(self.masks, lossy, self._plan.outputs, systems)
+
+    def settle(self) -> LossLog:
+        """All losses; `issues` has those of the rows since, in the order in which they were found."""
+        self.log.extend(self.issues)
+        self.issues = []
+        return self.log
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""

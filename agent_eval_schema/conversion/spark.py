@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer
+from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.conversion.losses import LostMetrics, lost_metrics
 from agent_eval_schema.conversion.work import Work, mixed_kinds, plan_of, systems_of
 from agent_eval_schema.io.arrow import fitted
@@ -52,15 +53,15 @@ def convert_frame(df: Any, source: Source, format: str, target: str) -> Conversi
     work = Work(CheckedRun(source, plan), target)
     schema = work.schema([*COLUMNS, *checked.beside.names])
     losses = checked.frame(partial(_losses, target, plan), LOSS)
-    if work.losses.issues:  # of columns as a whole
-        cells = [tuple(_cells(issue).values()) for issue in work.losses.issues]
+    if overall := list(work.losses.settle()):  # of columns as a whole
+        cells = [tuple(_cells(issue).values()) for issue in overall]
         losses = losses.unionByName(df.sparkSession.createDataFrame(cells, ddl(LOSS)))
     if writer.kind is not None:
         kinds = checked.frame(partial(_kinds, target, plan), pa.schema([("kind", pa.string())])).groupBy("kind").count()
         losses = losses.unionByName(in_python(kinds.coalesce(1), _mixed, ddl(LOSS)))
     return SparkConversion(
         checked.frame(partial(_written, target, plan, schema), schema),
-        [],
+        LossLog(),
         cache(partial(_report, source, plan)),
         plan.format,
         target,
@@ -185,8 +186,7 @@ def _losses(target: str, plan: Plan, part: Part) -> pa.Table:
     work = _work(target, plan, part)
     for _ in work.written(texts=find_writer(target).texts):
         pass
-    found = [issue for issue in work.losses.issues if issue.row is not None]  # of columns: see `convert_frame`
-    found.sort(key=lambda issue: issue.row or 0)
+    found = [issue for issue in work.losses.settle() if issue.row is not None]  # of columns: see `convert_frame`
     return pa.Table.from_pylist(list(map(_cells, found)), LOSS)
 
 

@@ -94,9 +94,8 @@ class Work:
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)
         self.losses.issues += mixed_kinds(self.kinds)
-        of_whole = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)
-        unsayable = sum(loss.code in of_whole for loss in self.losses.issues)
-        losses = sorted(self.losses.issues, key=lambda loss: -1 if loss.row is None else loss.row)
+        losses = self.losses.settle()
+        unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         names = report.format, self._target
         metrics = self.losses.metrics(systems_of(report.format, self._target))
         return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable, metrics, out)
@@ -146,6 +145,7 @@ class Work:
                         self.losses.add(conversion.CHANGED, row, name, message)
             if self._writer.kind is not None:
                 self.kinds.update(map(self._writer.kind, written))
+            self.losses.settle()
             yield written
 
     def schema(self, names: Sequence[str] | None = None) -> pa.Schema:

@@ -140,9 +140,10 @@ def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
     return pd.Series(values, dtype="object")
 
 
-def issues_frame(found: list[Issue]) -> pd.DataFrame:
+def issues_frame(issues: Iterable[Issue]) -> pd.DataFrame:
     import pandas as pd
 
+    found = list(issues)
     columns = Issue.__struct_fields__
     frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in columns})
     frame["row"] = pd.array([i.row for i in found], dtype="Int64")
