@@ -65,6 +65,6 @@ _OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
 
 
 def excluded(invalid: int, total: int, on_invalid: OnInvalid, where: str) -> str:
-    """What a warning tells of invalid rows."""
+    """The text of a warning of invalid rows."""
     what = "kept as far as they could be read" if on_invalid == "keep" else "excluded"
     return f"{invalid:,} of {total:,} rows are invalid and {what}{where}"

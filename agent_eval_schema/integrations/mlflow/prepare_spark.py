@@ -1,7 +1,7 @@
 """A Spark DataFrame → the frame of an evaluator as a lazy DataFrame: rows are prepared where they are.
 
 What a frame has depends on the whole table: a column that some row fills, an ID that every row has. So each part is
-prepared behind two rows that stand for the table (one with all that some row has, one with what every row has), which
+prepared behind two rows that represent the table (one with all that some row has, one with what every row has), which
 are cut off again: the frames (frames.py) decide the same for every part, and as they do in memory.
 """
 
@@ -110,7 +110,7 @@ _TYPES = {f.name: f.type for f in ROW_SCHEMA if pa.types.is_primitive(f.type) or
 
 
 def _table(checked: CheckedFrame, keep: bool) -> Columns:
-    """The two rows that stand for the table."""
+    """The two rows that represent the table."""
     some, every = checked.filled("some" if keep else "some_valid"), checked.filled("every" if keep else "every_valid")
     columns: Columns = {}
     for name in ROW_SCHEMA.names:
