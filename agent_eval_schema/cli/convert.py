@@ -28,6 +28,9 @@ def add(commands: Commands) -> None:
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
     )
     command.add_fail_on("what causes exit code 1: excluded rows (error, default) or any loss (warning)")
+    command.add_argument(
+        "--resume", action="store_true", help="keep what is done beside OUT, and continue an interrupted conversion"
+    )
     command.add_settings("format", "columns", "fail_on")
     command.add_quiet()
 
@@ -36,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.conversion.convert import convert_file
 
     to = arguments.to or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    conversion = convert_file(arguments.input, arguments.output, to, format=arguments.format, columns=arguments.columns)
+    options = {"format": arguments.format, "columns": arguments.columns, "resume": arguments.resume}
+    conversion = convert_file(arguments.input, arguments.output, to, **options)
     print_text(conversion.to_text(color=in_color()))
     print_note(f"{conversion.converted:,} of {conversion.given:,} written to {arguments.output}", arguments)
     return ExitCode.FOUND if conversion.severities().intersection(FAILING[arguments.fail_on]) else ExitCode.CLEAN

@@ -12,14 +12,19 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 from __future__ import annotations
 
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer
+from agent_eval_schema.conversion.parts import Parts
 from agent_eval_schema.conversion.work import Work, plan_of
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import EvalSetLike, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import require_apart, require_place
-from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.io.places import is_url
+from agent_eval_schema.io.streams import STDIN, STDOUT
+from agent_eval_schema.io.work_folder import input_of, work_of
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.validation.checked_run import CheckedRun
 
 
@@ -80,11 +85,16 @@ def convert_eval_set(
     return work.conversion(work.target_data())
 
 
-def convert_file(path: str, out: str, to: str, *, format: str = "auto", columns: ColumnNames = None) -> Conversion:
+def convert_file(
+    path: str, out: str, to: str, *, format: str = "auto", columns: ColumnNames = None, resume: bool = False
+) -> Conversion:
     """As `convert_eval_set`, from a file to a file, whose kind is that of its file extension: JSONL, JSON, CSV or
-    Parquet for rows. `data` is None. Rows are streamed, unless input or output is a document. Raises EvalSetError if
-    `out` cannot be written."""
+    Parquet for rows. `data` is None. Rows are streamed, unless input or output is a document. With `resume`, what is
+    done is kept in a work folder, and what a run of the same job has left there is not done again. Raises EvalSetError
+    if `out` cannot be written."""
     writer = find_writer(to)
+    if resume and (writer.save is not None or out == STDOUT or is_url(out) or path == STDIN):
+        raise EvalSetError(f"{out}: --resume is of a file of rows on this machine, neither of stdin nor of a document")
     require_apart({"IN": path}, {"OUT": out})
     if writer.save is None:
         require_writable(out)
@@ -95,7 +105,12 @@ def convert_file(path: str, out: str, to: str, *, format: str = "auto", columns:
     if writer.save is not None:
         writer.save(work.target_data(), out)
     else:
-        parts = work.written(cells_writer(writer, out), () if keeps_types(out) else writer.texts)
-        batches = (batch_of_rows(part) for part in parts if part)
+        parts = Parts(work_of(out)) if resume else None
+        if parts is not None:
+            run = {"target": to, "format": format, "columns": columns, "version": __version__}
+            parts.start({"input": input_of(source.name or path), **run}, resume=True)
+        batches = work.batches(cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts)
         write_batches(out, batches, work.schema())
+        if parts is not None:
+            parts.remove()
     return work.conversion(None, out)

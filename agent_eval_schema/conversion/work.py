@@ -16,12 +16,14 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
 from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
+from agent_eval_schema.conversion.parts import Outcome, Parts
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.support import shown_systems
@@ -132,21 +134,51 @@ class Work:
     ) -> Iterator[list[dict[str, Any]]]:
         """The rows of the target, a batch at a time, or the cells of a file, in which these columns are texts. Losses
         are found if the rows are read back to `compare` them."""
-        write = self._writer.row
-        assert write is not None
         for rows in self._canonical_parts():
-            written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
-            if compare:
-                self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
-            for row, cells in zip(rows, written, strict=True):
-                for name in texts:
-                    if (value := cells.get(name)) is not None and not isinstance(value, str):
-                        message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
-                        self.losses.add(conversion.CHANGED, row, name, message)
-            if self._writer.kind is not None:
-                self.kinds.update(map(self._writer.kind, written))
+            written = self._written(rows, in_cells, texts, compare)
             self.losses.settle()
             yield written
+
+    def batches(
+        self, in_cells: RowWriter, texts: Sequence[str], parts: Parts | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The same for a file; those of `parts` that were done are taken from there, and the others are added."""
+        for number, rows in enumerate(self._canonical_parts()):
+            found = parts.read(number) if parts is not None else None
+            if found is not None:
+                batch, outcome = found
+                self.losses.issues = outcome.losses
+                self.losses.masks += outcome.counted_masks()
+                self.kinds.update(outcome.kinds)
+                self._names |= outcome.names
+            else:
+                masks, kinds = self.losses.masks.copy(), self.kinds.copy()
+                written = self._written(rows, in_cells, texts, compare=True)
+                batch = batch_of_rows(written) if written else None
+                if parts is not None:
+                    added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
+                    outcome = Outcome(self.losses.issues, added, dict(self.kinds - kinds), self._names)
+                    parts.commit(number, batch, outcome)
+            self.losses.settle()
+            if batch is not None:
+                yield batch
+
+    def _written(
+        self, rows: list[dict[str, Any]], in_cells: RowWriter, texts: Sequence[str], compare: bool
+    ) -> list[dict[str, Any]]:
+        write = self._writer.row
+        assert write is not None
+        written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
+        if compare:
+            self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
+        for row, cells in zip(rows, written, strict=True):
+            for name in texts:
+                if (value := cells.get(name)) is not None and not isinstance(value, str):
+                    message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
+                    self.losses.add(conversion.CHANGED, row, name, message)
+        if self._writer.kind is not None:
+            self.kinds.update(map(self._writer.kind, written))
+        return written
 
     def schema(self, names: Sequence[str] | None = None) -> pa.Schema:
         """The columns of a file of the target: its own, numbers as numbers, then those that are passed through. Rows

@@ -10,7 +10,6 @@ memory does not grow with the table.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,13 +44,13 @@ from agent_eval_schema.inference_tables.read.traces import table_of_traces
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_existing, add_side_tables, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
-from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, by_part
-from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey, by_part
 from agent_eval_schema.io.pandas import frame_of, to_pandas
 from agent_eval_schema.io.parquet import parquet_columns
-from agent_eval_schema.io.places import ending_of, files_of
+from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.source import Source, rows_where, schema_of, size_of, worth_workers
 from agent_eval_schema.io.streams import STDIN_NAME
+from agent_eval_schema.io.work_folder import input_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
@@ -69,7 +68,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
     summary: BuildSummary
     _rows: Source
 
-    def __init__(self, plan: BuildPlan, work: WorkFolder, hook: Hook | None, remarks: tuple[Finding, ...]) -> None:
+    def __init__(self, plan: BuildPlan, work: BuildFolder, hook: Hook | None, remarks: tuple[Finding, ...]) -> None:
         self._plan, self._work, self._hook, self._run = plan, work, hook, new_run(plan, remarks)
         self._schema = rows_schema(work)
         self._updates: list[pa.RecordBatch] = []
@@ -303,7 +302,7 @@ def eval_set_from_inference_table(
         return build_set_on_spark(table, options)  # type: ignore[arg-type]  # which it tests
     folder = TemporaryFolder()
     try:
-        return build_set(table, WorkFolder(folder), options, jobs=jobs, screen=notebook())
+        return build_set(table, BuildFolder(folder), options, jobs=jobs, screen=notebook())
     except BaseException:
         folder.remove()
         raise
@@ -311,7 +310,7 @@ def eval_set_from_inference_table(
 
 def build_set(
     table: Any,
-    work: WorkFolder,
+    work: BuildFolder,
     options: BuildOptions,
     *,
     jobs: int = 0,
@@ -378,15 +377,6 @@ def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str
         if any(option is not None for option in naming):
             return [str(n) for n in schema_of(source).names]
     return names
-
-
-def input_of(path: str) -> dict[str, Any]:
-    """A file, or the files of a folder or glob, by name, size and time; a Delta folder by the name of its version."""
-    files = [] if is_delta(path) else [os.stat(name) for name in files_of(path) if os.path.exists(name)]
-    if not files:
-        return {"path": path}
-    found = {"path": path, "bytes": sum(s.st_size for s in files), "modified_ns": max(s.st_mtime_ns for s in files)}
-    return found if os.path.isfile(path) else {**found, "files": len(files)}
 
 
 ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20

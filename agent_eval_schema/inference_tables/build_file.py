@@ -18,14 +18,15 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.build import build_set, input_of, require_out
+from agent_eval_schema.inference_tables.build import build_set, require_out
 from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_numbers
 from agent_eval_schema.inference_tables.options import BuildOptions, flag
-from agent_eval_schema.inference_tables.work_folder import WorkFolder
+from agent_eval_schema.inference_tables.work_folder import BuildFolder
 from agent_eval_schema.io.atomic import replacing, require_apart, require_place, sole_writer, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
+from agent_eval_schema.io.work_folder import input_of, work_of
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
@@ -62,7 +63,7 @@ def build_file(
         versions = {name: open_source(path).name or path if is_delta(path) else path for name, path in tables}
         chosen = {**chosen, **versions}
         local = out if folder is None else folder.file(f"rows{ending_of(out)}")
-        work = WorkFolder(work_of(local))
+        work = BuildFolder(work_of(local))
         try:
             build = build_set(table, work, BuildOptions(**chosen), out=local, resume=resume, jobs=jobs, screen=screen)
         except EvalSetError:
@@ -115,11 +116,6 @@ def _read(table: str, chosen: Mapping[str, Any]) -> dict[str, str | None]:
     """The files that a build reads, by their names on the command line."""
     beside = {flag(name): str(path) for name, path in BuildOptions(**chosen).tables.items() if os.path.exists(path)}
     return {"TABLE": table, **beside}
-
-
-def work_of(out: str) -> Path:
-    place = Path(os.path.abspath(out))
-    return place.with_name(f".{place.name}.work")
 
 
 def manifest_of(out: str) -> str:

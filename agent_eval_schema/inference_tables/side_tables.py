@@ -31,7 +31,7 @@ from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan
 from agent_eval_schema.inference_tables.read.calls import decode_ids
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch, question_columns
 from agent_eval_schema.inference_tables.read.payloads import read_chat, request_content
-from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text import jsontext
@@ -44,7 +44,7 @@ ASSESSMENT_LOGS = "assessment_logs"
 """The family of an assessment-log table."""
 
 
-def add_side_tables(work: WorkFolder, options: BuildOptions) -> None:
+def add_side_tables(work: BuildFolder, options: BuildOptions) -> None:
     """Put the judgments of an assessment log, and traces by all IDs of a call, into the work folder, once."""
     for name in ("labels", "traces"):
         table = options.tables.get(name)
@@ -120,7 +120,7 @@ class ExistingRows(NamedTuple):
     stratum: pa.Array | None
 
 
-def add_existing(work: WorkFolder, plan: BuildPlan, options: BuildOptions) -> None:
+def add_existing(work: BuildFolder, plan: BuildPlan, options: BuildOptions) -> None:
     """Put the rows of the dataset that is extended into the work folder, unless they are there."""
     if options.extend is None or work.read_json("existing.json") is not None:
         return
@@ -132,7 +132,7 @@ def add_existing(work: WorkFolder, plan: BuildPlan, options: BuildOptions) -> No
     work.commit_json("existing.json", count)
 
 
-def rows_schema(work: WorkFolder) -> pa.Schema:
+def rows_schema(work: BuildFolder) -> pa.Schema:
     """The columns of the dataset that is built: ROWS, and those that only the rows of the dataset before it have."""
     more: dict[str, pa.Field] = {}
     for part in work.parts():

@@ -24,7 +24,7 @@ from agent_eval_schema.inference_tables.finish.finish import finish_batch, finis
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT
 from agent_eval_schema.inference_tables.options import BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
-from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder, by_part
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey, by_part
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.issues import EvalSetError
@@ -57,7 +57,7 @@ def _by_workers(
 # --- convert
 def convert(source: Source, job: BuildJob) -> Iterator[int]:
     """Convert the whole source into committed parts; gives the number of logged rows of each, as they are done."""
-    work = WorkFolder(job.folder)
+    work = BuildFolder(job.folder)
     done = work.read_json("converted.json")
     if done is not None:
         yield from done
@@ -81,7 +81,7 @@ def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
     plan = job.plan
     expressions = {"selected": (plan.where, "BOOLEAN"), "stratum": (plan.stratum_sql, "VARCHAR")}
     wanted = {name: (sql, kind) for name, (sql, kind) in expressions.items() if sql}
-    work, columns = WorkFolder(job.folder), Expressions(wanted, plan.sql_columns)
+    work, columns = BuildFolder(job.folder), Expressions(wanted, plan.sql_columns)
     for part, batch in _parts(source, job):
         if not work.has(part):
             rows, stratum = convert_logged(batch, plan, columns.over(batch))
@@ -127,7 +127,7 @@ def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
 
 
 # --- decide
-def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
+def decided(work: BuildFolder, plan: BuildPlan) -> dict[str, Any]:
     """Decide about the rows of all parts, once. Returns the small results: reasons, feedback and strata with counts."""
     found: dict[str, Any] | None = work.read_json("decided.json")
     if found is not None:
@@ -150,7 +150,7 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
         yield from _finish_share(msgspec.structs.replace(job, worker=0, workers=1), hook)
         return
     modules = sys.path if job.plan.redact not in (None, DEFAULT) else ()  # the user's function, wherever we found it
-    work = WorkFolder(job.folder)
+    work = BuildFolder(job.folder)
     # finished batches are large: few may wait
     for number, _ in _by_workers("finish_share", job, 2, modules):
         part = PartKey.of(number - _FROM_ZERO)
@@ -164,14 +164,14 @@ _FROM_ZERO = -PartKey(EXISTING_UNIT, 0).number
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     """In a worker: its share of the parts. The path of a file is passed: its bytes are not copied through a pipe."""
     share = msgspec.msgpack.decode(job, type=BuildJob)
-    work = WorkFolder(share.folder)
+    work = BuildFolder(share.folder)
     for part, batch in _finish_share(share, None):
         work.hand_over_finished(part, batch)
         yield part.number + _FROM_ZERO, b""
 
 
 def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
-    work = WorkFolder(job.folder)
+    work = BuildFolder(job.folder)
     path, sizes = work.folder / "traced.parquet", [0] * job.workers
     traced = by_part(path, "trace") if path.exists() else iter(())  # the traces of rows that came without one
     joined = next(traced, None)

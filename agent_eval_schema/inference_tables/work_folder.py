@@ -21,17 +21,15 @@ A part that is not there under its own name does not exist. Memory never holds m
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,8 +39,7 @@ from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, call_columns, entry_table
 from agent_eval_schema.io.parquet import decoded
 from agent_eval_schema.io.source import MAX_BATCH_ROWS
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.io.work_folder import WorkFolder
 
 EXISTING_UNIT = -1
 """The unit of the rows of a dataset that is extended."""
@@ -68,78 +65,10 @@ class PartKey(NamedTuple):
         return PartKey(number >> 24, number & 0xFFFFFF)
 
 
-class WorkFolder:
-    """A work folder. Everything in it is written under a temporary name and renamed: it is whole or absent."""
+class BuildFolder(WorkFolder):
+    """The work folder of a build."""
 
-    def __init__(self, folder: str | Path | TemporaryFolder) -> None:
-        self._temporary = folder if isinstance(folder, TemporaryFolder) else None  # which lives as long as this
-        self.folder = Path(folder.path if isinstance(folder, TemporaryFolder) else folder)
-
-    # the folder
-
-    def start(self, job: dict[str, Any], *, resume: bool) -> int:
-        """Make the folder ready for a job, and give the time when it was begun (us since 1970). What another run of the
-        same job has left is kept if `resume`, else dropped.
-
-        Raises EvalSetError if the folder belongs to another job, or cannot be written.
-        """
-        try:
-            began = self._begun(job) if resume else None
-            if began is None:
-                shutil.rmtree(self.folder, ignore_errors=True)
-                began = time.time_ns() // 1000
-            for name in ("parts", "traces", "labels", "finished", "invalid", "spill", "new"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
-            self.commit_json("work.json", {"job": job, "began": began})
-            return began
-        except EvalSetError:
-            raise
-        except (OSError, ValueError) as error:
-            raise EvalSetError(f"{self.folder}: the work folder cannot be used: {error}") from error
-
-    def _begun(self, job: dict[str, Any]) -> int | None:
-        """When a run of the same job was begun here, if there was one."""
-        begun = self.read_json("work.json")
-        if begun is None:
-            return None
-        if begun["job"] != json.loads(json.dumps(job)):
-            raise EvalSetError(
-                f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
-                "run it again without --resume"
-            )
-        shutil.rmtree(self.folder / "new", ignore_errors=True)  # files that were not committed
-        return int(begun["began"])
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Raises EvalSetError if something cannot be written here: a full disk is not an internal error."""
-        try:
-            yield
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else error
-            message = f"{self.folder}: the work folder cannot be written: {why}"
-            raise EvalSetError(
-                f"{message}; free some space, then --resume (resume=True) continues from here"
-            ) from error
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def read_json(self, name: str) -> Any:
-        """The content of a file of the folder, or None if there is no such file."""
-        path = self.folder / name
-        return json.loads(path.read_text("utf-8")) if path.exists() else None
-
-    def commit_json(self, name: str, value: Any) -> None:
-        with self._writing():
-            new = self._new()
-            new.write_text(json.dumps(value), "utf-8")
-            os.replace(new, self.folder / name)
-
-    def _new(self) -> Path:
-        handle, name = tempfile.mkstemp(dir=self.folder / "new")
-        os.close(handle)
-        return Path(name)
+    FOLDERS = ("parts", "traces", "labels", "finished", "invalid", "spill")
 
     # parts
 
@@ -150,7 +79,7 @@ class WorkFolder:
         facts = rows if facts is None else facts
         index = pa.table(call_columns(part.number, facts, stratum), schema=CALL_TABLE)
         entries = entry_table(part.number, facts)
-        with self._writing():
+        with self.writing():
             new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
             self._write(new / "rows.arrow", rows)
             pq.write_table(index, new / "index.parquet", compression="lz4")
@@ -185,7 +114,7 @@ class WorkFolder:
 
     def hand_over_finished(self, part: PartKey, rows: pa.RecordBatch) -> None:
         """Leave the finished rows of a part to another process, which takes them."""
-        with self._writing():
+        with self.writing():
             self._write(self.folder / "finished" / f"{part.name}.arrow", rows)
 
     def take_finished(self, part: PartKey) -> pa.RecordBatch:
@@ -204,8 +133,8 @@ class WorkFolder:
 
     def commit_table(self, name: str, number: int, table: pa.Table) -> None:
         """Commit a file of `traces` or `labels`: of the batch with this number."""
-        with self._writing():
-            new = self._new()
+        with self.writing():
+            new = self.new()
             pq.write_table(table, new, compression="lz4")
             os.replace(new, self.folder / f"{name}/{number:06d}.parquet")
 
@@ -216,8 +145,8 @@ class WorkFolder:
 
     def commit_batches(self, name: str, batches: Iterable[pa.RecordBatch]) -> None:
         """Write a file of batches, as they come."""
-        with self._writing(), ExitStack() as stack:
-            new, writer = self._new(), None
+        with self.writing(), ExitStack() as stack:
+            new, writer = self.new(), None
             for batch in batches:
                 if writer is None:
                     writer = stack.enter_context(pa.ipc.new_stream(str(new), batch.schema, options=_LZ4))

@@ -20,9 +20,9 @@ pytest.importorskip("duckdb")
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.inference_tables.build_file import work_of
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import BATCH_BYTES, Share
+from agent_eval_schema.io.work_folder import work_of
 from agent_eval_schema.io.write import write_batches
 from tests.helpers.logged_calls import EVERYTHING, Row, batch, chat, feedback, logged, table, trace
 
@@ -260,16 +260,16 @@ def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys:
 
 def run_watched(capsys: pytest.CaptureFixture[str], seen: dict[str, int], *arguments: object) -> tuple[int, str, str]:
     """Run, and note when each part was committed before the work folder goes."""
-    from agent_eval_schema.inference_tables.work_folder import WorkFolder
+    from agent_eval_schema.inference_tables.work_folder import BuildFolder
 
-    remove = WorkFolder.remove
+    remove = BuildFolder.remove
 
-    def noted(work: WorkFolder) -> None:
+    def noted(work: BuildFolder) -> None:
         seen.update({p.name: p.stat().st_mtime_ns for p in (work.folder / "parts").iterdir()})
         remove(work)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkFolder, "remove", noted)
+        patch.setattr(BuildFolder, "remove", noted)
         return run(capsys, *arguments)
 
 

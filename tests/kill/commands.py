@@ -59,6 +59,9 @@ COMMANDS = {
     "validate --fix": Command(("validate", "in.jsonl", "--fix", "out.jsonl"), "out.jsonl"),
     "validate --html": Command(("validate", "in.jsonl", "--html", "out.html", "--quiet"), "out.html"),
     "convert to JSON Lines": Command(("convert", "in.jsonl", "out.jsonl", "--to", "vertex"), "out.jsonl"),
+    "convert --resume": Command(
+        ("convert", "in.jsonl", "out.jsonl", "--to", "vertex", "--resume"), "out.jsonl", work=".out.jsonl.work"
+    ),
     "convert to CSV": Command(("convert", "in.jsonl", "out.csv", "--to", "mlflow"), "out.csv"),
     "convert to an evalset": Command(("convert", "in.jsonl", "out.json", "--to", "adk"), "out.json"),
     "convert to Delta": Command(

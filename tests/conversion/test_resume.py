@@ -1,0 +1,110 @@
+"""A conversion that is interrupted after any part, and resumed, is the one that was not interrupted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from agent_eval_schema import EvalSetError
+from agent_eval_schema.cli import main
+from agent_eval_schema.conversion.convert import convert_file
+from agent_eval_schema.conversion.parts import Parts
+from agent_eval_schema.conversion.work import Work
+from agent_eval_schema.io.work_folder import work_of
+from tests.conftest import SAMPLES
+
+
+@pytest.fixture(autouse=True)
+def two_rows_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 2)
+
+
+class Interrupted(BaseException):
+    """As by a signal."""
+
+
+def interrupted_after(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run ends when it has committed so many parts."""
+    commit, done = Parts.commit, []
+
+    def counted(self: Parts, *arguments: Any) -> None:
+        if len(done) == parts:
+            raise Interrupted
+        commit(self, *arguments)
+        done.append(arguments[0])
+
+    monkeypatch.setattr(Parts, "commit", counted)
+
+
+CASES = [
+    ("broken.jsonl", "vertex", "out.jsonl"),
+    ("broken.jsonl", "ragas", "out.csv"),
+    ("broken_mlflow.jsonl", "databricks", "out.parquet"),
+    ("search_traces.jsonl", "mlflow", "out.jsonl"),
+    ("azure.jsonl", "langsmith", "out.jsonl"),
+    ("evaluation.json", "databricks", "out.jsonl"),
+]
+
+
+@pytest.mark.parametrize(("name", "to", "out"), CASES)
+def test_the_result_is_that_of_one_run(
+    name: str, to: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, whole, resumed = str(SAMPLES / name), tmp_path / "whole" / out, tmp_path / out
+    whole.parent.mkdir()
+    expected = convert_file(path, str(whole), to)
+    written: list[int] = []
+    write = Work._written
+
+    def counted(self: Work, rows: Any, *more: Any, **options: Any) -> Any:
+        written.append(len(rows))
+        return write(self, rows, *more, **options)
+
+    monkeypatch.setattr(Work, "_written", counted)
+    convert_file(path, str(resumed), to, resume=True)
+    count = len(written)
+    assert resumed.read_bytes() == whole.read_bytes()
+    for parts in sorted({0, 1, count // 2, count - 1}):
+        resumed.unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            interrupted_after(parts, patch)
+            with pytest.raises(Interrupted):
+                convert_file(path, str(resumed), to, resume=True)
+        assert not resumed.exists()
+        assert work_of(str(resumed)).exists()
+        written.clear()
+        found = convert_file(path, str(resumed), to, resume=True)
+        assert len(written) == count - parts
+        assert resumed.read_bytes() == whole.read_bytes()
+        pd.testing.assert_frame_equal(found.losses, expected.losses)
+        assert found._metrics == expected._metrics
+        assert (found.given, found.converted) == (expected.given, expected.converted)
+        assert found.report.counts == expected.report.counts
+        assert not work_of(str(resumed)).exists()
+
+
+def test_the_work_of_another_job_is_not_taken(tmp_path: Path) -> None:
+    path, out = tmp_path / "rows.jsonl", str(tmp_path / "out.jsonl")
+    path.write_bytes((SAMPLES / "good.jsonl").read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        interrupted_after(2, patch)
+        with pytest.raises(Interrupted):
+            convert_file(str(path), out, "vertex", resume=True)
+    with pytest.raises(EvalSetError, match="cannot resume: it was left by a run on other data or with other options"):
+        convert_file(str(path), out, "ragas", resume=True)
+    path.write_bytes((SAMPLES / "broken.jsonl").read_bytes())
+    with pytest.raises(EvalSetError, match="cannot resume"):
+        convert_file(str(path), out, "vertex", resume=True)
+    convert_file(str(path), out, "vertex")
+
+
+def test_what_cannot_be_resumed_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = str(SAMPLES / "good.jsonl")
+    for arguments in ([good, "-"], [good, str(tmp_path / "a.evalset.json")], ["-", str(tmp_path / "a.jsonl")]):
+        assert main(["convert", *arguments, "--resume"]) == 2
+        assert "--resume is of a file of rows on this machine" in capsys.readouterr().err
+    assert main(["convert", good, str(tmp_path / "a.jsonl"), "--resume"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl"]
