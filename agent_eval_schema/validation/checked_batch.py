@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import rows_beginning_with, text_array
-from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.cells import Texts, read_cells
 from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
 from agent_eval_schema.decoding.requests import last_user_text
@@ -161,9 +161,10 @@ def _simulated(rows: Rows) -> Mask:
 def _is_conversation(rows: Rows) -> Mask:
     """Whether a row of Ragas is a conversation: the metrics of a single turn reject it, though its last message was
     read as the answer."""
-    if USER_INPUT not in rows.names:
+    cells = read_cells(rows.batch, USER_INPUT)  # which may be texts, or lists of messages as Arrow has them
+    if cells is None:
         return np.zeros(rows.size, bool)
-    texts = rows.batch.column(USER_INPUT).cast(pa.string())
+    texts = cells.texts.array if isinstance(cells.texts, Texts) else pa.array(cells.texts, pa.string())
     return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
 
 

@@ -32,6 +32,7 @@ from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.render.report.github import github_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.sarif import sarif_text
+from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.validation.report import Report, run_of, summary_of
 from tests.conftest import KINDS
 from tests.fuzz.documents import documents_of, what_is_lost
@@ -449,7 +450,7 @@ def there_and_back(case: Case, _: Path) -> None:
 
 
 def cells_of(data: Any) -> str:
-    """What a conversion wrote, but for null, whatever the order of its columns."""
+    """What a conversion wrote, but for null, whatever the order of its columns; JSON text is what it is read as."""
     made = data.to_dict("records") if hasattr(data, "to_dict") else data
     return json.dumps(_without_null(json.loads(json.dumps(made, default=str))), sort_keys=True)
 
@@ -457,6 +458,8 @@ def cells_of(data: Any) -> str:
 def _without_null(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _without_null(v) for k, v in value.items() if v is not None and v == v}
+    if isinstance(value, str) and not isinstance(read := structured(value), str):
+        return _without_null(read)
     return [_without_null(v) for v in value] if isinstance(value, list) else value
 
 
