@@ -59,7 +59,8 @@ def original(name: str, rows: Rows) -> pa.Array:
     read, view = _READERS[name]
     found = read(rows)
     if found.count(None) < len(found):
-        found = [text and _unless_same(text, shown) for text, shown in zip(found, view(rows), strict=True)]
+        keys = {"messages"} if name == "inputs" else None
+        found = [text and _unless_same(text, shown, keys) for text, shown in zip(found, view(rows), strict=True)]
     return text_array(found)
 
 
@@ -79,12 +80,14 @@ def request_keys(rows: Rows, judged: pa.Array) -> pa.Array:
     return text_array(keys)
 
 
-def _unless_same(text: bytes, view: bytes | None) -> bytes | None:
-    """A JSON text, unless it is that of the view; None for any other text too."""
+def _unless_same(text: bytes, view: bytes | None, shown: set[str] | None) -> bytes | None:
+    """A JSON text, unless it is that of the view, whose keys may be known; None for any other text too."""
     if text == view:
         return None
-    if view is not None and text.startswith(b"{") and (keys := _keys_of(text)) and keys != _keys_of(view):
-        return text  # most often: another object, which is seen without reading its values
+    if view is not None and text.startswith(b"{") and (keys := _keys_of(text)):
+        # most often it is another object, which is seen without reading its values
+        if keys != (shown or _keys_of(view)):
+            return text
     return None if _same(text, view) or not jsontext.is_json(text) else text
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-REPEATS = 3
+REPEATS = 9
+"""Python specializes its code as it runs: the first times of a verb are longer."""
 
 ROWS = {"validate traces": 600, "validate a table": 5_000, "validate a list": 5_000, "score trajectories": 5_000}
 """Rows of the verbs that take microseconds for one; the others get 1,000."""
