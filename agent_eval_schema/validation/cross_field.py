@@ -190,6 +190,8 @@ def forbid_two_truths(rows: Rows) -> None:
 
 COPY_LENGTH = 60
 """From this many characters on, the same text is taken for a copy; short answers are rightly the same."""
+LONG = 200
+"""More characters than this, and three times as many as the response has, are more than an answer needs."""
 OPENINGS = ("hi", "hello", "hey", "dear", "thank you", "thanks for", "great question", "sure", "certainly", "of course")
 CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free to", "happy to help", "best regards")
 _OPENS = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}"
@@ -201,14 +203,16 @@ _END = 120
 def inspect_ground_truth(rows: Rows) -> None:
     """The signs that expected_response was copied rather than written."""
     truths, answers = rows.values["expected_response"].texts(), rows.values["response"].texts()
-    size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
+    size = pc.utf8_length(truths)
     long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
     signs: dict[int, list[str]] = {}
     for row in _rows_where(pc.and_(pc.equal(truths, answers), pc.greater_equal(size, COPY_LENGTH))):
         signs.setdefault(row, []).append("it is identical to the response")
-    for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
-        times = size[row].as_py() // max(answer_size[row].as_py(), 1)
-        signs.setdefault(row, []).append(f"it is {times} times as long as the response")
+    for row in _rows_where(pc.and_(pc.greater(size, LONG), answers.is_valid())):  # few: not all answers are measured
+        answer_size = len(answers[row].as_py())
+        if size[row].as_py() > 3 * answer_size:
+            times = size[row].as_py() // max(answer_size, 1)
+            signs.setdefault(row, []).append(f"it is {times} times as long as the response")
     for row in rows.values["retrieved_context"].rows_holding(truths, long):
         signs.setdefault(row, []).append("it occurs verbatim in a retrieved document")
     ends = pc.binary_slice(truths.cast(pa.large_binary()), -_END)  # Arrow's regex engine, and only on the two ends
