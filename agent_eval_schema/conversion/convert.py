@@ -106,6 +106,8 @@ def convert_file(
         writer.save(work.target_data(), out)
     else:
         parts = Parts(work_of(out)) if resume else None
+        if not resume and not is_url(out):
+            Parts(work_of(out)).forget()
         if parts is not None:
             run = {"target": to, "format": format, "columns": columns, "version": __version__}
             parts.start({"input": input_of(source.name or path), **run}, resume=True)

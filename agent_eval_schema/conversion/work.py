@@ -16,7 +16,7 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
 from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
-from agent_eval_schema.conversion.parts import Outcome, Parts
+from agent_eval_schema.conversion.parts import Outcome, Parts, hash_of
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.nested import is_unfolded
@@ -144,7 +144,8 @@ class Work:
     ) -> Iterator[pa.RecordBatch]:
         """The same for a file; those of `parts` that were done are taken from there, and the others are added."""
         for number, rows in enumerate(self._canonical_parts()):
-            found = parts.read(number) if parts is not None else None
+            source = "" if parts is None else hash_of(rows, TAKEN)
+            found = None if parts is None else parts.read(number, source)
             if found is not None:
                 batch, outcome = found
                 self.losses.issues = outcome.losses
@@ -157,7 +158,7 @@ class Work:
                 batch = batch_of_rows(written) if written else None
                 if parts is not None:
                     added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
-                    outcome = Outcome(self.losses.issues, added, dict(self.kinds - kinds), self._names)
+                    outcome = Outcome(self.losses.issues, added, dict(self.kinds - kinds), self._names, source)
                     parts.commit(number, batch, outcome)
             self.losses.settle()
             if batch is not None:

@@ -99,6 +99,24 @@ def test_the_work_of_another_job_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError, match="cannot resume"):
         convert_file(str(path), out, "vertex", resume=True)
     convert_file(str(path), out, "vertex")
+    assert not work_of(out).exists()
+
+
+def test_data_that_changed_behind_a_url_is_not_mixed(tmp_path: Path) -> None:
+    """Nothing is known of it but its name, so the rows of each part are compared."""
+    path, out = tmp_path / "rows.jsonl", str(tmp_path / "out.jsonl")
+    lines = (SAMPLES / "good.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        interrupted_after(2, patch)
+        with pytest.raises(Interrupted):
+            convert_file(path.as_uri(), out, "vertex", resume=True)
+    path.write_text("".join([lines[5], *lines[1:]]), encoding="utf-8")
+    with pytest.raises(EvalSetError, match="the data has changed since the conversion was begun"):
+        convert_file(path.as_uri(), out, "vertex", resume=True)
+    path.write_text("".join([*lines[:4], *reversed(lines[4:])]), encoding="utf-8")  # what was done is the same
+    convert_file(path.as_uri(), out, "vertex", resume=True)
+    assert Path(out).read_text(encoding="utf-8").count("\n") == len(lines)
 
 
 def test_what_cannot_be_resumed_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
