@@ -182,7 +182,7 @@ def _lone_names(source: Row) -> Iterator[Finding]:
         for i, call in enumerate(all_of(source.get(name))):
             if isinstance(call, str):
                 message = f"expected an object with `name`, got {describe(call)}: DeepEval rejects it"
-                yield Finding(MISSING_TOOL_NAME, message, name, f"{name}[{i}]", 'write each tool as `{"name": "..."}`')
+                yield Finding(MISSING_TOOL_NAME, message, name, f"{name}[{i}]", 'Write each tool as `{"name": "..."}`.')
 
 
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:

@@ -381,6 +381,6 @@ class TestInBrowser:
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto(path.as_uri())
         text = page.inner_text("body")
-        assert "did you mean 'user'?" in text
+        assert "Did you mean 'user'?" in text
         assert "With scripts enabled" in text
         assert page.locator("button:visible, input:visible, select:visible").count() == 0

@@ -1,5 +1,6 @@
 """A rule's text is its documentation and its test: its bad rows raise its code, its good rows do not."""
 
+import ast
 import json
 import re
 from contextlib import suppress
@@ -216,3 +217,22 @@ def test_every_hint_is_a_sentence() -> None:
             }
     assert len(own) > 50
     assert {hint: code for hint, code in own.items() if not is_hint(hint) or hint.count("`") % 2} == {}
+
+
+def test_every_hint_that_is_written_in_the_package_is_a_sentence() -> None:
+    """Those that no sample or test data leads to, too: the last argument of each `Finding`."""
+    modules = sorted((ROOT / "agent_eval_schema").rglob("*.py"))
+    calls = [
+        (path.name, node)
+        for path in modules
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"
+    ]
+    hints = [
+        (name, hint.value)
+        for name, call in calls
+        for hint in (*call.args[4:5], *(keyword.value for keyword in call.keywords if keyword.arg == "hint"))
+        if isinstance(hint, ast.Constant) and hint.value
+    ]
+    assert len(hints) > 5
+    assert [place for place in hints if not is_hint(place[1])] == []
