@@ -85,22 +85,25 @@ class Status(Struct, gc=False):
 
 
 class Span(Struct, eq=False, gc=False):
-    """One span; the keys of all generations side by side. Two spans are the same only if they are one object."""
+    """One span; the keys of all generations side by side. Two spans are the same only if they are one object.
 
-    name: str | None = None
+    First are the keys that MLflow 3 writes, in its order: the decoder looks for a key behind the last one.
+    """
+
     span_id: str | None = None
-    context: Context | None = None
     parent_span_id: str | None = None
-    parent_id: str | None = None
+    name: str | None = None
     start_time_unix_nano: int | str | None = None
-    start_time: int | str | None = None
     end_time_unix_nano: int | str | None = None
-    end_time: int | str | None = None
+    events: Raw = NOTHING
     status: Status | str | None = None
+    attributes: Attributes | str | None = None
+    context: Context | None = None
+    parent_id: str | None = None
+    start_time: int | str | None = None
+    end_time: int | str | None = None
     status_code: str | None = None
     status_message: str | None = None
-    attributes: Attributes | str | None = None
-    events: Raw = NOTHING
 
     @property
     def id(self) -> str | None:

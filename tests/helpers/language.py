@@ -46,7 +46,7 @@ def messages(source: str) -> list[tuple[int, str]]:
         (node.lineno, text)
         for node in strings
         if id(node) not in documentation | parts
-        and " " in (text := _text_of(node))
+        and " " in (text := text_of(node))
         and not re.fullmatch(r"AE\d{3} [a-z0-9-]+", text)
     ]
 
@@ -55,7 +55,7 @@ def comments(source: str) -> list[tuple[int, str]]:
     """The docstrings of a module, its classes, functions and constants, and its comments."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     found = [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
-    return sorted([*found, *((line, _text_of(node)) for line, node in _docstrings(ast.parse(source)))])
+    return sorted([*found, *((line, text_of(node)) for line, node in _docstrings(ast.parse(source)))])
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, ast.expr]]:
@@ -68,10 +68,10 @@ def _is_string(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _text_of(node: ast.AST) -> str:
+def text_of(node: ast.AST) -> str:
     """The text of a string; the values of an f-string are code."""
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text_of(part) for part in node.values)
+        return "".join(text_of(part) for part in node.values)
     return str(node.value) if isinstance(node, ast.Constant) else "…"
 
 

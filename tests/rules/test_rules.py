@@ -16,7 +16,7 @@ from agent_eval_schema.rules import FAMILIES, RULES
 from agent_eval_schema.validation.chosen_rules import chosen
 from tests.conftest import ROOT, SAMPLES
 from tests.helpers.inference_tables import codes, convert
-from tests.helpers.language import is_hint
+from tests.helpers.language import is_hint, text_of
 
 WITH_EXAMPLES = [r for r in RULES.values() if r.bad and r.code[2] != "7"]
 FEEDBACK_EXAMPLES = [RULES[code] for code in ("AE714", "AE715", "AE716", "AE717", "AE718")]
@@ -220,19 +220,18 @@ def test_every_hint_is_a_sentence() -> None:
 
 
 def test_every_hint_that_is_written_in_the_package_is_a_sentence() -> None:
-    """Those that no sample or test data leads to, too: the last argument of each `Finding`."""
-    modules = sorted((ROOT / "agent_eval_schema").rglob("*.py"))
-    calls = [
-        (path.name, node)
-        for path in modules
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding"
-    ]
+    """Those that no sample or test data leads to, too."""
     hints = [
-        (name, hint.value)
-        for name, call in calls
-        for hint in (*call.args[4:5], *(keyword.value for keyword in call.keywords if keyword.arg == "hint"))
-        if isinstance(hint, ast.Constant) and hint.value
+        (path.name, hint.lineno, text)
+        for path in sorted((ROOT / "agent_eval_schema").rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        for hint in (*call.args[HINT.get(call.func.id, 99) :], *(k.value for k in call.keywords if k.arg == "hint"))
+        if (text := text_of(hint)) not in ("", "…")
     ]
-    assert hints
-    assert [place for place in hints if not is_hint(place[1])] == []
+    assert len(hints) > 5
+    assert [place for place in hints if not is_hint(place[2])] == []
+
+
+HINT = {"Finding": 4, "finding_at": 3}
+"""The place of the hint among the arguments of what makes a finding."""

@@ -175,7 +175,7 @@ class _Walk:
         elif (message, name) in schema.TEXTS:
             pattern, words = schema.TEXTS[message, name]
             if not re.match(pattern, value):
-                yield finding_at(ces.ENUM, path, f"expected {words}, got {describe(value)}", f"use {words}")
+                yield finding_at(ces.ENUM, path, f"expected {words}, got {describe(value)}", f"Use {words}.")
 
     def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.message:
