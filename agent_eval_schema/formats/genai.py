@@ -22,7 +22,8 @@ from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, read_context, text_only, write_texts
+from agent_eval_schema.formats.shapes import all_of, objects_of, read_context, text_only, write_texts
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.text.jsontext import structured
 
 
@@ -229,12 +230,12 @@ def _rows_of_result(document: Row) -> Iterator[Unfolded]:
             row = _snake(structured(cases[case])) if 0 <= case < len(cases) else {}
             responses = all_of(row.get("responses"))
             row |= {"responses": responses[index : index + 1]} if 0 <= index < len(responses) else {}
-            *before, (last, _) = rows_of_agent_data({**row, "candidate_name": dataset.get("candidate_name")})
+            *before, (last, unread) = rows_of_agent_data({**row, "candidate_name": dataset.get("candidate_name")})
             yield from before
             metrics = found.get("metric_results")
             entries = metrics.items() if isinstance(metrics, dict) else ()
             scores = {name: m["score"] for name, m in entries if isinstance(m, dict) and m.get("score") is not None}
-            yield {**last, "scores": scores or None}, ()
+            yield {**last, "scores": scores or None}, unread
 
 
 def _has_agent_data(names: Sequence[str], head: Head) -> bool:
@@ -250,12 +251,17 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     question is the prompt of the case if no event of the user comes first."""
     case = _snake(row)
     turns: list[list[dict[str, Any]]] = []
-    for turn in _turns_of(case):
-        events = [_snake(structured(e)) for e in all_of(_snake(structured(turn)).get("events"))]
+    findings: list[list[Finding]] = []
+    for place, turn in enumerate(_turns_of(case)):
+        written = _snake(structured(turn)).get("events")
+        listed, unread = objects_of([] if written is None else written, f"agent_data.turns[{place}].events")
+        events = [_snake(structured(event)) for event in listed]
         if turns and events and not any(map(_is_question, events)):  # the results of functions, or more of the agent
             turns[-1] += events
+            findings[-1] += unread
         else:
             turns.append(events)
+            findings.append(unread)
     if not turns:
         yield {"intermediate_events": None, **case}, ()
         return
@@ -280,7 +286,7 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
         result |= {"instruction": instructions[0]} if len(instructions) == 1 else {}
         result["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
         result |= {"agents": data["agents"]} if data.get("agents") else {}
-        yield result, ()
+        yield result, findings[number - 1]
         before += [question] if isinstance(question, dict) else []
         before += [_content(answer, "model")] if answer is not None else []
 

@@ -486,6 +486,17 @@ def test_cases_of_an_evaluation_dataset_are_not_those_of_adk() -> None:
     assert found["predicted_trajectory"] == [{"tool_name": "book", "tool_input": {"id": 7}}]
 
 
+def test_an_event_of_agent_data_that_is_no_object_is_an_issue() -> None:
+    said = {"author": "user", "content": {"parts": [{"text": "Hi"}]}}
+    turns = [{"events": [said, "x"]}, {"events": [[]]}, {"events": 3}]
+    issues = validate_eval_set([{"agent_data": {"turns": turns}}], ignore="AE2").issues
+    assert issues[["code", "row", "path"]].values.tolist() == [
+        ["AE008", 0, "agent_data.turns[0].events[1]"],
+        ["AE008", 1, "agent_data.turns[1].events[0]"],
+        ["AE012", 2, "agent_data.turns[2].events"],
+    ]
+
+
 def test_a_turn_of_agent_data_is_a_row_with_the_turns_before_it() -> None:
     def turn(asked: str, answer: str) -> Row:
         content = {"role": "model", "parts": [{"text": answer}]}
