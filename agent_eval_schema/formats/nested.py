@@ -48,14 +48,15 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     if nesting is None:
         return collected(source)
     rows = with_new_rows(source, partial(_unfold, source.batches, nesting))
-    return unfolded(rows) if nesting is _LIST else rows  # which may contain others, too
+    # they may contain others, too, and would be read as those from a file to which they are written
+    return unfolded(rows) if nesting is _LIST or len(_detected(source)) > 1 else rows
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     if source.is_canonical():
         return None
     names = source.column_names()
-    found = next((f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))), None)
+    found = next(iter(_detected(source)), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
         (document,) = _first_objects(source, _COLUMNS) or [{}]
@@ -66,6 +67,12 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
             return Nested(lambda *_: False, lambda _: (), parts=tuple(document))
         return _LIST if _list_of_rows(document) is not None and not is_known else None
     return found
+
+
+def _detected(source: Source) -> list[Nested]:
+    """The formats whose documents are among the rows."""
+    names = source.column_names()
+    return [f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))]
 
 
 def is_unfolded(names: Sequence[str]) -> bool:
