@@ -26,6 +26,7 @@ from agent_eval_schema.issues import FAILING, EvalSetError
 
 if TYPE_CHECKING:
     from agent_eval_schema.fix.fix import FixedSource
+    from agent_eval_schema.io.work_folder import PartsFolder
     from agent_eval_schema.validation.report import Report
 
 
@@ -57,6 +58,9 @@ def add(commands: Commands) -> None:
     written = command.group(OUTPUT)
     written.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     written.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
+    written.add_argument(
+        "--resume", action="store_true", help="keep what is done beside --write-normalized, continue an interrupted run"
+    )
     command.add_rules()
     fixes = command.group("fixes").add_mutually_exclusive_group()
     fixes.add_argument("--fix", metavar="OUT", help="apply safe fixes and write all rows to OUT (may be FILE)")
@@ -79,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     if several and arguments.html:
         raise EvalSetError("--html takes one FILE at a time")
     read = {"FILE": arguments.files[0], "--fix": arguments.fix}  # OUT of --fix may be FILE
+    if arguments.resume:
+        _require_resumable(arguments)
     require_places(arguments, read, "write_normalized", "write_invalid")
     if arguments.fix or arguments.diff:
         return _fix(arguments)
@@ -127,6 +133,35 @@ def _print_concise(report: Report) -> None:
         print_text(concise_text(summary_of(report), part, run_of(report).lines(part)))
 
 
+def _require_resumable(arguments: argparse.Namespace) -> None:
+    """Raise EvalSetError if a run cannot be resumed: that is one of a file on this machine, in this process."""
+    from agent_eval_schema.io.places import is_url
+    from agent_eval_schema.io.streams import STDIN, STDOUT
+
+    out = arguments.write_normalized
+    if not out or out == STDOUT or is_url(out) or STDIN in arguments.files:
+        raise EvalSetError("--resume requires --write-normalized with a file on this machine, and reads no stdin")
+    if arguments.fix or arguments.diff or arguments.jobs:
+        raise EvalSetError("--resume excludes --fix, --diff and --jobs")
+
+
+def _parts(name: str, arguments: argparse.Namespace) -> PartsFolder | None:
+    """The parts of an interrupted run, if this run continues it; else what it left is removed."""
+    from agent_eval_schema import __version__
+    from agent_eval_schema.io.places import is_url
+    from agent_eval_schema.io.work_folder import PartsFolder
+
+    if not (out := arguments.write_normalized) or is_url(out):
+        return None
+    if not arguments.resume:
+        PartsFolder.forget(out)
+        return None
+    read = ("format", "outputs", "columns", "select", "values", "max_cell_bytes")
+    options = {option: getattr(arguments, option) for option in read}
+    run = {**options, "ignore": _ignored(arguments.files[0], arguments), "version": __version__}
+    return PartsFolder.of(out, name, "validate", run)
+
+
 def _check(path: str, arguments: argparse.Namespace) -> Report:
     from agent_eval_schema.fix.preview import preview_fixes
     from agent_eval_schema.validation.validate import check_source
@@ -143,6 +178,7 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
         jobs=arguments.jobs,
         screen=progress_screen(arguments, path),
         preview=partial(preview_fixes, source),
+        parts=_parts(source.name or path, arguments),
     )
 
 
@@ -152,6 +188,8 @@ def _ignored(path: str, arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
+    from agent_eval_schema.io.work_folder import PartsFolder
+
     save_page(report, "report", arguments)
     if arguments.write_normalized:
         count = report.write(arguments.write_normalized)
@@ -161,6 +199,8 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.write_invalid:
         count = report.write_invalid(arguments.write_invalid)
         print_note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
+    if arguments.resume:
+        PartsFolder.forget(arguments.write_normalized)
 
 
 def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:

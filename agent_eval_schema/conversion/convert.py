@@ -12,7 +12,6 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 from __future__ import annotations
 
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer
-from agent_eval_schema.conversion.parts import Parts
 from agent_eval_schema.conversion.work import Work, plan_of
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import TargetFormat
@@ -21,7 +20,7 @@ from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.streams import STDIN, STDOUT
-from agent_eval_schema.io.work_folder import input_of, work_of
+from agent_eval_schema.io.work_folder import PartsFolder
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.version import __version__
@@ -105,12 +104,10 @@ def convert_file(
     if writer.save is not None:
         writer.save(work.target_data(), out)
     else:
-        parts = Parts(work_of(out)) if resume else None
+        run = {"target": to, "format": format, "columns": columns, "version": __version__}
+        parts = PartsFolder.of(out, source.name or path, "convert", run) if resume else None
         if not resume and not is_url(out):
-            Parts(work_of(out)).forget()
-        if parts is not None:
-            run = {"target": to, "format": format, "columns": columns, "version": __version__}
-            parts.start({"input": input_of(source.name or path), **run}, resume=True)
+            PartsFolder.forget(out)
         batches = work.batches(cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts)
         write_batches(out, batches, work.schema())
         if parts is not None:

@@ -16,7 +16,7 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
 from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
-from agent_eval_schema.conversion.parts import Outcome, Parts, hash_of
+from agent_eval_schema.conversion.parts import Outcome, hash_of, outcome_in, packed_outcome
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.nested import is_unfolded
@@ -25,6 +25,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.work_folder import PartsFolder
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.render.phrases import plural
@@ -140,28 +141,27 @@ class Work:
             yield written
 
     def batches(
-        self, in_cells: RowWriter, texts: Sequence[str], parts: Parts | None = None
+        self, in_cells: RowWriter, texts: Sequence[str], parts: PartsFolder | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The same for a file; those of `parts` that were done are taken from there, and the others are added."""
         for number, rows in enumerate(self._canonical_parts()):
             source = "" if parts is None else hash_of(rows, TAKEN)
             found = None if parts is None else parts.read(number, source)
             if found is not None:
-                batch, outcome = found
+                batch, outcome = found[0], outcome_in(found[1])
                 self.losses.issues = outcome.losses
                 self.losses.masks += outcome.counted_masks()
                 self.kinds.update(outcome.kinds)
                 self._names |= outcome.names
             else:
                 masks, kinds = self.losses.masks.copy(), self.kinds.copy()
-                written = self._written(rows, in_cells, texts, compare=True)
-                batch = batch_of_rows(written) if written else None
+                batch = batch_of_rows(self._written(rows, in_cells, texts, compare=True))
                 if parts is not None:
                     added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
-                    outcome = Outcome(self.losses.issues, added, dict(self.kinds - kinds), self._names, source)
-                    parts.commit(number, batch, outcome)
+                    outcome = Outcome(self.losses.issues, added, dict(self.kinds - kinds), self._names)
+                    parts.commit(number, source, batch, packed_outcome(outcome))
             self.losses.settle()
-            if batch is not None:
+            if batch.num_rows:
                 yield batch
 
     def _written(

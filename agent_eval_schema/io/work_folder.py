@@ -6,16 +6,21 @@ new/          pieces that are being written
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import xxhash
+
+from agent_eval_schema.cells.arrow import packed
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.places import files_of
 from agent_eval_schema.issues import EvalSetError
@@ -94,6 +99,78 @@ class WorkFolder:
         handle, name = tempfile.mkstemp(dir=self.folder / "new")
         os.close(handle)
         return Path(name)
+
+
+class PartsFolder(WorkFolder):
+    """The work folder of a run that makes one batch of each batch that it reads, from a file to a file.
+
+    parts/000003.arrow      what was made of the fourth batch, with a hash of that one; a part that is there is done
+    """
+
+    FOLDERS = ("parts",)
+
+    @classmethod
+    def of(cls, out: str, path: str, verb: str, options: dict[str, Any]) -> PartsFolder:
+        """The folder of a run that reads `path` and writes `out`, with the parts that a run of the same has left."""
+        parts = cls(work_of(out))
+        parts.start({"verb": verb, "input": input_of(path), **options}, resume=True)
+        return parts
+
+    @classmethod
+    def forget(cls, out: str) -> None:
+        """Remove what a run with such a folder has left, which this run does not continue."""
+        work = cls(work_of(out))
+        if "verb" in ((work.read_json("work.json") or {}).get("job") or {}):
+            work.remove()
+
+    def read(self, number: int, source: str) -> tuple[pa.RecordBatch, bytes] | None:
+        """What was made of a part, and what was committed `beside` it; None if it was not done. Raises EvalSetError if
+        it was made of others than those with this hash."""
+        path = self._path(number)
+        if not path.exists():
+            return None
+        with pa.memory_map(str(path)) as file:
+            batch = pa.ipc.open_file(file).get_batch(0)
+        own = dict(batch.schema.metadata)
+        if own.pop(_SOURCE).decode() != source:  # of a URL or a table, neither time nor size is known
+            why = "the data has changed since the run was begun: run it again without --resume"
+            raise EvalSetError(f"{self.folder}: cannot resume: {why}")
+        beside = own.pop(_BESIDE)
+        return batch.replace_schema_metadata(own), beside
+
+    def commit(self, number: int, source: str, batch: pa.RecordBatch, beside: bytes = b"") -> None:
+        """Add a part. Raises EvalSetError if the folder cannot be written."""
+        metadata = {**(batch.schema.metadata or {}), _SOURCE: source.encode(), _BESIDE: beside}
+        batch = batch.replace_schema_metadata(metadata)
+        with self.writing():
+            new = self.new()
+            with open(new, "wb") as file:
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                with pa.ipc.new_file(file, batch.schema, options=options) as writer:
+                    writer.write_batch(batch)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, self._path(number))
+
+    def resuming(self, make: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """`make`, for the batches of the source in order: it is called for those that were not done, which then are."""
+        numbers = itertools.count()
+
+        def made(batch: pa.RecordBatch) -> pa.RecordBatch:
+            number, source = next(numbers), xxhash.xxh3_64_hexdigest(packed(batch))
+            found = self.read(number, source)
+            if found is not None:
+                return found[0]
+            self.commit(number, source, batch := make(batch))
+            return batch
+
+        return made
+
+    def _path(self, number: int) -> Path:
+        return self.folder / "parts" / f"{number:06d}.arrow"
+
+
+_SOURCE, _BESIDE = b"source", b"beside"
 
 
 def work_of(out: str) -> Path:

@@ -59,6 +59,8 @@ from agent_eval_schema.validation.report_builder import ReportBuilder
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agent_eval_schema.io.work_folder import PartsFolder
+
 
 # ---------------------------------------------------------------------------------------------------------------------
 # large data on all cores; the validation results are collected here
@@ -217,7 +219,7 @@ class CheckedRun:
     has the counts. `check` runs on each batch in place of the validation alone; `jobs` is the number of processes (0:
     one per core if the first batches show that it pays). `satisfied` are rules that nothing can violate any more, so
     that no memory is needed to compare rows; `keep` is the number of issues that are kept (None: all, of a file only so
-    many).
+    many). With `parts`, checked batches are kept there, with the normalized rows, and not made again.
     """
 
     def __init__(
@@ -229,10 +231,12 @@ class CheckedRun:
         jobs: int = 0,
         satisfied: Collection[str] = (),
         keep: int | None = None,
+        parts: PartsFolder | None = None,
     ) -> None:
         self.source = _prepared(source, plan)
         self.plan = replace(plan, columns=False, beside_traces=False, figures=True)
-        self._first, self._check, self._jobs = plan, check, jobs
+        self._first, self._check, self._jobs = plan if parts is None else replace(plan, columns=True), check, jobs
+        self._parts = parts
         self.builder = ReportBuilder(self.source, plan, keep=keep, satisfied=satisfied)
         self.seconds, self._start = 0.0, time.perf_counter()
 
@@ -245,8 +249,9 @@ class CheckedRun:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Check and count all batches, in order; the rows stay where they are: in other processes, or on Spark."""
-        source, check = self.source, partial(self._check, plan=self._first)
-        is_here = source.remote is None and self._check is check_batch  # workers do nothing else
+        source, check = self.source, self._checking(self._first, self._check)
+        # workers do nothing else
+        is_here = source.remote is None and self._check is check_batch and self._parts is None
         workers = (self._jobs or worth_workers(size_of(source), measured=True)) if is_here else 1
         if source.remote is not None:
             checked = source.remote.map(check)
@@ -283,7 +288,7 @@ class CheckedRun:
 
     def pairs(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Check and count all batches, in order and in this process: each batch of the source, and checked."""
-        for batch, checked in _stream(self.source.batches(), partial(self._check, plan=self._first)):
+        for batch, checked in _stream(self.source.batches(), self._checking(self._first, self._check)):
             yield batch, self.add(checked)
 
     def positions(self, start: int, size: int) -> np.ndarray[Any, Any]:
@@ -356,7 +361,7 @@ class CheckedRun:
     def invalid_rows(self) -> Iterator[pa.RecordBatch]:
         """The invalid rows, their original cells, with their issues (those of rules that compare rows too)."""
         builder = ReportBuilder(self.source, self.plan, keep=_ALL)
-        for batch, checked in _stream(self.source.batches(), partial(check_batch, plan=self.plan)):
+        for batch, checked in _stream(self.source.batches(), self._checking(self.plan)):
             start = builder.row_count
             builder.add(checked)
             notes: dict[int, list[dict[str, Any]]] = {}
@@ -383,8 +388,13 @@ class CheckedRun:
         read = find_format(self.plan.format).read
         return unless_gone(lambda: excerpts(issues, self.source.batches(), read), {})
 
+    def _checking(self, plan: Plan, check: Check = check_batch) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """What checks the batches of the source in order."""
+        made = partial(check, plan=plan)
+        return made if self._parts is None else self._parts.resuming(made)
+
     def _checked_again(self, plan: Plan) -> Iterator[pa.RecordBatch]:
-        check = partial(check_batch, plan=plan)
+        check = self._checking(plan)
         if self.source.remote is not None:
             return self.source.remote.map(check)
         return (checked for _, checked in _stream(self.source.batches(), check))

@@ -11,9 +11,8 @@ import pytest
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
-from agent_eval_schema.conversion.parts import Parts
 from agent_eval_schema.conversion.work import Work
-from agent_eval_schema.io.work_folder import work_of
+from agent_eval_schema.io.work_folder import PartsFolder, work_of
 from tests.conftest import SAMPLES
 
 
@@ -28,15 +27,15 @@ class Interrupted(BaseException):
 
 def interrupted_after(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next run ends when it has committed so many parts."""
-    commit, done = Parts.commit, []
+    commit, done = PartsFolder.commit, []
 
-    def counted(self: Parts, *arguments: Any) -> None:
+    def counted(self: PartsFolder, *arguments: Any) -> None:
         if len(done) == parts:
             raise Interrupted
         commit(self, *arguments)
         done.append(arguments[0])
 
-    monkeypatch.setattr(Parts, "commit", counted)
+    monkeypatch.setattr(PartsFolder, "commit", counted)
 
 
 CASES = [
@@ -112,7 +111,7 @@ def test_data_that_changed_behind_a_url_is_not_mixed(tmp_path: Path) -> None:
         with pytest.raises(Interrupted):
             convert_file(path.as_uri(), out, "vertex", resume=True)
     path.write_text("".join([lines[5], *lines[1:]]), encoding="utf-8")
-    with pytest.raises(EvalSetError, match="the data has changed since the conversion was begun"):
+    with pytest.raises(EvalSetError, match="the data has changed since the run was begun"):
         convert_file(path.as_uri(), out, "vertex", resume=True)
     path.write_text("".join([*lines[:4], *reversed(lines[4:])]), encoding="utf-8")  # what was done is the same
     convert_file(path.as_uri(), out, "vertex", resume=True)

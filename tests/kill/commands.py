@@ -55,6 +55,10 @@ COMMANDS = {
     "validate --write-normalized": Command(
         ("validate", "in.jsonl", "--write-normalized", "out.parquet"), "out.parquet"
     ),
+    "validate --resume": Command(
+        ("validate", "in.jsonl", "--write-normalized", "out.parquet", "--resume"), "out.parquet",
+        work=".out.parquet.work",
+    ),
     "validate --write-invalid": Command(("validate", "in.jsonl", "--write-invalid", "out.jsonl"), "out.jsonl"),
     "validate --fix": Command(("validate", "in.jsonl", "--fix", "out.jsonl"), "out.jsonl"),
     "validate --html": Command(("validate", "in.jsonl", "--html", "out.html", "--quiet"), "out.html"),
