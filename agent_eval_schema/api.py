@@ -19,6 +19,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
+from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat, find_format
@@ -725,6 +726,7 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
         return write_table(data, out)
     require_writable(out)
     source = open_source(data)
+    require_one_format(source, out)
     if source.repeated_columns:
         raise EvalSetError(f"two columns are called {source.repeated_columns[0]!r}: only one could be written")
     schema = schema_of(source)

@@ -26,6 +26,7 @@ from agent_eval_schema.cells.notes import LINE, Notes, filled_rows, is_hidden, l
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.search import PLACE, CellFix, fixes_in, moves_in, read_exactly, tries_of, twins_in
 from agent_eval_schema.fix.values import CODES_OF, FIXES_OF
+from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.jsonl import REMOVED
@@ -195,6 +196,7 @@ def require_fixable(source: Source, path: str) -> None:
         require_place(path, stdout=True)
         return
     require_writable(path)
+    require_one_format(source, path)
     if source.repeated_columns:
         names = ", ".join(source.repeated_columns)
         raise EvalSetError(

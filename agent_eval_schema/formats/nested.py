@@ -32,7 +32,7 @@ from agent_eval_schema.formats.suggestions import is_question
 from agent_eval_schema.io.pandas import with_new_rows
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
-from agent_eval_schema.issues import Finding
+from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.visible import visible
@@ -48,15 +48,14 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     if nesting is None:
         return collected(source)
     rows = with_new_rows(source, partial(_unfold, source.batches, nesting))
-    # they may contain others, too, and would be read as those from a file to which they are written
-    return unfolded(rows) if nesting is _LIST or len(_detected(source)) > 1 else rows
+    return unfolded(rows) if nesting is _LIST else rows  # which may contain others, too
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     if source.is_canonical():
         return None
     names = source.column_names()
-    found = next(iter(_detected(source)), None)
+    found = next((f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
         (document,) = _first_objects(source, _COLUMNS) or [{}]
@@ -69,10 +68,19 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     return found
 
 
-def _detected(source: Source) -> list[Nested]:
-    """The formats whose documents are among the rows."""
-    names = source.column_names()
-    return [f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))]
+def require_one_format(source: Source, path: str) -> None:
+    """Raise EvalSetError if the rows that were made of documents would not be read as rows where they are written."""
+    if not source.nests or _nesting_of(source, may_be_alone=False) is None:
+        return
+    if _count(source) != _count(unfolded(source)):  # rows of some formats are documents of one row
+        raise EvalSetError(
+            f"{path}: the data has documents of two formats, of which one would be read as the other's rows: "
+            "give the documents of each format in a file of their own"
+        )
+
+
+def _count(source: Source) -> int:
+    return sum(batch.num_rows for batch in source.batches())
 
 
 def is_unfolded(names: Sequence[str]) -> bool:

@@ -16,7 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import FormulaWarning, InvalidEvalSetError, explain, normalize_eval_set, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    FormulaWarning,
+    InvalidEvalSetError,
+    explain,
+    normalize_eval_set,
+    validate_eval_set,
+    write_eval_set,
+)
 from agent_eval_schema.cli import main
 from agent_eval_schema.fix import fix as fixing
 from agent_eval_schema.fix import search
@@ -31,7 +39,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.spelling import meant
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
-from tests.conftest import KINDS, as_jsonl, as_parquet
+from tests.conftest import KINDS, SAMPLES, as_jsonl, as_parquet
 from tests.render.report.test_text import GOLDEN, compare
 
 ROW = {"request": "Hi", "response": "Hello"}
@@ -1178,3 +1186,18 @@ def test_only_what_is_fixed_is_counted(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"\n1 column name fixed, written to {path}\n" in f"\n{capsys.readouterr().err}"
     assert main(["validate", str(path), "--fix", str(path)]) == 0
     assert "column name" not in capsys.readouterr().err
+
+
+def test_documents_of_two_formats_are_not_written(tmp_path: Path) -> None:
+    """The rows of the ones would be read with the lists of the others, as other rows."""
+    scenarios = [{"scenario_id": "a", "turns": [{"input": "Hi"}, {"input": "Bye"}]}]
+    turns = [{"prompt": {"content": [{"text": "Hi"}]}}]
+    path, out = tmp_path / "rows.jsonl", tmp_path / "fixed.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ({"scenarios": scenarios}, {"conversationTurns": turns})))
+    why = "the data has documents of two formats"
+    with pytest.raises(EvalSetError, match=why):
+        write_eval_set(str(path), out)
+    assert main(["validate", str(path), "--fix", str(out)]) == 2
+    assert not out.exists()
+    for sample in ("help_desk.test.json", "agentcore.json"):
+        assert write_eval_set(str(SAMPLES / sample), tmp_path / f"{sample}.jsonl") > 0
