@@ -35,6 +35,7 @@ from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildF
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.depth import is_too_deep
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
@@ -220,7 +221,7 @@ def _question(text: str | None) -> bytes | None:
     """The question as a call with this request has it."""
     if text is None:
         return None
-    read = read_chat(text.encode()) or request_content(jsontext.parse(text))
+    read = (None if is_too_deep(text) else read_chat(text.encode())) or request_content(jsontext.parse(text))
     return getattr(read, "question", None)
 
 

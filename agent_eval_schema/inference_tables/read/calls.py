@@ -126,7 +126,8 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
         return [record_excluded(logged, row, plan, "malformed", logged.no_rows[row])]
     request, reason = logged.requests[row], _reason_in_facts(logged, row, plan)
     # A plain chat, as most are, is not feedback: it need not be searched for signs of that.
-    chat = None if request is None or reason is not None or logged.judgments else read_chat(request)
+    skipped = reason is not None or logged.judgments or row in logged.deep_requests
+    chat = None if request is None or skipped else read_chat(request)
     if chat is None:
         judged = _feedback_call(logged, row, plan)
         if judged is not None:
@@ -141,7 +142,8 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
         plain = logged.response_texts[row]
         answer: Response | Unreadable = Response() if plain is None else Response(plain.decode("utf-8", "replace"))
     else:
-        answer = read_response(text, is_payload=logged.family.payloads, wrapped=content.records is not None)
+        is_payload, deep = logged.family.payloads, row in logged.deep_responses
+        answer = read_response(text, is_payload=is_payload, wrapped=content.records is not None, deep=deep)
     if isinstance(answer, Unreadable):
         return [record_excluded(logged, row, plan, answer.reason, answer.detail)]
     if answer.error is not None and "status" not in plan.kept:

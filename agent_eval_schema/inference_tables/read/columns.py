@@ -6,6 +6,7 @@ request text or an object. A column is read whatever its type.
 """
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import is_text, is_valid_text, simplified, text_views
+from agent_eval_schema.cells.arrow import deep_texts, is_text, is_valid_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
@@ -21,6 +22,7 @@ from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find
 from agent_eval_schema.inference_tables.options import BuildPlan, carried_column
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_of_number, micros_of_text
@@ -30,7 +32,8 @@ Bytes = list[bytes | None]
 
 class LoggedColumns(Struct):
     """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text. `unreadable` has the
-    problem of a payload, `no_rows` that of a line that is not a row: its text then takes the place of the request."""
+    problem of a payload, `no_rows` that of a line that is not a row: its text then takes the place of the request. The
+    rows of payloads that are nested too deep to read are found for all of a column at once."""
 
     size: int
     family: Family
@@ -51,6 +54,8 @@ class LoggedColumns(Struct):
     found: Notes
     unreadable: dict[int, str]
     no_rows: dict[int, str]
+    deep_requests: Collection[int]
+    deep_responses: Collection[int]
 
 
 def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
@@ -58,6 +63,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
     family = find_family(plan.family)
     columns = _Columns(batch, plan, family)
     requests, no_rows = _with_lines(batch, columns.texts("request"), plan)
+    responses = columns.texts("response")
     found: Notes = {}
     status = _numbers(columns, "status_code", found)
     time = _times(columns, found)
@@ -77,7 +83,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
         ids=columns.first_of("request_id"),
         client_ids=columns.texts("client_request_id"),
         requests=requests,
-        responses=columns.texts("response"),
+        responses=responses,
         request_texts=columns.texts("request_text"),
         response_texts=columns.texts("response_text"),
         traces=columns.traces(),
@@ -93,6 +99,8 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
         found=found,
         unreadable=columns.unreadable,
         no_rows=no_rows,
+        deep_requests=frozenset(deep_texts([text or b"" for text in requests], MAX_DEPTH)),
+        deep_responses=frozenset(deep_texts([text or b"" for text in responses], MAX_DEPTH)),
     )
 
 

@@ -158,13 +158,14 @@ class _Body(_Beside, gc=False, kw_only=True):
     messages: list[PlainMessage]
 
 
-_body = jsontext.decoder(_Body)
+_body = msgspec.json.Decoder(_Body).decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
 def read_chat(text: bytes) -> Request | None:
-    """The request of a logged chat, if its messages have a role and a text and nothing else."""
+    """The request of a logged chat, if its messages have a role and a text and nothing else. It is not to be nested too
+    deep."""
     try:
         body = _body(text)
     except ValueError:
@@ -342,13 +343,16 @@ _OF_THE_CALL = frozenset(_Reply.__struct_fields__)
 """Keys of a response that add nothing to the text, the calls, the tokens and the trace."""
 
 
-_reply = jsontext.decoder(_Reply)
+_reply = msgspec.json.Decoder(_Reply).decode
 _sliced = jsontext.decoder(streams.OutputHolder)
 
 
-def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Response | Unreadable:
-    """The response of a logged body; the value itself as well where the call is `wrapped`."""
-    if wrapped:
+def read_response(
+    text: bytes, *, is_payload: bool = True, wrapped: bool = False, deep: bool = False
+) -> Response | Unreadable:
+    """The response of a logged body, which may be nested too `deep`; the value itself as well where the call is
+    `wrapped`."""
+    if wrapped or deep:
         return _other_response(text, is_payload, wrapped)
     try:
         reply = _reply(text)

@@ -403,8 +403,9 @@ def test_other_logging_errors_are_told() -> None:
         ('{"messages": [}', "at byte 14 of 15"),
         ("hello there", "at byte 0 of 11"),
         ("[" * 100_000 + "]" * 100_000, "nested too deep"),
+        (json.dumps(ASKED)[:-1] + ', "other": ' + "[" * 300 + "]" * 300 + "}", "nested too deep"),
     ],
-    ids=["cut", "broken", "text", "deep"],
+    ids=["cut", "broken", "text", "deep", "deep beside a chat"],
 )
 def test_a_malformed_request_names_the_byte(text: str, said: str) -> None:
     record = convert_one(logged(text))
