@@ -84,7 +84,7 @@ BUDGETS = {
     "diff two lists": 86,
     "profile a list": 190,
     "score trajectories": 15,
-    "build from an inference table": 155,
+    "build from an inference table": 147,
 }
 """Per verb the most calls per row."""
 
