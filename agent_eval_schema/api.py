@@ -697,8 +697,8 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
     Raises
     ------
     EvalSetError
-        The file extension is not supported, the file cannot be written, two columns have the same name, or a cell
-        cannot be written as data.
+        The file extension is not supported, the file cannot be written, two columns have the same name, the data has
+        documents of two formats, or a cell cannot be written as data.
 
     Warns
     -----

@@ -16,7 +16,7 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
 from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
-from agent_eval_schema.conversion.parts import Outcome, hash_of, outcome_in, packed_outcome
+from agent_eval_schema.conversion.outcome import Outcome, hash_of, outcome_in, packed_outcome
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.formats.nested import is_unfolded

@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.column_names import ColumnNames
+from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.source import rows_where, schema_of
@@ -394,7 +395,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         Raises
         ------
         EvalSetError
-            The file extension is not supported, or the file cannot be written.
+            The file extension is not supported, the file cannot be written, or the data has documents of two formats.
 
         Examples
         --------
@@ -403,6 +404,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         1
         """
         source, near = self._facts.source, self._repeats.near
+        require_one_format(source, path_of(path))
         rows = rows_where(source.batches(), near == np.arange(len(near)))
         kept = (batch.select(own_columns(batch.schema)) for batch in rows)
         return write_batches(path_of(path), kept, schema_of(source), source.state)

@@ -26,6 +26,7 @@ from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
 from agent_eval_schema.fix.fix import is_rewritten
 from agent_eval_schema.formats.names import InputFormat, TargetFormat
+from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED
@@ -145,6 +146,7 @@ class Reviewing:
             rewrite_file(own, source.kind, path, {}, self._edits(), source.state)
             return
         require_writable(path)
+        require_one_format(source, path)
         rows = (batch.select(own_columns(batch.schema)) for batch in self.batches())
         write_batches(path, rows, schema_of(self.source), source.state)
 

@@ -40,7 +40,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     usable = valid.copy()
     for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if plan.unselected else ():
         usable[row] &= note[0] not in plan.unselected or RULES[note[0]].severity is not Severity.ERROR
-    presence, none = np.zeros(rows.size, np.uint64), np.zeros(rows.size, bool)
+    presence = np.zeros(rows.size, np.uint64)
     masks: dict[str, Mask] = {}
     for field, name, holds in _PRESENCE:
         if name in values:
@@ -53,23 +53,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
             texts = rows.batch.column(name).cast(pa.string())
             presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint64(BIT[field])
     answers, truth_texts = values["response"].texts(), values["expected_response"].texts()
-    # what MLflow reads: a trace, or the one that is made of the columns of a row without
-    untraced = ~masks.get("trace", none)
-    read = {
-        "retriever_span": untraced & masks.get("retrieved_content", none),
-        "tool_span": untraced & masks.get("predicted_trajectory", none),
-        "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
-        "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
-        "judged_text": _are_texts(rows, answers),
-        "single_turn": ~_is_conversation(rows),
-        "letter": np.asarray(pc.match_substring_regex(truth_texts, "^[A-Z]$").fill_null(False)),
-        # as rubrics, guidelines of another format are of the response
-        "response_rubrics": masks.get("guidelines", none) & np.full(rows.size, RUBRICS not in rows.names),
-    }
-    if rows.derived is not None:
-        read["retriever_span"] |= np.array([d is not None and d.has_retriever_span for d in rows.derived], bool)
-        read["tool_span"] |= np.array([d is not None and d.has_tool_span for d in rows.derived], bool)
-    for field, present in read.items():
+    for field, present in _what_is_read(rows, plan, masks, answers, truth_texts).items():
         presence |= present * np.uint64(BIT[field])
     truths = _truths(values["expected_response"], values["expected_facts"])
     questions = values["request"].array
@@ -121,6 +105,30 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     schema = () if form.knows_columns else rows.batch.schema
     names = json.dumps([f.name for f in schema if not is_hidden(f) and f.name not in form.own_columns])
     return batch.replace_schema_metadata({"columns": names, "misspelled": json.dumps(misspelled)})
+
+
+def _what_is_read(
+    rows: Rows, plan: Plan, masks: dict[str, Mask], answers: pa.Array, truth_texts: pa.Array
+) -> dict[str, Mask]:
+    """The fields of the metric catalog that no single column shows, by what a platform reads of a row."""
+    none = np.zeros(rows.size, bool)
+    # MLflow reads a trace, or the one that is made of the columns of a row without
+    untraced = ~masks.get("trace", none)
+    read = {
+        "retriever_span": untraced & masks.get("retrieved_content", none),
+        "tool_span": untraced & masks.get("predicted_trajectory", none),
+        "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
+        "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
+        "judged_text": _are_texts(rows, answers),
+        "single_turn": ~_is_conversation(rows),
+        "letter": np.asarray(pc.match_substring_regex(truth_texts, "^[A-Z]$").fill_null(False)),
+        # as rubrics, guidelines of another format are of the response
+        "response_rubrics": masks.get("guidelines", none) & np.full(rows.size, RUBRICS not in rows.names),
+    }
+    if rows.derived is not None:
+        read["retriever_span"] |= np.array([d is not None and d.has_retriever_span for d in rows.derived], bool)
+        read["tool_span"] |= np.array([d is not None and d.has_tool_span for d in rows.derived], bool)
+    return read
 
 
 def _reported(log: IssueLog, plan: Plan) -> IssueLog:

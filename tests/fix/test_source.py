@@ -22,6 +22,7 @@ from agent_eval_schema import (
     InvalidEvalSetError,
     explain,
     normalize_eval_set,
+    profile_eval_set,
     validate_eval_set,
     write_eval_set,
 )
@@ -1197,6 +1198,8 @@ def test_documents_of_two_formats_are_not_written(tmp_path: Path) -> None:
     why = "the data has documents of two formats"
     with pytest.raises(EvalSetError, match=why):
         write_eval_set(str(path), out)
+    with pytest.raises(EvalSetError, match=why):
+        profile_eval_set(str(path)).write(out)
     assert main(["validate", str(path), "--fix", str(out)]) == 2
     assert not out.exists()
     for sample in ("help_desk.test.json", "agentcore.json"):

@@ -50,7 +50,9 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["convert --resume", "validate --resume", "from-inference-table"])
+@pytest.mark.parametrize(
+    "name", ["convert to JSON Lines", "convert --resume", "validate --resume", "from-inference-table"]
+)
 def test_a_few_kills(name: str, tmp_path: Path) -> None:
     runs = Runs(name, tmp_path / "runs", 300)
     for number, share in zip(SIGNALS[1:3], (0.7, 0.95), strict=True):
