@@ -194,7 +194,7 @@ class TestInBrowser:
         assert broken.url == home + "#row-5"
         for key, row in (("j", 6), ("j", 8), ("k", 6)):
             broken.keyboard.press(key)
-            broken.wait_for_function(f"document.querySelector('#row b').textContent === 'Row {row}'")
+            broken.wait_for_selector(f"#row b:text-is('Row {row}')")
             assert broken.url == f"{home}#row-{row}"
         assert broken.inner_text("#rowlist tr.open th") == "6"
         broken.go_back()
@@ -204,7 +204,7 @@ class TestInBrowser:
         assert broken.locator("#row").is_hidden()
         broken.fill("#rowsearch", "")
         broken.goto(home + "#row-20")
-        broken.wait_for_function("document.querySelector('#row b').textContent === 'Row 20'")
+        broken.wait_for_selector("#row b:text-is('Row 20')")
 
     def test_columns_are_chosen(self, broken: Any) -> None:
         heads = broken.locator("#rowlist thead th")
@@ -364,7 +364,7 @@ class TestInBrowser:
         count = len(hostile_rows()) + 1
         for row in range(count):
             page.evaluate(f"location.hash = 'row-{row}'")
-            page.wait_for_function(f"document.querySelector('#row b').textContent === 'Row {row}'")
+            page.wait_for_selector(f"#row b:text-is('Row {row}')")
             texts += page.inner_text("#row")
             spans += page.locator(".span").count()
         assert spans == 9
