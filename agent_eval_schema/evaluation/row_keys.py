@@ -14,7 +14,7 @@ from agent_eval_schema.decoding.chat import read_messages
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.similarity.shingles import ComparedMessage, beside_questions, question_hashes, question_text
+from agent_eval_schema.similarity.shingles import ComparedMessage, beside_questions, question_hashes, question_texts
 from agent_eval_schema.text import jsontext
 
 _REQUEST_COLUMNS = ("request", "prompt", "inputs")
@@ -36,7 +36,7 @@ def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
     cells = [next((cell for cell in row if cell is not None), None) for row in requests] or none
     chats = [[] if isinstance(cell, str) else _messages(cell) for cell in cells]  # a text is the question, mostly
     questions = [
-        cell if isinstance(cell, str) else question_text(chat) for cell, chat in zip(cells, chats, strict=True)
+        cell if isinstance(cell, str) else asked for cell, asked in zip(cells, question_texts(chats), strict=True)
     ]
     inputs = [_text(cell) for cell in columns.get("inputs", none)]
     beside = beside_questions(chats, questions, inputs) if "inputs" in columns or any(chats) else ()

@@ -13,7 +13,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -35,7 +34,7 @@ from agent_eval_schema.similarity.shingles import (
     content_text,
     messages_of,
     normalized,
-    question_text,
+    question_texts,
     shingled,
 )
 from agent_eval_schema.text import jsontext
@@ -49,7 +48,7 @@ from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report import Report
 
-STRINGS = pa.list_(pa.string())
+STRINGS, LARGE_STRINGS = pa.list_(pa.string()), pa.list_(pa.large_string())
 
 TEXTS = ("request", "response", "truth", "guidelines", "context")
 """What a judge reads, of which the bytes or tokens are counted."""
@@ -106,56 +105,64 @@ class _Cells:
         column = self.column(name)
         return [None] * self.size if column.null_count == self.size else column.to_pylist()
 
-    def parts(self, name: str, key: str) -> list[list[str]]:
-        """Of each row the distinct values of a key of its documents or tool calls, in their order."""
-        return [list(dict.fromkeys(row)) if len(row) > 1 else row for row in self.all_parts(name, key)]
-
-    def all_parts(self, name: str, key: str) -> list[list[str]]:
+    def parts(self, name: str, key: str) -> pa.ListArray:
         """Of each row the values of a key of its documents or tool calls, in their order."""
         column = self.column(name)
         if column.null_count == self.size:
-            return [[] for _ in range(self.size)]
-        values = column.flatten().field(key).to_pylist()
-        ends = bounds(pc.list_value_length(column).fill_null(0).to_numpy()).tolist()
-        return [[value for value in values[start:end] if value] for start, end in pairwise(ends)]
+            return list_array([0] * self.size, pa.array([], pa.string()))
+        sizes = pc.list_value_length(column).fill_null(0).to_numpy()
+        values = column.flatten().field(key)
+        rows = np.repeat(np.arange(self.size), sizes)[np.asarray(values.is_valid())]
+        return list_array(np.bincount(rows, minlength=self.size), values.drop_null())
+
+
+def _distinct(lists: pa.ListArray) -> pa.ListArray:
+    """Each value of a list once."""
+    values, sizes = lists.flatten(), lists.value_lengths().to_numpy()
+    rows = np.repeat(np.arange(len(lists), dtype=np.int64), sizes)
+    keys = (rows << 32) | np.asarray(values.dictionary_encode().indices)
+    first = np.unique(keys, return_index=True)[1]
+    if len(first) == len(values):
+        return lists
+    return list_array(np.bincount(rows[first], minlength=len(lists)), values.take(pa.array(first)))
 
 
 def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterator[pa.Array]:
-    chats = [messages_of(t) for t in rows.texts("request")]
+    chats = messages_of(rows.texts("request"))
     inputs = rows.texts("inputs")
-    questions = [question_text(messages) for messages in chats]
+    questions = question_texts(chats)
     pairs = zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True)
     truths = [[t for t in (answer, *(facts or ())) if t] for answer, facts in pairs]
     traced = _traced(rows, truths)
     named: list[Any] = rows.texts("guidelines")
-    guidelines = [list(dict.fromkeys(text for _, texts in cell or () for text in texts or ())) for cell in named]
-    expected = rows.parts("expected_retrieved_context", "doc_uri")
+    tags: list[Any] = rows.texts("tags")
+    guidelines = [
+        list(dict.fromkeys(text for _, texts in cell for text in texts or ())) if cell else [] for cell in named
+    ]
     of = shingled(questions, beside_questions(chats, questions, inputs))
-    strings = partial(pa.array, type=STRINGS)
     yield pa.array(of.exact)
     yield pa.array(of.words)
     yield list_array(np.diff(of.ends), pa.array(of.shingles))
     yield pa.array([script_of(q) for q in questions], pa.string())
-    yield pa.array([sum(m.role == "user" for m in messages) for messages in chats], pa.int64())
+    yield pa.array([[m.role for m in messages].count("user") for messages in chats], pa.int64())
     yield from _beside_question(rows)
+    response, called = rows.column("response"), _distinct(rows.parts("predicted_trajectory", "tool_name"))
     for texts_of in (
-        [[q] for q in questions],
-        [[] if t is None else [t] for t in rows.texts("response")],
-        truths,
-        guidelines,
-        rows.all_parts("retrieved_context", "content"),
+        list_array([1] * rows.size, pa.array(questions, pa.string())),
+        list_array(response.is_valid(), response.drop_null()),
+        pa.array(truths, LARGE_STRINGS),
+        pa.array(guidelines, STRINGS),
+        rows.parts("retrieved_context", "content"),
     ):
         yield pa.array(lengths(texts_of, tokenizer))
     yield pc.list_value_length(rows.column("retrieved_context")).fill_null(0).cast(pa.int64())
-    called = rows.parts("predicted_trajectory", "tool_name")
-    offered = zip(called, [_offered(i) for i in inputs], [t.tools for t in traced], strict=True)
-    yield strings([sorted({*c, *i, *t}) for c, i, t in offered])
-    yield strings(rows.parts("reference_trajectory", "tool_name"))
-    yield strings(called)
-    yield strings(expected)
-    yield strings(rows.parts("retrieved_context", "doc_uri"))
-    yield strings(guidelines)
-    yield strings([[f"{k}={v}" for k, v in t or ()] for t in rows.column("tags").to_pylist()])
+    yield _offered(called, inputs, traced)
+    yield _distinct(rows.parts("reference_trajectory", "tool_name"))
+    yield called
+    yield _distinct(rows.parts("expected_retrieved_context", "doc_uri"))
+    yield _distinct(rows.parts("retrieved_context", "doc_uri"))
+    yield pa.array(guidelines, STRINGS)
+    yield pa.array([[f"{k}={v}" for k, v in t] if t else [] for t in tags], STRINGS)
     yield pa.array(_moments(rows, traced), pa.int64())
     yield pa.array([t.in_prompt for t in traced], pa.string())
     yield pa.array(_found(questions, truths, texts), pa.list_(pa.int32()))
@@ -189,7 +196,7 @@ def _script(letter: str) -> str:
 
 def question_of(rows: pa.RecordBatch) -> list[str]:
     """What each normalized row asks, without what else its inputs contain."""
-    return [question_text(messages_of(t)) for t in _Cells(rows).texts("request")]
+    return question_texts(messages_of(_Cells(rows).texts("request")))
 
 
 def unit_keys(rows: pa.RecordBatch) -> list[Array]:
@@ -199,8 +206,10 @@ def unit_keys(rows: pa.RecordBatch) -> list[Array]:
 
 def _beside_question(rows: _Cells) -> Iterator[pa.Array]:
     yield hash_array(rows.column("session_id"))
-    expected = rows.all_parts("expected_retrieved_context", "doc_uri")
-    yield hash_array(pa.array([uris[0] if uris else None for uris in expected], pa.string()))
+    expected = rows.parts("expected_retrieved_context", "doc_uri")
+    sizes = expected.value_lengths().to_numpy()
+    firsts = pa.array(bounds(sizes)[:-1], mask=sizes == 0)
+    yield hash_array(expected.flatten().take(firsts))
 
 
 def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
@@ -211,9 +220,16 @@ def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
 
 
 # --- what else is counted
-def _offered(inputs: str | None) -> list[str]:
-    if inputs is None or '"tools"' not in inputs:
-        return []
+def _offered(called: pa.ListArray, inputs: list[str | None], traced: list[Traced]) -> pa.ListArray:
+    """The tools that the inputs and the traces name, and those that were called."""
+    named = [_tools_of(cell) if cell is not None and '"tools"' in cell else [] for cell in inputs]
+    if not any(named) and not any([trace.tools for trace in traced]):
+        return called
+    rows = zip(called.to_pylist(), named, traced, strict=True)
+    return pa.array([sorted({*names, *tools, *trace.tools}) for names, tools, trace in rows], STRINGS)
+
+
+def _tools_of(inputs: str) -> list[str]:
     value = jsontext.parse(inputs)
     return tool_names(value.get("tools")) if isinstance(value, dict) else []
 
@@ -222,7 +238,7 @@ def _traced(rows: _Cells, truths: list[list[str]]) -> list[Traced]:
     traces = rows.texts("trace")
     if traces.count(None) == rows.size:
         return [Traced()] * rows.size
-    contents = rows.parts("retrieved_context", "content")
+    contents = rows.parts("retrieved_context", "content").to_pylist()
     return [
         Traced() if trace is None else read_trace(trace, expected, retrieved)
         for trace, expected, retrieved in zip(traces, truths, contents, strict=True)

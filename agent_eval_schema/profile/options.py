@@ -3,10 +3,9 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import chain
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -92,14 +91,15 @@ USUAL_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d
 """The file that tiktoken fetches for it, by which its copy on this machine is known."""
 
 
-def lengths(rows: Sequence[Sequence[str]], tokenizer: str | None) -> Array:
+def lengths(rows: pa.ListArray, tokenizer: str | None) -> Array:
     """The length of the texts of each row together, in tokens, or in bytes of UTF-8 without a tokenizer."""
-    flat = list(chain.from_iterable(rows))
+    flat = rows.flatten()
     if tokenizer is None:
-        sizes = pc.binary_length(pa.array(flat, pa.large_string())).to_numpy()
+        sizes = pc.binary_length(flat).to_numpy()
     else:
-        sizes = np.array([len(tokens) for tokens in encoding(tokenizer).encode_ordinary_batch(flat)], np.int64)
-    return np.diff(bounds(sizes)[bounds(list(map(len, rows)))])
+        tokens = encoding(tokenizer).encode_ordinary_batch(flat.to_pylist())
+        sizes = np.array(list(map(len, tokens)), np.int64)
+    return np.diff(bounds(sizes)[bounds(rows.value_lengths().to_numpy())])
 
 
 def tokens_of(length: int, tokenizer: str | None) -> int:

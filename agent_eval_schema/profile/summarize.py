@@ -157,10 +157,9 @@ def read_examples(facts: Facts, rows: Iterable[int]) -> dict[int, RowExample]:
     found, left = dict[int, RowExample](), wanted.tolist()
     for _, checked in facts.run.reread(mask):
         ids, cells = verdict(checked, "id").to_pylist(), rows_of(checked)
-        for i, (question, truth) in enumerate(zip(question_of(cells), shown_truths(cells), strict=True)):
+        for known, *texts in zip(ids, question_of(cells), shown_truths(cells), strict=True):
             row = left.pop(0)
-            texts = (cut(" ".join(text.split()), LONGEST) if text else None for text in (question, truth))
-            found[row] = RowExample(row, ids[i], *texts)
+            found[row] = RowExample(row, known, *[cut(" ".join(t.split()), LONGEST) if t else None for t in texts])
     return found
 
 

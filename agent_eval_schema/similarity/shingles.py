@@ -182,7 +182,7 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     distinct, places = flat.dictionary.to_pylist(), np.asarray(flat.indices)
     places = places[np.repeat(~empty, np.asarray(pc.list_value_length(words)))]
     hashes = hash_texts(distinct)[0][places]
-    are_symbols = np.array(list(map(is_symbol, distinct)), bool)[places]
+    are_symbols = np.array([not word[1:] and is_symbol(word) for word in distinct], bool)[places]
     rows = np.repeat(np.arange(len(texts)), counts)
     symbols = np.bincount(rows[are_symbols], minlength=len(texts))
     numbers = pc.match_substring_regex(flat.dictionary, "[0-9]")
@@ -252,18 +252,17 @@ _chat = msgspec.json.Decoder(_Chat).decode
 _OF_SYSTEM = ("system", "developer")
 
 
-def messages_of(request: str | bytes | None) -> list[ComparedMessage]:
-    return [] if request is None else _chat(request).messages
+def messages_of(requests: Iterable[str | bytes | None]) -> list[list[ComparedMessage]]:
+    return [[] if request is None else _chat(request).messages for request in requests]
 
 
-def question_text(messages: Iterable[ComparedMessage]) -> str:
-    """What a row asks: its messages without those of the system."""
+def question_texts(chats: Iterable[list[ComparedMessage]]) -> list[str]:
+    """What each row asks: its messages without those of the system."""
     texts = [
-        m.content if isinstance(m.content, str) else content_text(m.content)
-        for m in messages
-        if m.role not in _OF_SYSTEM
+        [m.content if m.content.__class__ is str else content_text(m.content) for m in chat if m.role not in _OF_SYSTEM]
+        for chat in chats
     ]
-    return "\n".join(filter(None, texts))
+    return ["\n".join(filter(None, parts)) for parts in texts]
 
 
 def content_text(content: Any) -> str:

@@ -81,7 +81,7 @@ def _documents(values: list[Any]) -> pa.Array:
     names = [field.name for field in DOCUMENT]
     columns = [pa.array(list(map(attrgetter(name), flat)), pa.string()) for name in names]
     documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT))
-    return list_array([len(v or ()) for v in values], documents, [v is None for v in values])
+    return list_array(list(map(len, [v or () for v in values])), documents, [v is None for v in values])
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from agent_eval_schema.similarity.shingles import (
     beside_questions,
     messages_of,
     question_hashes,
-    question_text,
+    question_texts,
     shingled,
 )
 from agent_eval_schema.text.privacy import quoting
@@ -186,8 +186,8 @@ def question_columns(
     requests: Sequence[bytes | None], inputs: Sequence[bytes | None], plan: BuildPlan
 ) -> dict[str, pa.Array]:
     """`question_hash` and, for near duplicates, `shingles` of canonical requests that were sent with these inputs."""
-    chats = [messages_of(request) for request in requests]
-    questions = [question_text(chat) for chat in chats]
+    chats = messages_of(requests)
+    questions = question_texts(chats)
     beside = beside_questions(chats, questions, inputs)
     if plan.near is None:
         hashes = _known(question_hashes(questions, beside))
