@@ -40,7 +40,7 @@ def add_rules(commands: Commands) -> None:
 
 
 def _formats(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.names import overview, overview_of
+    from agent_eval_schema.formats.overview import overview, overview_of
     from agent_eval_schema.render.rule import format_text, formats_json, formats_text
 
     found = overview() if arguments.name is None else [overview_of(arguments.name)]

@@ -300,8 +300,8 @@ def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) ->
 WORTH_IT = 64 << 20
 """The size from which on data take longer than workers take to start; a validation measures it from a quarter on."""
 
-WORTH_SECONDS = 1.5
-"""What the rest of the data takes one process, if they are."""
+WORTH_SECONDS = 4
+"""What the rest of the data takes one process, if they are: of less, two cores that share a cache gain nothing."""
 
 START_SECONDS = 0.5
 """What a worker takes to start."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from agent_eval_schema.formats.names import FormatOverview
+from agent_eval_schema.formats.overview import FormatOverview
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.render.phrases import STYLES
 from agent_eval_schema.text.visible import escape_ci_commands

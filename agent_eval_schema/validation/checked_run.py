@@ -267,7 +267,7 @@ class CheckedRun:
         source, plan = self.source, self._first
         path = None if source.fixed or source.in_order else source.path
         share = Share(0, workers) if self._jobs else Share(0, workers, 0, sys.maxsize)
-        units = iter(units_of(source, share) if path is not None else enumerate(source.batches()))
+        units = _read_ahead(units_of(source, share) if path is not None else enumerate(source.batches()))
         if not self._jobs:
             rows, seconds, start = 0, 0.0, time.perf_counter()
             for unit, batch in units:
@@ -276,7 +276,7 @@ class CheckedRun:
                 yield checked
                 read = source.read_share(rows) if source.read_share is not None else None
                 if read is None or seconds * (1 / max(read, 1e-9) - 1) >= source_.WORTH_SECONDS:
-                    share.first = unit + 1 + int(source_.START_SECONDS * (unit + 1) / seconds)
+                    share.first = unit + 2 + int(source_.START_SECONDS * (unit + 1) / seconds)  # one is read ahead
                     break
                 start = time.perf_counter()
             else:
@@ -441,10 +441,16 @@ def _prepared(source: Source, plan: Plan) -> Source:
 def _stream(
     batches: Iterable[pa.RecordBatch], check: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Each batch and what the check makes of it, in order; the next one is read while this one is checked."""
+    """Each batch and what the check makes of it, in order."""
+    for batch in _read_ahead(batches):
+        yield batch, check(batch)
+
+
+def _read_ahead(items: Iterable[T]) -> Iterator[T]:
+    """The items, in order; the next one is read while this one is checked."""
     with ThreadPoolExecutor(1) as reader:
-        source = iter(batches)
+        source = iter(items)
         coming = reader.submit(next, source, None)
-        while (batch := coming.result()) is not None:
+        while (item := coming.result()) is not None:
             coming = reader.submit(next, source, None)
-            yield batch, check(batch)
+            yield item

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from agent_eval_schema.formats.format import Format
-from agent_eval_schema.formats.names import FormatOverview, overview
+from agent_eval_schema.formats.overview import FormatOverview, overview
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import ROOT

@@ -242,7 +242,7 @@ def test_workers_start_when_the_rest_is_worth_it(
     monkeypatch.setattr(checked_run.time, "perf_counter", clock)
     assert check_source(open_source(data)).to_json() == one
     assert started == []
-    step[0] = 1.0
+    step[0] = 10.0
     assert check_source(open_source(data)).to_json() == one
     assert len(started) == 1
 
