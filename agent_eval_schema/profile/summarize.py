@@ -307,7 +307,7 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call) 
         rows, unlock = max(alike, key=lambda k: (k[0] * alike[k], k))
         enabled = [short_name(s.metric) for s in open_ if (s.unlock_rows, s.unlock) == (rows, unlock)]
         what = enabled[0] if len(enabled) == 1 else plural(len(enabled), "metric")
-        text = f"{unlock} in {plural(rows, 'more row')} would enable {what} there."
+        text = f"With {unlock}, {plural(rows, 'more row')} would support {what}."
         command = call.command("metrics", "--system", summary.system)
         again = call.function("metric_support", system=summary.system)
         yield NextStep(0.2 * rows / summary.rows, text, command or again)

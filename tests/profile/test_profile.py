@@ -737,9 +737,9 @@ def test_a_metric_that_fewer_rows_support_is_named_with_its_rows() -> None:
 
 def test_a_field_that_enables_one_metric_names_it() -> None:
     steps = profile_eval_set([row(q, "t", guidelines=["Be kind"]) for q in QUESTIONS], system="databricks").next_steps
-    assert any("content in retrieved_context in 4 more rows would enable 3 metrics there." in s for s in steps)
+    assert any("With content in retrieved_context, 4 more rows would support 3 metrics." in s for s in steps)
     steps = profile_eval_set([row(q, "t") for q in QUESTIONS], outputs="generated").next_steps
-    assert any("guidelines in 4 more rows would enable guideline_adherence there." in s for s in steps)
+    assert any("With guidelines, 4 more rows would support guideline_adherence." in s for s in steps)
 
 
 def test_logged_calls_are_no_evaluation_dataset(samples: Path) -> None:
