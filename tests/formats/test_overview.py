@@ -1,4 +1,4 @@
-"""What is read and written, and the examples: formats/names.py."""
+"""What is read and written, and the examples: formats/overview.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.formats.names import overview, overview_of
+from agent_eval_schema.formats.overview import overview, overview_of
 from agent_eval_schema.formats.registry import FORMATS
 
 

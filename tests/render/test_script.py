@@ -197,6 +197,9 @@ class TestInBrowser:
             broken.wait_for_selector(f"#row b:text-is('Row {row}')")
             assert broken.url == f"{home}#row-{row}"
         assert broken.inner_text("#rowlist tr.open th") == "6"
+        rows = self.rows(broken)
+        broken.evaluate("for (const key of 'jj') dispatchEvent(new KeyboardEvent('keydown', {key}))")  # at once
+        assert broken.url == f"{home}#row-{rows[rows.index(6) + 2]}"
         broken.go_back()
         broken.wait_for_selector("#row", state="hidden")
         assert broken.url == home

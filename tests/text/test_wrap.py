@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema.fix.effects import FIXABLE
-from agent_eval_schema.formats.names import overview
+from agent_eval_schema.formats.overview import overview
 from agent_eval_schema.render.rule import format_text, formats_text, rule_text, rules_text
 from agent_eval_schema.rules import FAMILIES, RULES
 from agent_eval_schema.text.wrap import wrapped

@@ -98,10 +98,12 @@ if (list) {
     one("#columns").append(el("label", "", box, " " + name));
   }
 }
+const addressed = () => list ? data.rows.find(r => "#row-" + r.row === location.hash) ?? null : null;
 onkeydown = e => {
   const way = {j: 1, k: -1}[e.key];
   if (!way || e.ctrlKey || e.metaKey || e.altKey || /INPUT|SELECT/.test(e.target.tagName)) return;
-  if (open) go(rows.indexOf(open) + way); else if (rows[0]) location.hash = "row-" + rows[0].row;
+  const row = addressed();  // a key may come before hashchange does
+  if (row) go(rows.indexOf(row) + way); else if (rows[0]) location.hash = "row-" + rows[0].row;
   else {
     const heads = all(".rows .told > td > details > summary").filter(s => s.offsetParent);
     const at = heads.findIndex(s => s.closest("tbody").contains(document.activeElement)), next = heads[at < 0 ? 0 : at + way];
@@ -119,7 +121,7 @@ onhashchange = () => {
   const d = items.find(d => "#" + d.id === location.hash), was = open;
   if (d) d.open = true;
   if (!list) return;
-  open = data.rows.find(r => "#row-" + r.row === location.hash) ?? null;
+  open = addressed();
   if (open && !rows.includes(open)) { [picked, title] = [null, ""]; find("") }
   one("#row").hidden = !open;
   if (open) {
