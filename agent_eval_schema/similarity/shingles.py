@@ -59,9 +59,9 @@ def normalized(texts: Sequence[str | None]) -> list[str]:
     return [_words(fold(text)) if text else "" for text in texts]
 
 
-def is_symbol(word: str) -> bool:
-    """Whether a normalized word is a symbol: it is compared, but not counted."""
-    return len(word) == 1 and bool(_kinds()[ord(word)] == SYMBOL)
+def _are_symbols(words: Iterable[str]) -> Array:
+    """Which normalized words are a symbol: it is compared, but not counted."""
+    return np.equal(_kinds()[[ord(word) if word and not word[1:] else 0 for word in words]], SYMBOL)
 
 
 def _words(text: str) -> str:
@@ -182,7 +182,7 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     distinct, places = flat.dictionary.to_pylist(), np.asarray(flat.indices)
     places = places[np.repeat(~empty, np.asarray(pc.list_value_length(words)))]
     hashes = hash_texts(distinct)[0][places]
-    are_symbols = np.array([not word[1:] and is_symbol(word) for word in distinct], bool)[places]
+    are_symbols = _are_symbols(distinct)[places]
     rows = np.repeat(np.arange(len(texts)), counts)
     symbols = np.bincount(rows[are_symbols], minlength=len(texts))
     numbers = pc.match_substring_regex(flat.dictionary, "[0-9]")
