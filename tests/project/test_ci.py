@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_eval_schema.cli import argument_parser
+from agent_eval_schema.cli import argument_parser, main
 from tests.conftest import NEEDS, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS
 
 README = ROOT / "README.md"
@@ -92,6 +92,14 @@ def test_github_runs_every_leg_that_ci_run_has() -> None:
     assert {*default[1].split(), "fast"} <= functions
     runs = [step["run"] for name in ("fast", "legs") for step in CI["jobs"][name]["steps"] if "run" in step]
     assert runs == [".ci/run fast", '.ci/run "$LEG"']
+
+
+def test_what_the_leg_of_the_first_command_looks_for_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    tried = re.search(r'^tried="(.+)"$', script, re.MULTILINE)
+    assert tried is not None
+    assert main(["validate", *(str(path) for path in sorted(SAMPLES.glob("broken*")))]) == 1
+    assert tried[1] in capsys.readouterr().out
 
 
 @pytest.mark.process
