@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from agent_eval_schema.conversion.convert import convert_eval_set as convert_eval_set
     from agent_eval_schema.diff.diff import Diff as Diff
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
+    from agent_eval_schema.errors import EvalSetError as EvalSetError
+    from agent_eval_schema.errors import EvalSetNotFoundError as EvalSetNotFoundError
+    from agent_eval_schema.errors import FormulaWarning as FormulaWarning
+    from agent_eval_schema.errors import HardLinkWarning as HardLinkWarning
+    from agent_eval_schema.errors import MissingExtraError as MissingExtraError
     from agent_eval_schema.evaluation.comparison import ScoreComparison as ScoreComparison
     from agent_eval_schema.evaluation.history import ScoreHistory as ScoreHistory
     from agent_eval_schema.evaluation.result import EvalResult as EvalResult
@@ -59,17 +64,12 @@ if TYPE_CHECKING:
     from agent_eval_schema.integrations.mlflow.supported import supported_scorers as supported_scorers
     from agent_eval_schema.integrations.mlflow.tracking import traces_from_store as traces_from_store
     from agent_eval_schema.io.source import Source as Source
-    from agent_eval_schema.issues import EvalSetError as EvalSetError
-    from agent_eval_schema.issues import EvalSetNotFoundError as EvalSetNotFoundError
-    from agent_eval_schema.issues import FormulaWarning as FormulaWarning
-    from agent_eval_schema.issues import HardLinkWarning as HardLinkWarning
     from agent_eval_schema.issues import Issue as Issue
-    from agent_eval_schema.issues import MissingExtraError as MissingExtraError
-    from agent_eval_schema.issues import Severity as Severity
     from agent_eval_schema.profile.profile import Profile as Profile
     from agent_eval_schema.profile.profile import profile_eval_set as profile_eval_set
     from agent_eval_schema.review.review import Review as Review
     from agent_eval_schema.review.review import review_eval_set as review_eval_set
+    from agent_eval_schema.rule import Severity as Severity
     from agent_eval_schema.validation.assertion import assert_valid as assert_valid
     from agent_eval_schema.validation.report import InvalidEvalSetError as InvalidEvalSetError
     from agent_eval_schema.validation.report import Report as Report
@@ -117,13 +117,13 @@ else:
         "Diff": "diff.diff",
         "Conversion": "conversion.conversion",
         "Issue": "issues",
-        "Severity": "issues",
-        "EvalSetError": "issues",
+        "Severity": "rule",
+        "EvalSetError": "errors",
         "InvalidEvalSetError": "validation.report",
-        "EvalSetNotFoundError": "issues",
-        "MissingExtraError": "issues",
-        "FormulaWarning": "issues",
-        "HardLinkWarning": "issues",
+        "EvalSetNotFoundError": "errors",
+        "MissingExtraError": "errors",
+        "FormulaWarning": "errors",
+        "HardLinkWarning": "errors",
         "InvalidRowsWarning": "integrations.mlflow.prepare",
         "ReducedInputsWarning": "integrations.mlflow.prepare",
         "UnreadableRecordWarning": "integrations.mlflow.datasets",

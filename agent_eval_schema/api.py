@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.nested import require_one_format
@@ -29,7 +30,6 @@ from agent_eval_schema.io.arrow import fitted, like
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import System, metrics_of
 from agent_eval_schema.render.phrases import HIDDEN

@@ -10,7 +10,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import list_array, present
-from agent_eval_schema.issues import Finding, Rule, Severity
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import RULES
 
 NOTES = "__notes__"

@@ -37,7 +37,7 @@ from agent_eval_schema.cli.output import (
     print_traceback,
     writing_stdout,
 )
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__

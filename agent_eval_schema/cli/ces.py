@@ -133,8 +133,8 @@ def _import(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.golden_reader import read_golden_csv
     from agent_eval_schema.formats.ces.update import import_request
     from agent_eval_schema.integrations.ces.client import import_evaluations
-    from agent_eval_schema.issues import Severity
     from agent_eval_schema.render.console import finding
+    from agent_eval_schema.rule import Severity
 
     request = import_request(arguments.file, conflict=arguments.conflict)
     issues = [] if "gcsUri" in request else read_golden_csv(arguments.file).issues

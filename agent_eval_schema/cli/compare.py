@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import EXIT, INPUT, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, require_places, save_page
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import ScoreComparison

@@ -21,11 +21,11 @@ def add(commands: Commands) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Print the script, in which formats, metrics and rules are the choices of the arguments that take them."""
+    from agent_eval_schema.errors import import_extra
     from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
     from agent_eval_schema.formats.json_schema import SCHEMAS
     from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
     from agent_eval_schema.inference_tables.make_plan import KEEPABLE
-    from agent_eval_schema.issues import import_extra
     from agent_eval_schema.metrics.catalog import SYSTEMS
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.rules import RULES

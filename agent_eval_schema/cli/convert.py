@@ -4,7 +4,7 @@ import argparse
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
-from agent_eval_schema.issues import FAILING
+from agent_eval_schema.rule import FAILING
 
 
 def add(commands: Commands) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, column_pairs, whole
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
-from agent_eval_schema.issues import EvalSetError
 
 
 def add(commands: Commands) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 from agent_eval_schema.cli.options import ROW_FILES, ROWS_OUT, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, FEEDBACK, flag
-from agent_eval_schema.issues import FAILING, EvalSetError
+from agent_eval_schema.rule import FAILING
 
 
 def add(commands: Commands) -> None:

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.names import FORMAT_NAMES
-from agent_eval_schema.issues import FAILING, EvalSetError
+from agent_eval_schema.rule import FAILING
 from agent_eval_schema.text.wrap import wrapped
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING, Any
 
-from agent_eval_schema.issues import EvalSetError, FormulaWarning, HardLinkWarning
+from agent_eval_schema.errors import EvalSetError, FormulaWarning, HardLinkWarning
 
 if TYPE_CHECKING:
     import argparse

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 
 if TYPE_CHECKING:
     from agent_eval_schema.review.session import Session

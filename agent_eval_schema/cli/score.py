@@ -18,7 +18,8 @@ from agent_eval_schema.cli.output import (
     require_places,
     save_page,
 )
-from agent_eval_schema.issues import FAILING, EvalSetError
+from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.rule import FAILING
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import ScoreComparison

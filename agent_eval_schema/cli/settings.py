@@ -9,7 +9,7 @@ import msgspec
 
 from agent_eval_schema.cli.options import typed_options
 from agent_eval_schema.cli.output import print_text
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.validation.settings import TABLE, find_settings
 
 

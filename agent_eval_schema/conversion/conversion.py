@@ -20,7 +20,6 @@ from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.write import write_batches
-from agent_eval_schema.issues import Severity
 from agent_eval_schema.render.blocks import (
     Block,
     Detail,
@@ -37,6 +36,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, plural
 from agent_eval_schema.render.printable import Savable
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation import ces_turns

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer
 from agent_eval_schema.conversion.work import Work, plan_of
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import EvalSetLike, is_spark, open_source
@@ -22,7 +23,6 @@ from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.io.work_folder import PartsFolder
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.validation.checked_run import CheckedRun
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 
 KEPT = 100_000

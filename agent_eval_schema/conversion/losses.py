@@ -34,9 +34,10 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import batch_of_rows
-from agent_eval_schema.issues import Finding, Issue, Rule
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import fields_of, metrics_of, missing_needs
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe

@@ -19,14 +19,16 @@ from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writ
 from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.conversion.losses import LostMetrics, lost_metrics
 from agent_eval_schema.conversion.work import Work, mixed_kinds, plan_of, systems_of
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.spark import Stream, ddl, in_python, require_new, write_table
-from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.blocks import Block, Table, View
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.text.describe import first_names

@@ -22,7 +22,8 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.decoding.diagnose import Problem, diagnose
 from agent_eval_schema.decoding.values import FAILED, Values
-from agent_eval_schema.issues import Finding, Rule, Severity
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import columns, expectations, retrieval, tools
 from agent_eval_schema.schema import (
     OTHER_KEYS,

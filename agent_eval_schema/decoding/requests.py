@@ -21,7 +21,7 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.diagnose import diagnose, is_type
 from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import RequestObject, Role
 from agent_eval_schema.text import jsontext
@@ -315,7 +315,7 @@ def meant_of_value(name: str | None, value: Any) -> str | None:
 def _messages(request: dict[str, Any], row: int, log: IssueLog) -> Any:
     if not is_type(RequestObject, request):
         for problem in diagnose(RequestObject, request, "request"):
-            rule = _RULES.get((problem.field, problem.kind), requests.MESSAGE_SHAPE)
+            rule = _RULES.get((problem.field, problem.kind)) or requests.MESSAGE_SHAPE
             if problem.field in KEYS:
                 rule = requests.REQUEST_TYPE
             elif rule is requests.MESSAGE_SHAPE and ".content" in problem.path:

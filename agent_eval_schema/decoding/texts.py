@@ -8,7 +8,7 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import whole_number
 from agent_eval_schema.decoding.values import FAILED, TextColumn, Values
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests
 from agent_eval_schema.schema import columns_of
 from agent_eval_schema.text import jsontext
@@ -52,7 +52,7 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
             log.add(columns.REQUEST_ID_TYPE, row, name, f"expected text, got {describe(value)}")
         return str(whole_number(value))
     problem = value if isinstance(value, jsontext.Malformed) else None
-    rule = problem.rule if problem else TEXT_COLUMNS.get(name, columns.CELL_TYPE)
+    rule = problem.rule if problem else TEXT_COLUMNS.get(name) or columns.CELL_TYPE
     log.add(rule, row, name, problem.message if problem else f"expected text, got {describe(value)}")
     return FAILED
 

@@ -35,9 +35,10 @@ from agent_eval_schema.diff.diff_blocks import (
     RowCounts,
 )
 from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, ORIGINAL_LINE, Snapshot, mixed
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import COMMON, Metric
 from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import COMMON, SYSTEMS
 from agent_eval_schema.render.blocks import (
     Block,
@@ -39,6 +39,7 @@ from agent_eval_schema.render.blocks import (
     edit_words,
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, counted, plural
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.edits import Edit
 

@@ -29,9 +29,9 @@ from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ChatRequest, JsonObject, JsonValue, columns_of
 from agent_eval_schema.text.jsontext import (

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict, replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, written_alike
 from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, holm, paired_test
 from agent_eval_schema.metrics.independence import Units
 from agent_eval_schema.metrics.intervals import is_binary, standard_error

@@ -18,6 +18,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.errors import import_extra
 from agent_eval_schema.evaluation.result_blocks import (
     ResultSummary,
     first_of,
@@ -29,7 +30,6 @@ from agent_eval_schema.evaluation.result_blocks import (
     verdict_of,
 )
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.issues import import_extra
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.intervals import MeanInterval
 from agent_eval_schema.metrics.scales import WORDS, direction_of, numbers_of

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.evaluation.mlflow_evaluation import FOLDER, TABLE_FILE, MlflowEvaluation
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.validate import check_source
 

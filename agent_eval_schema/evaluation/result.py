@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict, replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare, matched_rows
 from agent_eval_schema.evaluation.history import ScoreHistory, run_names, shared_rows
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
@@ -53,7 +54,6 @@ from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys, Units, independent_units
 from agent_eval_schema.metrics.intervals import NO_REPEATS, MeanInterval, mean_interval

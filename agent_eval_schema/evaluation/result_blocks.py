@@ -39,7 +39,6 @@ from agent_eval_schema.evaluation.table import (
     scores_in,
 )
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics import alignment
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.batch.numbers import Numbers
@@ -81,6 +80,7 @@ from agent_eval_schema.render.phrases import (
     seconds,
     share,
 )
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut

@@ -24,6 +24,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result_blocks import cell_text
 from agent_eval_schema.evaluation.row_keys import joined_keys, row_keys
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, FailedCalls, ScoreStats, score_column
@@ -32,7 +33,6 @@ from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import column_name, is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.write import keeps_types, write_batches
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.scales import numbers_of

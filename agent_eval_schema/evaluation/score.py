@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.row_keys import joined_keys, keys_of
 from agent_eval_schema.evaluation.table import (
@@ -66,7 +67,7 @@ from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Finding, Issue, Severity
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
@@ -74,6 +75,7 @@ from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.render.phrases import Call
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress

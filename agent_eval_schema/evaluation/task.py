@@ -32,6 +32,7 @@ import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.runnables import as_plain, calling, encode_plain, read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
@@ -51,7 +52,6 @@ from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import lock_file, require_local_place
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match

@@ -21,11 +21,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from agent_eval_schema.errors import EvalSetError, missing
 from agent_eval_schema.evaluation.runner import error_line, run_all
 from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.schema import Document, ToolCall

@@ -21,17 +21,18 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
 from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import TextColumn
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.row_keys import keys_of, row_keys
 from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, issues_of, score_column
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
 from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.choices import no_choice, require_kind, shown

@@ -3,13 +3,13 @@
 The functions that do it are elsewhere (values.py), as they need Arrow: `explain` starts without it.
 """
 
-from msgspec import Struct
+from typing import NamedTuple
 
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests, retrieval, tools
 
 
-class Effect(Struct, frozen=True):
+class Effect(NamedTuple):
     """The effect of a fix, in a few words, and the codes that it may resolve."""
 
     what: str

@@ -23,6 +23,7 @@ from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.edit import json_texts, with_cells, with_edits, with_json
 from agent_eval_schema.cells.notes import LINE, Notes, filled_rows, is_hidden, line_texts, own_columns, with_notes
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.search import PLACE, CellFix, fixes_in, moves_in, read_exactly, tries_of, twins_in
 from agent_eval_schema.fix.values import CODES_OF, FIXES_OF
@@ -34,8 +35,9 @@ from agent_eval_schema.io.records import encode_cells
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import STDOUT
 from agent_eval_schema.io.write import REWRITTEN, copy_file, require_writable, rewrite_file, write_batches
-from agent_eval_schema.issues import EvalSetError, Finding, Issue, Severity
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, columns
 from agent_eval_schema.rules.expectations import BESIDE_INPUTS
 from agent_eval_schema.schema import COLUMNS

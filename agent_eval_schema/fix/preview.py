@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.places import compression_of, ending_of, is_glob, kind_of
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.fixes import WIDTH
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FixPreview

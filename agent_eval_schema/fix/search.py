@@ -28,7 +28,7 @@ from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.fix.effects import FIXABLE, MOVED
 from agent_eval_schema.fix.values import CODES_OF, FIXES, FIXES_OF, opened_json_text
 from agent_eval_schema.formats.mlflow import EXPECTED
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import verdict

@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.formats.ces.inspection import decode_base64
-from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import adk
 from agent_eval_schema.text.describe import describe, key_name
 from agent_eval_schema.text.spelling import match_names

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.registry import detect
 from agent_eval_schema.formats.shapes import uri_of
 from agent_eval_schema.formats.suggestions import (
@@ -32,7 +33,7 @@ from agent_eval_schema.formats.suggestions import (
     suggested_columns,
 )
 from agent_eval_schema.io.source import Remote, Source, first_rows
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import NAMED_COLUMN
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext

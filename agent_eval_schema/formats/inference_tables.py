@@ -13,7 +13,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.schema import are_canonical
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.describe import names

@@ -29,7 +29,8 @@ from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import POSITION, Format, Nested, Row, Unfolded, Writer
 from agent_eval_schema.formats.shapes import all_of, calls_to, write_statements
-from agent_eval_schema.issues import Finding, Rule, Severity
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import columns, expectations, requests, tools
 from agent_eval_schema.rules.pages import MLFLOW_EVALUATE, MLFLOW_TRACES
 from agent_eval_schema.schema import COLUMNS, NonBlank

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.format import Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
 from agent_eval_schema.formats.registry import FORMATS, detect
@@ -32,7 +33,7 @@ from agent_eval_schema.formats.suggestions import is_question
 from agent_eval_schema.io.pandas import with_new_rows
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.visible import visible

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import pyarrow as pa
 from msgspec.structs import replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames, with_likely_names, with_names, without_auto
 from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
@@ -21,7 +22,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.texts import copy_pipe, copy_stdin
 from agent_eval_schema.io.warehouses import active_table, fetch_bigquery, fetch_catalog
-from agent_eval_schema.issues import EvalSetError, FileLine, file_of
+from agent_eval_schema.issues import FileLine, file_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import shown
 from agent_eval_schema.text.privacy import first_line

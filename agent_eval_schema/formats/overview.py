@@ -4,13 +4,12 @@
 format is what its writer makes of one canonical row.
 """
 
-from importlib.resources import files
-from typing import Any
+import json
+from pkgutil import get_data  # without the half of the start that importlib.resources takes
+from typing import Any, NamedTuple
 
-import msgspec
 
-
-class FormatOverview(msgspec.Struct, frozen=True):
+class FormatOverview(NamedTuple):
     """A format: whether it is written, the groups of columns that are sure signs of it (any group suffices), the system
     whose metrics its users ask about first, and an example: a row, a document, or the text of a file."""
 
@@ -24,7 +23,8 @@ class FormatOverview(msgspec.Struct, frozen=True):
 
 def overview() -> list[FormatOverview]:
     """Every format, by name."""
-    return msgspec.json.decode(files(__package__).joinpath("overview.json").read_bytes(), type=list[FormatOverview])
+    entries = json.loads(get_data(__package__, "overview.json") or "")
+    return [FormatOverview(**{**entry, "signs": tuple(map(tuple, entry["signs"]))}) for entry in entries]
 
 
 def overview_of(name: str) -> FormatOverview:

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.notes import column_names
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.adk import ADK, ADK_LEGACY
 from agent_eval_schema.formats.agent_skills import AGENT_SKILLS
 from agent_eval_schema.formats.agentcore import AGENTCORE, STRANDS
@@ -35,7 +36,7 @@ from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS
 from agent_eval_schema.formats.suggestions import naming_columns
 from agent_eval_schema.formats.vertex import VERTEX
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.schema import COLUMNS, are_canonical
 from agent_eval_schema.text.choices import no_choice

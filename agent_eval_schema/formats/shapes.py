@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.requests import is_request
 from agent_eval_schema.formats.format import Row
-from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text import jsontext

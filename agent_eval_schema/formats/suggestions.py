@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured

@@ -24,6 +24,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.cells.sizes import joined
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.inference_tables.build_summary import BuildSummary, existing_counts, summarized
@@ -39,7 +40,8 @@ from agent_eval_schema.inference_tables.finish.finish import (
 )
 from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
-from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, BuildPlan, Hook
+from agent_eval_schema.inference_tables.options import FEEDBACK
+from agent_eval_schema.inference_tables.plan import BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.traces import table_of_traces
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_existing, add_side_tables, rows_schema
@@ -52,7 +54,7 @@ from agent_eval_schema.io.source import Source, rows_where, schema_of, size_of, 
 from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.io.work_folder import input_of
 from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR

@@ -17,17 +17,18 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.build import build_set, require_out
 from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_numbers
-from agent_eval_schema.inference_tables.options import BuildOptions, flag
+from agent_eval_schema.inference_tables.options import flag
+from agent_eval_schema.inference_tables.plan import BuildOptions
 from agent_eval_schema.inference_tables.work_folder import BuildFolder
 from agent_eval_schema.io.atomic import replacing, require_apart, require_place, sole_writer, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.io.work_folder import input_of, work_of
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__

@@ -22,7 +22,8 @@ from msgspec.structs import replace
 from agent_eval_schema.formats.inference_tables import MAPPED, TABLE_FAMILIES
 from agent_eval_schema.formats.suggestions import is_of_truth
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, redactor_of
-from agent_eval_schema.inference_tables.options import COMMAND_LINE, BuildPlan, Hook, flag
+from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
+from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,

@@ -22,17 +22,17 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.hashing import hash_texts
 from agent_eval_schema.cells.notes import column_names
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.inference_tables import find_family
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, TRACE_TABLE, entry_table
 from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan, fitted
-from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildOptions, BuildPlan
 from agent_eval_schema.inference_tables.read.calls import decode_ids
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch, question_columns
 from agent_eval_schema.inference_tables.read.payloads import read_chat, request_content
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import is_too_deep

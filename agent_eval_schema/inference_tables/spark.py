@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import filtered, pack, unpack
 from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, existing_counts, summarized
 from agent_eval_schema.inference_tables.decide.sql import (
     CALL_TABLE,
@@ -56,7 +57,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
 )
 from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
-from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan, Hook
+from agent_eval_schema.inference_tables.plan import BuildOptions, BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import (
@@ -79,7 +80,6 @@ from agent_eval_schema.io.spark import (
     unpersist,
     with_places,
 )
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.checked_batch import VERDICT
 from agent_eval_schema.validation.checked_run import CheckedRun
 

@@ -18,16 +18,16 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import filtered, strings
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
 from agent_eval_schema.inference_tables.finish.finish import finish_batch, finish_existing
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT
-from agent_eval_schema.inference_tables.options import BuildPlan, Hook
+from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey, by_part
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import Share, Source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.processes import AHEAD, Worker, in_order
 
 

@@ -28,7 +28,7 @@ _FOUND = pytest.StashKey["tuple[Found, frozenset[str]]"]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find the settings of the project, and its datasets."""
-    from agent_eval_schema.issues import EvalSetError
+    from agent_eval_schema.errors import EvalSetError
     from agent_eval_schema.validation.settings import find_settings
 
     try:
@@ -53,8 +53,9 @@ class EvalSetFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each rule that fails, or one that passes."""
+        from agent_eval_schema.errors import EvalSetError
         from agent_eval_schema.formats.opening import open_source
-        from agent_eval_schema.issues import FAILING, EvalSetError
+        from agent_eval_schema.rule import FAILING
         from agent_eval_schema.rules import RULES
         from agent_eval_schema.validation.validate import check_source
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import filtered, plain_values, to_values, unchanged
 from agent_eval_schema.cells.batch import is_json_column, repeated, without_marks
 from agent_eval_schema.cells.sizes import batch_bytes, one_batch
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.source import Source, rows_per_batch
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import OTHER_KEYS, ROW_SCHEMA
 from agent_eval_schema.text import jsontext
 

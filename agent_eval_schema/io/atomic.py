@@ -18,10 +18,10 @@ from itertools import count
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.errors import EvalSetError, HardLinkWarning
 from agent_eval_schema.io.places import compression_of, files_of, is_url
 from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDIN, STDOUT, creating
-from agent_eval_schema.issues import EvalSetError, HardLinkWarning
 from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text

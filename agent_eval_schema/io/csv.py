@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
+from agent_eval_schema.errors import EvalSetError, FormulaWarning
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import is_full
 from agent_eval_schema.io.streams import DROPPED, Edits, Position, Renames, creating, most_unpacked, opened, too_large
-from agent_eval_schema.issues import EvalSetError, Finding, FormulaWarning
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name

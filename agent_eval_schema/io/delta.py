@@ -22,13 +22,13 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import cast_all, changed, without_view
 from agent_eval_schema.cells.batch import without_marks
 from agent_eval_schema.cells.sizes import cut
+from agent_eval_schema.errors import EvalSetError, missing
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.atomic import OpenedFiles, as_new_folder, require_local_place
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
-from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import datetime as dt
 import os
 from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, missing
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, missing
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agent_eval_schema.cells.batch import repeated
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, cannot_read
 from agent_eval_schema.io.atomic import FileState, OpenedFiles
 from agent_eval_schema.io.csv import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta, open_delta
@@ -39,7 +40,6 @@ from agent_eval_schema.io.parts import Batches, Lines, Parts, columns_of_folders
 from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.streams import CHUNK, Position, opened
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, cannot_read
 
 
 def open_file(path: str) -> Source:

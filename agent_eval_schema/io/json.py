@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, write_jsonl
 from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.jsontext import is_json
 
 

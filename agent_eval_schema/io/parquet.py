@@ -18,12 +18,12 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
 from agent_eval_schema.cells.sizes import cut, joined
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.parts import columns_of_folders, with_constants
 from agent_eval_schema.io.places import files_of
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_batch
 from agent_eval_schema.io.streams import CHUNK, Position
-from agent_eval_schema.issues import EvalSetError
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -12,8 +12,8 @@ import re
 import stat
 from collections import Counter
 
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError
 from agent_eval_schema.io.streams import COMPRESSIONS, STDIN
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError
 
 KINDS = {
     ".jsonl": "jsonl",

@@ -10,9 +10,9 @@ import shutil
 from typing import Any
 from urllib.parse import urlsplit
 
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, import_extra
 from agent_eval_schema.io.places import is_glob, is_part
 from agent_eval_schema.io.streams import CHUNK
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, import_extra
 from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import without_secrets
 

@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpack
 from agent_eval_schema.cells.batch import repeated, without_marks
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.atomic import require_local_place
 from agent_eval_schema.io.source import HEAD_ROWS, Source, rows_per_batch
-from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:

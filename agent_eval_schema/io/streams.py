@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.text.visible import visible
 
 STDIN, STDIN_NAME = "-", "<stdin>"

@@ -20,11 +20,11 @@ from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import IO
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.jsonl import jsonl_lines
 from agent_eval_schema.io.places import compression_of, is_pipe, is_url
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming, opened, require_bounded
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text import jsontext
 

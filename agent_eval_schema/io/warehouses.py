@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.parquet import write_tables
-from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:

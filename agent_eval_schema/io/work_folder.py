@@ -21,9 +21,9 @@ import pyarrow as pa
 import xxhash
 
 from agent_eval_schema.cells.arrow import packed
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.places import files_of
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 
 

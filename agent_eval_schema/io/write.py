@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import FileState, replacing, require_place, require_unchanged
 from agent_eval_schema.io.csv import Formulas, formulas_in, rewrite_csv, write_csv
 from agent_eval_schema.io.json import rewrite_json, write_json
@@ -16,7 +17,6 @@ from agent_eval_schema.io.jsonl import rewrite_jsonl, write_jsonl
 from agent_eval_schema.io.parquet import write_parquet
 from agent_eval_schema.io.places import compression_of, ending_of
 from agent_eval_schema.io.streams import Edits, Renames, creating, opened
-from agent_eval_schema.issues import EvalSetError
 
 
 def write_batches(

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from agent_eval_schema.issues import import_extra
+from agent_eval_schema.errors import import_extra
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text.depth import STAND_IN, TooDeep
 from agent_eval_schema.text.visible import visible

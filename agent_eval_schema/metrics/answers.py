@@ -25,7 +25,7 @@ from collections.abc import Collection
 from functools import lru_cache, partial
 from typing import Any
 
-from agent_eval_schema.issues import import_extra
+from agent_eval_schema.errors import import_extra
 
 
 def exact_match(response: str, reference: str) -> float:

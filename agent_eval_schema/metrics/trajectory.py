@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Literal, get_args
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.jsontext import value_key

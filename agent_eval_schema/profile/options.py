@@ -16,9 +16,9 @@ from msgspec.structs import asdict
 
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import WORTH_IT, Source, size_of
-from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown

@@ -17,6 +17,7 @@ import pandas as pd
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.cells.notes import own_columns
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -24,7 +25,6 @@ from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.source import rows_where, schema_of
 from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import System
 from agent_eval_schema.profile.coverage import Other, find_leaks, find_repeats, open_others
 from agent_eval_schema.profile.facts import Facts, gather

@@ -20,11 +20,11 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.texts import read_bytes
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS, Metric
 from agent_eval_schema.metrics.differences import Z
 from agent_eval_schema.metrics.intervals import LEAST_UNITS, is_binary, spread_by_group, t_quantile, wilson

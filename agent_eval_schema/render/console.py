@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.phrases import NextCommand
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.text.edits import Edit, Side
 from agent_eval_schema.text.visible import escape_ci_commands, visible
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.rule import Severity
 
 DIGITS = 3
 """Significant digits of a number that was measured; counts are exact."""

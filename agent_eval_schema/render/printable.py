@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import write_text
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.choices import path_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,9 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import to_builtins
-
 from agent_eval_schema.formats.overview import FormatOverview
-from agent_eval_schema.issues import Rule
 from agent_eval_schema.render.phrases import STYLES
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.text.visible import escape_ci_commands
 from agent_eval_schema.text.wrap import wrapped
 
@@ -163,4 +161,4 @@ def format_text(entry: FormatOverview, *, color: bool = False, width: int | None
 def formats_json(formats: Sequence[FormatOverview]) -> str:
     from agent_eval_schema.render.document import json_text
 
-    return json_text({"schema_version": 1, "formats": to_builtins(formats)})
+    return json_text({"schema_version": 1, "formats": [entry._asdict() for entry in formats]})

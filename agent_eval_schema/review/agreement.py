@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_eval_schema.issues import import_extra
+from agent_eval_schema.errors import import_extra
 from agent_eval_schema.review.journal import State
 from agent_eval_schema.review.labels import LABELS
 from agent_eval_schema.text import jsontext

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.finish.redact import Redactor
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.page import application
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import TITLE

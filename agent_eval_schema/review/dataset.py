@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import row_texts
 from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
 from agent_eval_schema.conversion.convert import convert_eval_set
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import FIXED_FORMATS, fix_source
 from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import UNKNOWN, find_format, require_rows
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
 from agent_eval_schema.metrics.independence import RowKeys, independent_units
 from agent_eval_schema.metrics.support import metrics_of, supports
@@ -33,6 +34,7 @@ from agent_eval_schema.profile.options import Options
 from agent_eval_schema.profile.size import half_of_rate
 from agent_eval_schema.review.journal import RowKey, State
 from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states, taken
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.validation.checked_batch import rows_of, verdict

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Optional, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.places import JOURNALS
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.visible import visible
 
 State: TypeAlias = dict[str, Any]

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import InputFormat
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.io.places import JOURNALS
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.review.agreement import merged_states
 from agent_eval_schema.review.dataset import QUEUE_NAMES, Reviewed
 from agent_eval_schema.review.journal import Journal, journal_path, other_journals

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent_eval_schema.issues import EvalSetError, import_extra
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.render.page import application
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.review.journal import Event, Stale, require_value

@@ -17,8 +17,8 @@ from msgspec import structs
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
 from agent_eval_schema.review.agreement import agreement, merged_states, signed_rows, undecided
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap

@@ -24,6 +24,7 @@ from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.conversion.conversion import Conversion, find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import is_rewritten
 from agent_eval_schema.formats.names import InputFormat, TargetFormat
 from agent_eval_schema.formats.nested import require_one_format
@@ -31,7 +32,6 @@ from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED
 from agent_eval_schema.io.write import require_writable, rewrite_file, write_batches
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import State

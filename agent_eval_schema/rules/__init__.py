@@ -11,7 +11,7 @@ rules of one page share: the page and, where most of them share it, the good exa
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import (
     adk,
     ces,

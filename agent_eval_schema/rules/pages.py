@@ -3,9 +3,7 @@
 from functools import partialmethod
 from typing import Any, Final
 
-from msgspec import Struct
-
-from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rule import Rule, Severity
 
 Rows = tuple[dict[str, Any], ...]
 
@@ -37,12 +35,11 @@ RAGAS_DATASET: Final = "https://docs.ragas.io/en/stable/concepts/components/eval
 VERTEX_AGENTS: Final = "https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents"
 
 
-class Page(Struct, frozen=True):
+class Page:
     """A page, and what its rules share; the head of a rule is written as it is printed: `AE206 message-role`."""
 
-    url: str = ""
-    good: Rows = ()
-    no_example: str = ""
+    def __init__(self, url: str = "", good: Rows = (), no_example: str = "") -> None:
+        self.url, self.good, self.no_example = url, good, no_example
 
     def _rule(
         self,

@@ -24,7 +24,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.text.visible import visible
 
 

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.reading import MALFORMED_JSON
 from agent_eval_schema.text.depth import JSONText, TooDeep, is_deeper, is_too_deep

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Trace, content_text, value_of
 
 

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.issues import FAILING
 from agent_eval_schema.metrics.support import find_metric
 from agent_eval_schema.render.report.text import concise_text
+from agent_eval_schema.rule import FAILING
 from agent_eval_schema.rules import words
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.plan import Outputs

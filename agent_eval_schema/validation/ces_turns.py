@@ -17,7 +17,8 @@ from agent_eval_schema.formats.ces.rows import numbered, rows_of
 from agent_eval_schema.formats.ces.tables import evaluation_texts, read_goldens
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Finding, Severity
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.plan import Outputs

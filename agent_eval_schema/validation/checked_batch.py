@@ -20,8 +20,8 @@ from agent_eval_schema.formats.adk import RUBRICS
 from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.ragas import USER_INPUT
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext

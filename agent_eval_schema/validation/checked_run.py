@@ -28,6 +28,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered, packed, unpack
 from agent_eval_schema.cells.notes import NOTE, own_columns
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.format import same
 from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import find_format
@@ -42,7 +43,7 @@ from agent_eval_schema.io.source import (
     units_of,
     worth_workers,
 )
-from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, summarize, support_of
 from agent_eval_schema.render.phrases import Call

@@ -3,7 +3,8 @@
 from functools import lru_cache
 from typing import Any
 
-from agent_eval_schema.issues import EvalSetError, Rule
+from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.choices import meant, shown
 

@@ -14,7 +14,7 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.suggestions import names_of, naming_columns
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import describe, excerpt, key_name
 from agent_eval_schema.validation.rows import Rows

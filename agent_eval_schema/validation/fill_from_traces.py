@@ -18,7 +18,8 @@ from agent_eval_schema.decoding import requests as requests_
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.values import FAILED, ListColumn, Values
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
-from agent_eval_schema.issues import Finding, Severity
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.rules.expectations import EXPECTED_AS_JSON, EXPECTED_RESPONSE_TYPE
 from agent_eval_schema.rules.reading import MAX_DEPTH

@@ -25,7 +25,7 @@ from agent_eval_schema.decoding.requests import canonical_request, request_key
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import requests
 from agent_eval_schema.schema import JsonValue, columns_of
 from agent_eval_schema.text import jsontext

@@ -14,14 +14,16 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from agent_eval_schema.cells.notes import LINE, NOTE
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.pandas import issues_frame, to_pandas
 from agent_eval_schema.io.source import schema_of
 from agent_eval_schema.io.write import write_batches
-from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.support import Support, find_metric, metrics_of, supports, why_supported
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice

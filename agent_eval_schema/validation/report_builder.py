@@ -23,12 +23,13 @@ from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.suggestions import hint_for_column, looks_like_truth
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Finding, Issue, Rule
+from agent_eval_schema.issues import Finding, Issue, issue_of
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import missing_needs, need_words, supports
 from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FrequentAnswer
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import RULES, adk, columns, dataset
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut
@@ -458,7 +459,7 @@ def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array) -> Iterator[Issue
     id_texts = ids.to_pylist()
     for parent, note in zip(parents.tolist(), lists.flatten().to_pylist(), strict=True):
         where = (start + parent, id_texts[parent], note["column"], note["path"])
-        yield RULES[note["code"]].issue(*where, note["message"], note["hint"])
+        yield issue_of(RULES[note["code"]], *where, note["message"], note["hint"])
 
 
 def by_row(issue: Issue) -> float:

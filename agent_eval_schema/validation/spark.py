@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.spark import backticked, ddl_of, spark_source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.text.choices import require_bool
 from agent_eval_schema.validation.checked_batch import verdict

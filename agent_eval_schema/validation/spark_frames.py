@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import NOTE, free
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import naming
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
@@ -41,7 +42,6 @@ from agent_eval_schema.io.spark import (
     unpersist,
     with_places,
 )
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import metrics_of, supports
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import CONFLICTING_TRUTH, REPEATED_REQUEST_ID, REPEATED_TRACE_ID

@@ -22,7 +22,7 @@ from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, deco
 from agent_eval_schema.decoding.values import DecodedColumn, DocumentColumn, ListColumn
 from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import hint_for_unknown
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.rules.expectations import BESIDE_INPUTS

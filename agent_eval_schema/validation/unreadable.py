@@ -23,7 +23,8 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import is_hidden, line_texts
 from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.validation.checked_batch import rows_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from agent_eval_schema.formats.inference_tables import detect_family
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import convert_batch
 
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ import pytest
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.inference_tables.finish.redact import libraries_at_hand
 from agent_eval_schema.inference_tables.make_plan import instant_of, plan_of
-from agent_eval_schema.inference_tables.options import BuildOptions, BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildOptions, BuildPlan
 
 COLUMNS = ["databricks_request_id", "request", "response", "status_code", "request_time", "region"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 
 from agent_eval_schema import eval_set_from_inference_table
-from agent_eval_schema.inference_tables.options import COMMAND_LINE, BuildOptions
+from agent_eval_schema.inference_tables.options import COMMAND_LINE
+from agent_eval_schema.inference_tables.plan import BuildOptions
 from agent_eval_schema.similarity.near import NEAR
 
 PARAMETERS = {

@@ -13,10 +13,10 @@ import pytest
 
 from agent_eval_schema import EvalSetError, validate_eval_set, write_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.errors import HardLinkWarning
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.atomic import FileState, replacing
-from agent_eval_schema.issues import HardLinkWarning
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 
 ROWS = [{"request": "Hi", "response": "a", "expected_facts": "one"}, {"request": " ", "response": "b"}]

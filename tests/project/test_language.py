@@ -12,7 +12,7 @@ import pytest
 import agent_eval_schema
 from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.fix.effects import FIXABLE
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASONS, Reason
 from tests.cli.test_options import parsers

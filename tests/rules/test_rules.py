@@ -10,8 +10,8 @@ import pytest
 
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table, explain, validate_eval_set
 from agent_eval_schema.fix.effects import FIXABLE
-from agent_eval_schema.issues import Rule
 from agent_eval_schema.render.rule import rules_json
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import FAMILIES, RULES
 from agent_eval_schema.validation.chosen_rules import chosen
 from tests.conftest import ROOT, SAMPLES

@@ -101,7 +101,7 @@ def test_a_package_that_workers_lack_is_one_line_that_says_what_to_set(kind: str
     chosen = str(tmp_path / "bin" / "python3") if kind == "classic" else None
     done = run(tmp_path, CHECK, kind, chosen)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("agent_eval_schema.issues.EvalSetError: the Python of Spark's workers cannot import")
+    assert last.startswith("agent_eval_schema.errors.EvalSetError: the Python of Spark's workers cannot import")
     assert f"PYSPARK_PYTHON to an interpreter that has it, such as {sys.executable}" in last
 
 

@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from agent_eval_schema.errors import EvalSetError, cannot_read
 from agent_eval_schema.io.jsonl import cell_batches
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.yaml import yaml_rows
-from agent_eval_schema.issues import EvalSetError, cannot_read
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.visible import visible
 

@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agent_eval_schema.errors import EvalSetError, cannot_read
 from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.app import EvaluationText, evaluation_texts, split_text
 from agent_eval_schema.io.atomic import write_text
-from agent_eval_schema.issues import EvalSetError, Finding, Issue, cannot_read
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.rules import ces
 from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import Notes
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError
 from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.evaluation import Evaluation, Names, with_names
 from agent_eval_schema.formats.ces.golden import (
@@ -35,7 +36,8 @@ from agent_eval_schema.formats.ces.golden import (
     image_problem,
 )
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, Finding, Issue, Rule, Severity
+from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import ces, columns, golden, reading
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text import jsontext

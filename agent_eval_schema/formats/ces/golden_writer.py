@@ -17,7 +17,8 @@ from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import Names, display, is_result
 from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, SEPARATOR, GoldenCells, image_problem
 from agent_eval_schema.io.atomic import write_text
-from agent_eval_schema.issues import Issue, Rule, Severity
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import path_of

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
 from agent_eval_schema.formats.ces.shapes import FLOAT_MAX, PRECISE, resource_pattern
-from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import ces, golden, reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, first_names, key_name, names

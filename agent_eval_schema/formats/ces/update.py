@@ -18,10 +18,12 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from agent_eval_schema.errors import EvalSetError, cannot_read
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.evaluation import Evaluation, is_result, read_evaluations, validate_evaluation
 from agent_eval_schema.formats.ces.golden import REQUIRED
-from agent_eval_schema.issues import EvalSetError, Issue, Severity, cannot_read
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_kind
 from agent_eval_schema.text.describe import describe

@@ -21,6 +21,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.inference_tables.decide.sql import (
     DECISION_TABLES,
     ENTRY,
@@ -30,9 +31,8 @@ from agent_eval_schema.inference_tables.decide.sql import (
     near_table,
     steps_of,
 )
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.io.arrow import as_text
-from agent_eval_schema.issues import EvalSetError, import_extra
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.privacy import error_text
 

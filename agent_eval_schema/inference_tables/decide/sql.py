@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import bounds
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
 from agent_eval_schema.similarity.near import NEAR, repeats
 from agent_eval_schema.traces.feedback import Feedback

@@ -19,9 +19,10 @@ from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
 from agent_eval_schema.inference_tables.finish.redact import STRUCTURAL, Redactor, redactor_of
-from agent_eval_schema.inference_tables.options import BuildPlan, Hook
+from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Finding, Severity
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, dataset
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import LOGGING_ERROR

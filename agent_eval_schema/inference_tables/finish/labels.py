@@ -13,7 +13,7 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.decoding.diagnose import is_type
 from agent_eval_schema.inference_tables.finish.redact import Redactor
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.schema import ROW_SCHEMA

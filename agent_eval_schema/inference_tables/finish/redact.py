@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import list_array
-from agent_eval_schema.inference_tables.options import BuildPlan, Hook
-from agent_eval_schema.issues import EvalSetError, import_extra
+from agent_eval_schema.errors import EvalSetError, import_extra
+from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
 from agent_eval_schema.runtime.put_off_pandas import find_pandas
 from agent_eval_schema.text.jsontext import Malformed, parse
 from agent_eval_schema.text.privacy import error_text

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.payloads import (
     Request,

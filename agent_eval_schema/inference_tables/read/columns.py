@@ -19,7 +19,7 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
 from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
-from agent_eval_schema.inference_tables.options import BuildPlan, carried_column
+from agent_eval_schema.inference_tables.plan import BuildPlan, carried_column
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import MAX_DEPTH

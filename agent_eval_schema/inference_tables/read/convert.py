@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import Array, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE, IssueLog
-from agent_eval_schema.inference_tables.options import BuildPlan, carried_column
+from agent_eval_schema.inference_tables.plan import BuildPlan, carried_column
 from agent_eval_schema.inference_tables.read.calls import convert_call
 from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, read_logged
 from agent_eval_schema.runtime.gc_pause import gc_paused

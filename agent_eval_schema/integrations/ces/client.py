@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from agent_eval_schema.errors import EvalSetError, missing
 from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.update import (
     APP_NAME,
@@ -34,7 +35,6 @@ from agent_eval_schema.formats.ces.update import (
     checked_name,
     rest_path,
 )
-from agent_eval_schema.issues import EvalSetError, missing
 from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text import jsontext

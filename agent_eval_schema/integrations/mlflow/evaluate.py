@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from agent_eval_schema.errors import EvalSetError, missing
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, result_lines
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
@@ -33,7 +34,7 @@ from agent_eval_schema.integrations.mlflow.prepare import Prepared, ReducedInput
 from agent_eval_schema.integrations.mlflow.records import ID_TAG
 from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, scorer_name, scores_by_row
 from agent_eval_schema.integrations.mlflow.tracking import REQUEST_TAG
-from agent_eval_schema.issues import EvalSetError, Severity, missing
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe

@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
@@ -30,7 +31,7 @@ from agent_eval_schema.integrations.mlflow.frames import (
 )
 from agent_eval_schema.integrations.mlflow.omitted import Omitted, excluded, omitted, reduced
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Severity
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.choices import require_choice

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT
 from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.registry import find_format, require_rows
@@ -30,7 +31,6 @@ from agent_eval_schema.integrations.mlflow.frames import (
 )
 from agent_eval_schema.integrations.mlflow.omitted import Omitted, excluded, omits, omitted, reduced
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import verdict

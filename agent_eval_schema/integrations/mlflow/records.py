@@ -22,10 +22,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.mlflow_run import ROW_TAG
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, MLFLOW_USER, expectations_of, whole
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import without_null_keys

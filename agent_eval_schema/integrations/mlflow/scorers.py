@@ -24,8 +24,8 @@ import textwrap
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, get_args
 
+from agent_eval_schema.errors import missing
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.issues import missing
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.metrics.platforms import Need

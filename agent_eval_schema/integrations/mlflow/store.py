@@ -15,9 +15,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, MissingExtraError, import_extra
 from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, position_in
 from agent_eval_schema.integrations.mlflow.records import DatasetRecord
-from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError, import_extra
 from agent_eval_schema.text.visible import visible, without_secrets
 
 OLDEST_MLFLOW = "3.3"

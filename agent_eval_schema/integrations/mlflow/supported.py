@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of
 from agent_eval_schema.render.blocks import Section, Table, View

@@ -17,10 +17,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.integrations.mlflow.store import Store
 from agent_eval_schema.io.files import open_file
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules.traces import EVALUATION_TRACE
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
@@ -33,6 +33,7 @@ from agent_eval_schema.render.report.text import (
     report_headline,
     support_advice,
 )
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 

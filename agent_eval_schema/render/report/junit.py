@@ -16,10 +16,10 @@ from collections.abc import Collection, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from agent_eval_schema.issues import Severity
 from agent_eval_schema.render.console import finding
 from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.render.report.text import report_headline
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.figures import PRESENCE, Distribution, Occurrences, Presence
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, plural
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 

@@ -18,11 +18,12 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from agent_eval_schema.issues import Issue, Severity, file_of
+from agent_eval_schema.issues import Issue, file_of
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, drawn, print_columns, print_verdict
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, Call, NextCommand, plural, share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.text.wrap import wrapped

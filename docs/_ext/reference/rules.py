@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.formats.registry import FORMATS
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import FAMILIES, RULES, adk, ces, conversion, golden, production
 from reference.markdown import CONTENTS, Pages, code, entry, fence, json_lines, prose, table, toctree
 

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema.cells.hashing import seeded_hashes
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.decide.sql import LOWEST, RANGE, below
 from agent_eval_schema.inference_tables.make_plan import sample_of, seed_of
-from agent_eval_schema.inference_tables.options import BuildPlan
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.inference_tables.plan import BuildPlan
 
 duck = pytest.importorskip("agent_eval_schema.inference_tables.decide.duckdb")
 pytest.importorskip("duckdb")

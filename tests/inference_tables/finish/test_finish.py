@@ -15,7 +15,7 @@ from agent_eval_schema.cells.notes import with_plain_requests
 from agent_eval_schema.decoding import requests
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.finish.finish import finish_plan
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.jsontext import encode
 from agent_eval_schema.validation.checked_batch import rows_of, verdict

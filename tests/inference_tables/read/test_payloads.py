@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import eval_set_from_inference_table
-from agent_eval_schema.inference_tables.options import BuildPlan
+from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.convert import convert_batch
 from agent_eval_schema.inference_tables.read.payloads import Request, read_chat, read_other_request
 from agent_eval_schema.text import jsontext

@@ -368,7 +368,7 @@ def test_without_mlflow(call: str) -> None:
     code = f"import sys; sys.modules['mlflow'] = None; import agent_eval_schema as a; a.{call}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
 
-    assert run.stderr.splitlines()[-1].startswith("agent_eval_schema.issues.MissingExtraError: this needs mlflow 3.")
+    assert run.stderr.splitlines()[-1].startswith("agent_eval_schema.errors.MissingExtraError: this needs mlflow 3.")
     assert run.stderr.splitlines()[-1].endswith("pip install -U 'agent-eval-schema[mlflow]'")
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.issues import Severity
 from agent_eval_schema.render.report.junit import junit_xml
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.validation.report import run_of, summary_of

@@ -1,0 +1,123 @@
+"""Errors and warnings, and the import of what an extra installs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class EvalSetError(ValueError):
+    """An operation cannot run: the data cannot be read or an option is not valid.
+
+    It is never raised for the content of a row.
+
+    See Also
+    --------
+    InvalidEvalSetError : Validation found errors and the caller requested an exception.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalSetError, explain
+    >>> try:
+    ...     explain("AE000")
+    ... except EvalSetError as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """
+
+
+class EvalSetNotFoundError(EvalSetError, FileNotFoundError):
+    """A file does not exist.
+
+    See Also
+    --------
+    EvalSetError : The base class of all errors of this package.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import validate_eval_set
+    >>> try:
+    ...     validate_eval_set("missing.jsonl")
+    ... except FileNotFoundError as error:
+    ...     print(type(error).__name__)
+    EvalSetNotFoundError
+    """
+
+
+def cannot_read(path: object, error: OSError) -> EvalSetError:
+    """What to raise for a file that cannot be read."""
+    kind = EvalSetNotFoundError if isinstance(error, FileNotFoundError) else EvalSetError
+    return kind(f"{path}: cannot be read: {error.strerror}")
+
+
+class MissingExtraError(EvalSetError, ImportError):
+    """A package that an optional feature requires is missing or too old.
+
+    The message contains the command that installs it.
+
+    See Also
+    --------
+    EvalSetError : The base class of all errors of this package.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalSetError, MissingExtraError
+    >>> issubclass(MissingExtraError, ImportError) and issubclass(MissingExtraError, EvalSetError)
+    True
+    """
+
+
+class HardLinkWarning(UserWarning):
+    """A file was replaced that has other names (hard links), which keep the old content.
+
+    See Also
+    --------
+    write_eval_set : Emits this warning, as every function that replaces a file does.
+
+    Examples
+    --------
+    >>> import os, warnings
+    >>> from agent_eval_schema import write_eval_set
+    >>> _ = write_eval_set([{"request": "Hi"}], "rows.jsonl")
+    >>> os.link("rows.jsonl", "other.jsonl")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = write_eval_set([{"request": "Hello"}], "rows.jsonl")
+    >>> [w.category.__name__ for w in caught]
+    ['HardLinkWarning']
+    """
+
+
+class FormulaWarning(UserWarning):
+    """A CSV file was written with cells that a spreadsheet reads as formulas.
+
+    Such a cell starts with `=`, `+`, `-`, `@`, a tab or a carriage return, and is not a number. It is written as it is.
+    Open the file as text, or write JSON Lines.
+
+    See Also
+    --------
+    write_eval_set : Emits this warning, as every function that writes a CSV file of rows does.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import write_eval_set
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = write_eval_set([{"request": "Add 1 and 1.", "response": "=1+1"}], "rows.csv")
+    >>> str(caught[0].message).partition(": open")[0]
+    'rows.csv: a spreadsheet reads 1 cell as a formula, the first one in row 0, column `response`'
+    """
+
+
+def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:
+    """The exception for an import that failed; `needs` names the required package (`"mlflow 3.3"`)."""
+    return MissingExtraError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")
+
+
+def import_extra(module: str, extra: str, needs: str) -> Any:
+    """Import a module of an extra. Raises MissingExtraError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing(extra, needs, error) from None

@@ -1,0 +1,58 @@
+"""What a rule is, and its severity. The rules themselves are in `rules/`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Severity(str, Enum):  # numpydoc ignore=PR01
+    """The severity of an issue.
+
+    `ERROR`: the platform rejects the row or would score something that was not intended. `WARNING`: the row is
+    accepted, but a field is ignored or a metric is weakened. `INFO`: a value was derived, detected, fixed or passed
+    through. A severity is also a str.
+
+    See Also
+    --------
+    Report.count : Count the issues of a severity.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import Severity
+    >>> Severity.ERROR == "error"
+    True
+    >>> [str(severity) for severity in Severity]
+    ['error', 'warning', 'info']
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
+"""The severities that fail a run, by the lowest of them."""
+
+
+class Rule(NamedTuple):
+    """One kind of issue and its documentation: what is wrong, why it matters, what to do, and the page of the vendor.
+
+    `bad` and `good` are examples: lists of rows as an engineer would write them. The tests check that the bad rows
+    raise exactly this code and the good ones do not, so the documentation cannot drift from the behavior. A rule that
+    rows cannot show states the reason in `no_example`. A rule that no vendor documents has no `url`.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    why: str
+    hint: str
+    url: str = ""
+    bad: tuple[dict[str, Any], ...] = ()
+    good: tuple[dict[str, Any], ...] = ()
+    no_example: str = ""
