@@ -10,9 +10,11 @@ import pytest
 
 from tests.conftest import ROOT, SAMPLES
 
-HEAVY = {"numpy", "pyarrow", "pandas", "rich", "mlflow", "duckdb", "pyspark", "sklearn", "fsspec", "asyncio"}
+HEAVY = {"msgspec", "numpy", "pyarrow", "pandas", "rich", "mlflow", "duckdb", "pyspark", "sklearn", "fsspec", "asyncio"}
 
 GOOD = str(SAMPLES / "good.jsonl")
+
+READS = {"msgspec", "numpy", "pyarrow", "rich"}
 
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "--help": (["--help"], set()),
@@ -21,14 +23,14 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "schema": (["schema", "--help"], set()),
     "explain": (["explain", "AE206"], set()),
     "rules": (["rules"], set()),
-    "rules as JSON": (["rules", "--output", "json"], set()),
+    "rules as JSON": (["rules", "--output", "json"], {"msgspec"}),
     "formats": (["formats"], set()),
     "a format": (["formats", "ragas"], set()),
-    "formats as JSON": (["formats", "--output", "json"], set()),
-    "validate": (["validate", GOOD], {"numpy", "pyarrow", "rich"}),
-    "metrics": (["metrics", GOOD], {"numpy", "pyarrow", "rich"}),
-    "diff": (["diff", GOOD, GOOD], {"numpy", "pyarrow", "rich"}),
-    "convert": (["convert", GOOD, "out.json", "--to", "mlflow"], {"numpy", "pyarrow", "rich"}),
+    "formats as JSON": (["formats", "--output", "json"], {"msgspec"}),
+    "validate": (["validate", GOOD], READS),
+    "metrics": (["metrics", GOOD], READS),
+    "diff": (["diff", GOOD, GOOD], READS),
+    "convert": (["convert", GOOD, "out.json", "--to", "mlflow"], READS),
 }
 
 RUN = """
