@@ -15,7 +15,7 @@ from tests.conftest import DATA
 
 SCRIPTS = DATA / "types"
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("types")]  # so that each checker runs once
 
 Errors = dict[str, dict[int, str]]
 

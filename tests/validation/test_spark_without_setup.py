@@ -86,13 +86,21 @@ def run(folder: Path, code: str, kind: str, python: str | None = None) -> subpro
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def result(done: subprocess.CompletedProcess[str]) -> Any:
+def results(done: subprocess.CompletedProcess[str]) -> list[Any]:
+    """What each part of a script printed."""
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith(("{", "["))]
+
+
+@pytest.fixture(scope="module")
+def connected(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What one server of Spark Connect answers to all parts."""
+    pytest.importorskip("duckdb")
+    return results(run(tmp_path_factory.mktemp("connect"), CHECK + FRAMES + BUILD, "connect", sys.executable))
 
 
 def test_workers_on_this_machine_use_this_interpreter(tmp_path: Path) -> None:
-    found = result(run(tmp_path, CHECK, "classic"))
+    (found,) = results(run(tmp_path, CHECK, "classic"))
     assert (found["report"]["counts"], found["invalid"]) == ({"AE202": 8}, 8)
 
 
@@ -105,8 +113,8 @@ def test_a_package_that_workers_lack_is_one_line_that_says_what_to_set(kind: str
     assert f"PYSPARK_PYTHON to an interpreter that has it, such as {sys.executable}" in last
 
 
-def test_spark_connect_gives_the_same_results(tmp_path: Path) -> None:
-    found = result(run(tmp_path, CHECK, "connect", sys.executable))
+def test_spark_connect_gives_the_same_results(connected: list[Any]) -> None:
+    found = connected[0]
     here = validate_eval_set(PARTS)
     assert ".connect." in found["kind"]
     assert found["report"]["counts"] == here.counts
@@ -115,8 +123,8 @@ def test_spark_connect_gives_the_same_results(tmp_path: Path) -> None:
     assert found["invalid"] == 8
 
 
-def test_spark_connect_returns_the_same_rows_and_losses(tmp_path: Path) -> None:
-    found = result(run(tmp_path, FRAMES, "connect", sys.executable))
+def test_spark_connect_returns_the_same_rows_and_losses(connected: list[Any]) -> None:
+    found = connected[1]
     here = convert_eval_set(PARTS, "vertex")
     valid = normalize_eval_set(PARTS, on_invalid="drop")
     assert found["rows"] == sorted(row["request_id"] for row in valid)
@@ -124,9 +132,8 @@ def test_spark_connect_returns_the_same_rows_and_losses(tmp_path: Path) -> None:
     assert found["losses"] == sorted([i.row, i.code] for i in here.losses.itertuples())
 
 
-def test_spark_connect_builds_the_same_dataset(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
-    rows, excluded = result(run(tmp_path, BUILD, "connect", sys.executable))
+def test_spark_connect_builds_the_same_dataset(connected: list[Any]) -> None:
+    rows, excluded = connected[2]
     here = eval_set_from_inference_table(table(EVERYTHING))
     assert rows == sorted(here.rows["request_id"])
     assert excluded == here.excluded["reason"].value_counts().to_dict()

@@ -47,8 +47,13 @@ def _text(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if isinstance(value, list | dict) else value
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS)
-@pytest.mark.parametrize("name", [*FILES, "an ID twice"])
+PAIRS = [(name, evaluator) for name in [*FILES, "an ID twice"] for evaluator in EVALUATORS]
+
+
+# Each file, and each evaluator, once.
+@pytest.mark.parametrize(
+    ("name", "evaluator"), [p for p in PAIRS if p[0] == FILES[1] or p[1] == next(iter(EVALUATORS))]
+)
 def test_the_rows_are_those_in_memory(spark: Any, name: str, evaluator: Any) -> None:
     table = table_of(name) if name in FILES else as_arrow(SHARED, SAMPLES)
     df = on_spark(spark, table)
