@@ -84,7 +84,7 @@ def test_no_import_is_broken_off(name: str, code: int, word: str, tmp_path: Path
 @pytest.mark.parametrize("ignored", [False, True], ids=["taken", "ignored"])
 def test_the_import_of_the_command_line_is_ended_with_the_process(ignored: bool, tmp_path: Path) -> None:
     """Nothing is written yet; a signal that is ignored, as `nohup` does, stays so."""
-    (tmp_path / "msgspec.py").write_text(IMPORTED.format(name="SIGINT").replace("time.sleep(30)", "os._exit(7)"))
+    (tmp_path / "argparse.py").write_text(IMPORTED.format(name="SIGINT").replace("time.sleep(30)", "os._exit(7)"))
     handler = "SIG_IGN" if ignored else "default_int_handler"
     run = (
         f"import signal; signal.signal(signal.SIGINT, signal.{handler})\n"
