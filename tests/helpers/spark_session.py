@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # code that soon runs, for short jobs
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "Asia/Kathmandu",  # so that whoever forgets about zones is found out
     "spark.log.level": "OFF",
