@@ -32,13 +32,11 @@ from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import System, metrics_of
-from agent_eval_schema.render.phrases import HIDDEN
-from agent_eval_schema.rules import words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.similarity.near import NEAR
-from agent_eval_schema.text.choices import path_of, require_bool, require_choice, require_count
+from agent_eval_schema.text.choices import path_of, require_bool, require_choice
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
@@ -46,7 +44,7 @@ from agent_eval_schema.validation.chosen_rules import find_rule
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.unreadable import UNREADABLE, unreadable_cells
-from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.validate import check_source, report_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +73,8 @@ def validate_eval_set(
         A pandas DataFrame; an object with `__arrow_c_stream__` (Arrow, Polars, DuckDB); a list of dicts; a Hugging Face
         Dataset; an MLflow EvaluationDataset; a Spark DataFrame; the path or URL of a JSON Lines, JSON, CSV or Parquet
         file, or a folder or glob of them (`"evals/*.jsonl"`); a Delta folder (`"folder@v12"` is its version 12); `"-"`
-        for standard input; or a table of Unity Catalog (`"catalog.schema.table"`) or BigQuery
-        (`"bq://project.dataset.table"`). The data is not changed.
+        for standard input; a table of Unity Catalog (`"catalog.schema.table"`) or BigQuery
+        (`"bq://project.dataset.table"`); or a Report: its data, read with its options. The data is not changed.
     format : FormatName or "auto", default "auto"
         The format of the data: `"adk"`, `"adk-legacy"`, `"agent-skills"`, `"agentcore"`, `"azure"`, `"bedrock"`,
         `"bedrock-rag"`, `"braintrust"`, `"ces-csv"`, `"ces-evaluation"`, `"databricks"`, `"deepeval"`, `"inspect"`,
@@ -132,6 +130,12 @@ def validate_eval_set(
        row                      path   code          name
     0    1  request.messages[0].role  AE206  message-role
 
+    The report is data of the other functions, which then need no option again:
+
+    >>> from agent_eval_schema import normalize_eval_set
+    >>> [row["request_id"] for row in normalize_eval_set(report, on_invalid="drop")]
+    ['q1']
+
     Files take the same options:
 
     >>> validate_eval_set("sample_data/broken.jsonl", select=["message-role"]).counts
@@ -139,23 +143,20 @@ def validate_eval_set(
     """
     from agent_eval_schema.fix.preview import preview_fixes
 
-    require_bool("show_values", show_values)
-    if max_cell_bytes is not None:
-        require_count("max_cell_bytes", max_cell_bytes)
-    options = {"format": format, "outputs": outputs, "select": words(select), "ignore": words(ignore)}
-    hidden = {} if show_values else HIDDEN
-    source = open_source(data, "data", columns, **options, max_cell_bytes=max_cell_bytes, **hidden)
-    return check_source(
-        source,
+    source = open_source(
+        data,
+        "data",
+        columns,
         format=format,
         outputs=outputs,
-        select=words(select),
-        ignore=words(ignore),
-        values=show_values,
+        select=select,
+        ignore=ignore,
+        show_values=show_values,
         max_cell_bytes=max_cell_bytes,
-        screen=notebook(),
-        preview=partial(preview_fixes, source),
     )
+    if isinstance(data, Report):
+        return data
+    return check_source(source, screen=notebook(), preview=partial(preview_fixes, source))
 
 
 @overload
@@ -274,19 +275,19 @@ def normalize_eval_set(
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     require_bool("fix", fix)
     source = open_source(data, "data", columns, format=format, outputs=outputs)
-    if is_spark(data):
-        return _normalized_on_spark(data, source, format, outputs, on_invalid, fix)
+    if is_spark(source.data):
+        return _normalized_on_spark(source, on_invalid, fix)
     if fix:
         from agent_eval_schema.fix.fix import fix_source
 
-        source = fix_source(source, format=format, outputs=outputs).source
-    report = check_source(source, format=format, outputs=outputs)
+        source = fix_source(source).source
+    report = check_source(source) if fix else report_on(data, source)
     if on_invalid == "raise" and not report.ok:
         raise InvalidEvalSetError(report)
     unread = unreadable_cells(run_of(report)) if on_invalid == "keep" else {}
     mask = report.valid_mask if on_invalid == "drop" else None
     beside = [unread.get(row) for row in range(report.row_count)] if unread else []
-    if (back := like(data)) is not None:
+    if (back := like(source.data)) is not None:
         schema = run_of(report).schema
         parts = (fitted(batch, schema) for batch in run_of(report).normalized())
         table = pa.concat_tables([schema.empty_table(), *parts])
@@ -299,27 +300,25 @@ def normalize_eval_set(
 
         frame[free(UNREADABLE, frame.columns)] = pd.Series(beside, frame.index, dtype="object")
     frame = frame if mask is None else frame[mask]
-    if not isinstance(data, list | tuple):
+    if not isinstance(source.data, list | tuple):
         return frame
     cells = [[None if v is None or is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
     return [dict(zip(frame.columns, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
-def _checked_on_spark(df: Any, source: Source, format: str, outputs: str, fix: bool = False) -> CheckedFrame:
+def _checked_on_spark(source: Source, fix: bool = False) -> CheckedFrame:
     from agent_eval_schema.fix.fix import fixes_of_batches
     from agent_eval_schema.validation.spark_frames import CheckedFrame, require_rows_apart
 
     require_rows_apart(source)
-    plan = make_plan(source, format, outputs)
-    return CheckedFrame(df, source, plan, fixes_of_batches(source, plan) if fix else None)
+    plan = make_plan(source)
+    return CheckedFrame(source.data, source, plan, fixes_of_batches(source, plan) if fix else None)
 
 
-def _normalized_on_spark(
-    df: Any, source: Source, format: str, outputs: str, on_invalid: OnInvalid, fix: bool
-) -> DataFrame:
-    checked = _checked_on_spark(df, source, format, outputs, fix)
+def _normalized_on_spark(source: Source, on_invalid: OnInvalid, fix: bool) -> DataFrame:
+    checked = _checked_on_spark(source, fix)
     if on_invalid == "raise" and checked.invalid_count:
-        raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs))
+        raise InvalidEvalSetError(check_source(source))
     return checked.normalized(on_invalid)
 
 
@@ -411,12 +410,13 @@ def metric_support(
     [True, False]
     """
     require_choice("system", system, (*SYSTEMS, "all", "auto"))
-    if is_spark(data):
-        checked = _checked_on_spark(data, open_source(data, "data", columns), format, outputs)
+    source = open_source(data, "data", columns, format=format, outputs=outputs)
+    if is_spark(source.data):
+        checked = _checked_on_spark(source)
         return checked.metric_support(_metric_names(checked.plan.format, system))
-    report = validate_eval_set(data, format=format, outputs=outputs, columns=columns)
+    report = report_on(data, source, notebook())
     wanted = _metric_names(report.format, system)
-    return report_on_rows(report, outputs).metric_support[wanted]
+    return report_on_rows(report).metric_support[wanted]
 
 
 def _metric_names(format: str, system: System) -> list[str]:
@@ -603,8 +603,8 @@ def _of_traces_on_spark(df: Any, columns: ColumnNames, labels: Any) -> DataFrame
     from agent_eval_schema.validation.spark_frames import CheckedFrame
 
     df = traces_of_spans(df) if columns is None and are_spans(df.columns) else df
-    source = open_source(df, "traces", columns)
-    plan = make_plan(source, "auto", "provided", labeled=labels is not None)
+    source = open_source(df, "traces", columns, outputs="provided")
+    plan = make_plan(source, labeled=labels is not None)
     _require_traces(plan.format, source.column_names())
     checked = CheckedFrame(df, source, plan)
     if failed := sum(checked.counts[code] for code in _UNREADABLE):
@@ -633,9 +633,8 @@ def validate_traces(
 ) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
     source, labeled = _open_traces(traces, columns), labels is not None
-    report = check_source(
-        source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore, labeled=labeled
-    )
+    source = source.read_as(advised=True, outputs="provided", show_values=values, select=select, ignore=ignore)
+    report = check_source(source, screen=screen, labeled=labeled)
     if report.row_count:
         _require_traces(report.format, run_of(report).read_schema.names)
     return report
@@ -719,13 +718,13 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
     True
     """
     out = path_of(path)
-    if is_spark(data):
+    source = open_source(data)
+    if is_spark(source.data):
         from agent_eval_schema.io.spark import require_new, write_table
 
         require_new(out)
-        return write_table(data, out)
+        return write_table(source.data, out)
     require_writable(out)
-    source = open_source(data)
     require_one_format(source, out)
     if source.repeated_columns:
         raise EvalSetError(f"two columns are called {source.repeated_columns[0]!r}: only one could be written")

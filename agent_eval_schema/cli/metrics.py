@@ -2,7 +2,7 @@
 
 import argparse
 
-from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, codes_in, open_input
+from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, open_input
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 
 
@@ -32,15 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.validation.validate import check_source
 
     metrics_of(arguments.system or "all")  # a wrong name is reported before the file is read
-    report = check_source(
-        open_input(arguments.file, arguments),
-        format=arguments.format,
-        outputs=arguments.outputs,
-        select=codes_in(arguments.select),
-        ignore=(*codes_in(arguments.ignore), *arguments.ignored(arguments.file)),
-        screen=progress_screen(arguments),
-    )
-    measured, system = report_on_rows(report, arguments.outputs), arguments.system or summary_of(report).system
+    report = check_source(open_input(arguments.file, arguments), screen=progress_screen(arguments))
+    measured, system = report_on_rows(report), arguments.system or summary_of(report).system
     if arguments.output == "json":
         print_text(json_text(run_of(measured).coverage(system)), "json")
     elif summary_of(measured).has_metrics:

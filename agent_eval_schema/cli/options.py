@@ -242,12 +242,28 @@ def typed_options(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def open_input(path: str, arguments: argparse.Namespace) -> Source:
-    """The rows of a file, under the names of `--columns`."""
+    """The rows of a file, under the names of `--columns`, as the command line and the settings of the repository ask;
+    advice repeats the command line."""
     from agent_eval_schema.formats.opening import open_source
-    from agent_eval_schema.render.phrases import HIDDEN
 
-    hidden = {} if getattr(arguments, "values", True) else HIDDEN
-    return open_source(path, "FILE", arguments.columns or None, **arguments.typed, **hidden)
+    values = getattr(arguments, "values", True)
+    has_rules = hasattr(arguments, "ignore")
+    return open_source(
+        path,
+        "FILE",
+        arguments.columns or None,
+        format=getattr(arguments, "format", "auto"),
+        outputs=getattr(arguments, "outputs", "auto"),
+        select=codes_in(arguments.select) if has_rules else (),
+        ignore=(*codes_in(arguments.ignore), *arguments.ignored(path)) if has_rules else (),
+        show_values=values,
+        max_cell_bytes=getattr(arguments, "max_cell_bytes", None),
+        advice={**arguments.typed, **({} if values else HIDDEN)},
+    )
+
+
+HIDDEN = {"show_values": False, "no_values": True}
+"""The options that hide cell values, of functions and of commands."""
 
 
 def codes_in(entries: list[str]) -> tuple[str, ...]:

@@ -100,9 +100,6 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.against,
         arguments.past or None,
         arguments.documents,
-        format=arguments.format,
-        outputs=arguments.outputs,
-        values=arguments.values,
         screen=progress_screen(arguments),
     )
     text = found.to_json() if arguments.output == "json" else found.to_text(color=in_color())

@@ -79,9 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         require_choice("queue", arguments.queue, QUEUE_NAMES)
     source = open_input(arguments.file, arguments)
-    reading = {"format": arguments.format, "outputs": arguments.outputs}
     if arguments.merge:
-        session = merge(source, _named(arguments.merge), **reading)
+        session = merge(source, _named(arguments.merge))
         found = merged(session)
         print_text("".join(f"{line}\n" for line in merge_report(session, found)))
         if arguments.out:
@@ -90,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.to is not None:
             _to_mlflow(session, arguments)
         return ExitCode.CLEAN
-    session = open_session(source, arguments.reviewer, overlap=arguments.overlap, **reading)
+    session = open_session(source, arguments.reviewer, overlap=arguments.overlap)
     if arguments.bundle:
         from agent_eval_schema.io.atomic import require_place, write_text
         from agent_eval_schema.review.bundle import bundle_page

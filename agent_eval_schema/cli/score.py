@@ -157,7 +157,6 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.tool_name,
             arguments.duplicates,
             arguments.empty,
-            arguments.format,
             progress_screen(arguments),
             arguments.match,
         )

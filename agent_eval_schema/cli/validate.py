@@ -170,12 +170,6 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
     source = open_input(path, arguments)
     return check_source(
         source,
-        format=arguments.format,
-        outputs=arguments.outputs,
-        select=codes_in(arguments.select),
-        ignore=_ignored(path, arguments),
-        values=arguments.values,
-        max_cell_bytes=arguments.max_cell_bytes,
         jobs=arguments.jobs,
         screen=progress_screen(arguments, path),
         preview=partial(preview_fixes, source),
@@ -226,18 +220,10 @@ def _fix(arguments: argparse.Namespace) -> int:
     source = open_input(arguments.files[0], arguments)
     if arguments.fix:
         require_fixable(source, arguments.fix)
-    fixed = fix_source(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
+    fixed = fix_source(source, codes=chosen(select, ignore))
     if arguments.diff:
         return _show_fixes(fixed, arguments)
-    report = check_source(
-        fixed.written_to(arguments.fix),
-        format=arguments.format,
-        outputs=arguments.outputs,
-        select=select,
-        ignore=ignore,
-        values=arguments.values,
-        max_cell_bytes=arguments.max_cell_bytes,
-    )
+    report = check_source(fixed.written_to(arguments.fix))
     whole_run = _WHOLE_RUN.get(arguments.output)
     if arguments.output == "concise":
         _print_concise(report)

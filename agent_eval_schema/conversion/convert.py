@@ -76,11 +76,11 @@ def convert_eval_set(
     0    0  guidelines
     """
     source = open_source(data, "data", columns, format=format)
-    if is_spark(data):
+    if is_spark(source.data):
         from agent_eval_schema.conversion.spark import convert_frame
 
-        return convert_frame(data, source, format, to)
-    work = Work(CheckedRun(source, plan_of(source, format, to)), to)
+        return convert_frame(source, to)
+    work = Work(CheckedRun(source, plan_of(source, to)), to)
     return work.conversion(work.target_data())
 
 
@@ -100,7 +100,7 @@ def convert_file(
     else:
         require_place(out, stdout=True)
     source = open_source(path, "IN", columns, format=format)
-    work = Work(CheckedRun(source, plan_of(source, format, to)), to)
+    work = Work(CheckedRun(source, plan_of(source, to)), to)
     if writer.save is not None:
         writer.save(work.target_data(), out)
     else:

@@ -82,8 +82,8 @@ class Losses:
         back: list[CanonicalRow] = []
         masks: list[int] = []
         if rows:
-            source = open_source(written.back)
-            for _, checked in CheckedRun(source, make_plan(source, written.format, "generated")).reread():
+            source = open_source(written.back, format=written.format, outputs="generated")
+            for _, checked in CheckedRun(source, make_plan(source)).reread():
                 _, columns = to_columns([rows_of(checked)])
                 back += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
                 masks += verdict(checked, "presence").to_pylist()

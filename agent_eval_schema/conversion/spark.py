@@ -41,7 +41,7 @@ LOSS = pa.schema([(n, pa.int64() if n == "row" else pa.string()) for n in Issue.
 """The columns of `Report.issues` in Spark."""
 
 
-def convert_frame(df: Any, source: Source, format: str, target: str) -> Conversion:
+def convert_frame(source: Source, target: str) -> Conversion:
     """Raises EvalSetError for a target that is one document of all rows."""
     require_rows_apart(source)
     writer = find_writer(target)
@@ -50,14 +50,14 @@ def convert_frame(df: Any, source: Source, format: str, target: str) -> Conversi
             f"to: {target} is one document of all rows, which Spark does not write: convert what fits in memory, "
             "`convert_eval_set(df.toPandas(), …)`"
         )
-    plan = plan_of(source, format, target)
-    checked = CheckedFrame(df, source, plan)
+    plan = plan_of(source, target)
+    checked = CheckedFrame(source.data, source, plan)
     work = Work(CheckedRun(source, plan), target)
     schema = work.schema([*COLUMNS, *checked.beside.names])
     losses = checked.frame(partial(_losses, target, plan), LOSS)
     if overall := list(work.losses.settle()):  # of columns as a whole
         cells = [tuple(_cells(issue).values()) for issue in overall]
-        losses = losses.unionByName(df.sparkSession.createDataFrame(cells, ddl(LOSS)))
+        losses = losses.unionByName(source.data.sparkSession.createDataFrame(cells, ddl(LOSS)))
     if writer.kind is not None:
         kinds = checked.frame(partial(_kinds, target, plan), pa.schema([("kind", pa.string())])).groupBy("kind").count()
         losses = losses.unionByName(in_python(kinds.coalesce(1), _mixed, ddl(LOSS)))

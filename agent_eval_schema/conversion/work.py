@@ -49,12 +49,14 @@ def mixed_kinds(kinds: Counter[str]) -> list[Issue]:
     return [Finding(conversion.MIXED_KINDS, message).issue(None, None)] if len(kinds) > 1 else []
 
 
-def plan_of(source: Source, format: str, target: str) -> Plan:
+def plan_of(source: Source, target: str) -> Plan:
     find_writer(target)
     instead = find_format(target).instead_of_request
     # a row without a request, or what the target accepts instead, cannot be written
     # a row that the agent has not answered can be converted as well
-    plan = make_plan(source, format, "auto", ignore=(requests.MISSING_OUTPUT.code,), complete=not instead)
+    plan = make_plan(
+        source.read_as(ignore=(*source.reading.ignore, requests.MISSING_OUTPUT.code)), complete=not instead
+    )
     return replace(plan, columns=True, instead_of_request=instead)
 
 
@@ -254,7 +256,7 @@ class Work:
                 continue
             for path, value in unread_fields(evaluation):
                 self.losses.unread(evaluation.row, path, value)
-            report = check_source(open_source(rows), format="databricks", outputs="generated")
+            report = check_source(open_source(rows, format="databricks", outputs="generated"))
             masks = run_of(report).builder.masks.tolist()
             found = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
             kept = [{**row, POSITION: evaluation.row, PRESENCE: mask} for row, mask, valid in found if valid]

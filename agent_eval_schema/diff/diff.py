@@ -90,21 +90,22 @@ def diff_eval_sets(
     1        2     hd-003  expected_response
     2        4     hd-005            request
     """
-    return Diff(Comparison(*(Snapshot(*side, outputs) for side in _sides(old, new, format, columns))))
+    return Diff(Comparison(*map(Snapshot, _sides(old, new, columns, format, outputs))))
 
 
-def _sides(old: Any, new: Any, format: str, columns: ColumnNames) -> list[tuple[Source, str]]:
-    """Both sides with the formats in which they are compared: rows with rows."""
-    opened = [open_source(old, "old", format=format), open_source(new, "new", format=format)]
+def _sides(old: Any, new: Any, columns: ColumnNames, format: str, outputs: str) -> list[Source]:
+    """Both sides, read in the formats in which they are compared: rows with rows."""
+    sides = {"old": old, "new": new}
+    opened = [open_source(side, name, format=format, outputs=outputs) for name, side in sides.items()]
     names = {AUTO: columns} if isinstance(columns, str) else columns or {}
     require_in_one(names, *opened)
     own = [{path: name for path, name in names.items() if has_path(path, source)} for source in opened]
     sources = [open_source(source, "columns", names or None) for source, names in zip(opened, own, strict=True)]
-    formats = [make_plan(source, format, "generated").format for source in sources]
+    formats = [make_plan(source.read_as(outputs="generated")).format for source in sources]
     if formats[0] == formats[1]:
-        return [(source, format) for source in sources]
+        return sources
     return [
-        (turns_of(source, found), "databricks") if found in CES_FORMATS else (source, found)
+        turns_of(source, found).read_as(format="databricks") if found in CES_FORMATS else source.read_as(format=found)
         for source, found in zip(sources, formats, strict=True)
     ]
 

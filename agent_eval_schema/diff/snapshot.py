@@ -167,8 +167,8 @@ class Snapshot:
     `masks` the fields that are present in each row.
     """
 
-    def __init__(self, source: Source, format: str, outputs: str) -> None:
-        self._run = run = CheckedRun(source, replace(make_plan(source, format, outputs), columns=True))
+    def __init__(self, source: Source) -> None:
+        self._run = run = CheckedRun(source, replace(make_plan(source), columns=True))
         self._read = find_format(run.plan.format).read
         parts: dict[str, list[tuple[int, Array]]] = {}
         findings = [np.zeros(0, np.int64)]

@@ -114,19 +114,19 @@ class EvalInputs(Struct):
     keys: RowKeys
 
 
-def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
-    """The source of evaluation rows, their format, and the excluded rows: for files of CES, which do not contain rows,
-    the turns of their valid evaluations; for all others the source itself."""
-    plan = make_plan(source, format, "generated", select=_CHECKED)
+def of_turns(source: Source) -> tuple[Source, list[Issue]]:
+    """The source of evaluation rows, read in their format, and the excluded rows: for files of CES, which do not
+    contain rows, the turns of their valid evaluations; for all others the source itself."""
+    plan = make_plan(source.read_as(outputs="generated", select=_CHECKED))
     from agent_eval_schema.validation.ces_turns import CES_FORMATS, evaluations_of, rows_of_each
 
     if plan.format not in CES_FORMATS:
-        return source, plan.format, []
-    evaluations = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
+        return source.read_as(format=plan.format), []
+    evaluations = evaluations_of(check_source(source.read_as(format=plan.format, outputs="generated")))
     turns = open_source([row for rows in rows_of_each(evaluations) for row in rows])
     invalid = [f"the evaluation on row {e.row} was excluded: it is not valid" for e in evaluations if not e.valid]
-    turns = replace(turns, name=source.name, options=source.options)
-    return turns, "databricks", [Finding(LEFT_OUT, why).issue() for why in invalid]
+    turns = replace(turns, name=source.name, options=source.options, reading=source.reading)
+    return turns.read_as(format="databricks"), [Finding(LEFT_OUT, why).issue() for why in invalid]
 
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
@@ -140,11 +140,12 @@ def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
 
 
 def input_parts(
-    source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
+    source: Source, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
 ) -> Iterator[EvalInputs]:
     """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
     run (`ran`), its trajectories take the place of those in the data. `trajectories` is true if some are compared."""
-    plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
+    source = source.read_as(outputs="generated" if ran else "provided", select=_CHECKED)
+    plan = make_plan(source)
     plan = replace(plan, columns=True)
     read = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
     read -= {PREDICTED} if ran else set()
@@ -290,7 +291,7 @@ def score_trajectories(
     1                           0.0                      0.5
     """
     source = open_source(data, "data", columns, format=format)
-    return score_dataset(source, metrics, tool_name, duplicates, empty, format, notebook(), match)
+    return score_dataset(source, metrics, tool_name, duplicates, empty, notebook(), match)
 
 
 def score_dataset(
@@ -299,7 +300,6 @@ def score_dataset(
     tool_name: str | None,
     duplicates: Duplicates,
     empty: Empty,
-    format: str,
     screen: ProgressDisplay | None,
     match: Match = "call",
 ) -> EvalResult:
@@ -314,25 +314,24 @@ def score_dataset(
     if tool_name is not None:
         chosen.append(ToolUseMetric(tool_name))
     options = TrajectoryOptions(tuple(chosen), duplicates, empty, match)
-    return score_rows(open_source(data), options.metrics, options, format, screen)
+    return score_rows(open_source(data), options.metrics, options, screen)
 
 
 def score_rows(
     data: Source,
     metrics: Sequence[TaskMetric],
     options: TrajectoryOptions,
-    format: str,
     screen: ProgressDisplay | None,
     max_workers: int = 1,
 ) -> EvalResult:
     """The scores of a source by any metrics, `options` by those that compare trajectories."""
-    source, format, left_out = of_turns(data, format)
+    source, left_out = of_turns(data)
     alone = len(options.metrics) == len(metrics)
 
     def parts() -> Iterator[ScoredPart]:
         if alone:
-            return score_source(source, format, options)
-        inputs = input_parts(source, format, columns_read(metrics), trajectories=bool(options.metrics))
+            return score_source(source, options)
+        inputs = input_parts(source, columns_read(metrics), trajectories=bool(options.metrics))
         return (measure(part, metrics, options, max_workers) for part in inputs)
 
     names = tuple(map(metric_name, metrics))

@@ -122,7 +122,6 @@ class EvalTask:
         self.metrics = require_metrics(metrics)
         self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty, match)
         self._source = open_source(dataset, "dataset", columns, format=format)
-        self._format = format
 
     def evaluate(
         self,
@@ -196,15 +195,15 @@ class EvalTask:
             return self._run(call, max_workers, timeout, None if journal is None else os.fspath(journal))
         if journal is not None or make_input is not None:
             raise EvalSetError("`journal` and `make_input` require a runnable")
-        return score_rows(self._source, self.metrics, self._options, self._format, notebook(), max_workers)
+        return score_rows(self._source, self.metrics, self._options, notebook(), max_workers)
 
     def _run(
         self, call: Callable[[Any], Any], max_workers: int, timeout: float | None, journal: str | None
     ) -> EvalResult:
-        source, format, left_out = of_turns(self._source, self._format)
+        source, left_out = of_turns(self._source)
 
         def parts(reads: Collection[str]) -> Iterator[EvalInputs]:
-            return input_parts(source, format, reads, ran=True, trajectories=bool(self._options.metrics))
+            return input_parts(source, reads, ran=True, trajectories=bool(self._options.metrics))
 
         def done(part: EvalInputs, answers: list[Finished]) -> None:
             ran = _take_answers(part, answers)

@@ -139,9 +139,9 @@ class ScoredPart(Struct):
     keys: RowKeys | None = None
 
 
-def score_source(source: Source, format: str, options: TrajectoryOptions) -> Iterator[ScoredPart]:
+def score_source(source: Source, options: TrajectoryOptions) -> Iterator[ScoredPart]:
     """The trajectory scores of a source, a batch at a time."""
-    plan = make_plan(source, format, "provided", select=("AE0", "AE5", "AE6"))
+    plan = make_plan(source.read_as(outputs="provided", select=("AE0", "AE5", "AE6")))
     for batch in source.batches():
         calls, log, unread, keys = _canonical(batch, plan)
         scores, unscored, reasons = score_calls(calls, options, log, unread)

@@ -215,7 +215,7 @@ def _is_of_form(source: Source, path: str, *kinds: str) -> bool:
     """Whether a file becomes one of its own form, and is of one of these kinds."""
     if source.path is None or source.file_of is not None:  # several files are written as one, by rows
         return False
-    return source.kind in kinds and same_form(source.path, path) and "columns" not in source.options
+    return source.kind in kinds and same_form(source.path, path) and not source.reading.columns
 
 
 # --- batches
@@ -285,22 +285,20 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
 
 
 # --- what is fixed of a source
-def fix_source(
-    source: Source, *, format: str = "auto", outputs: str = "auto", codes: frozenset[str] = frozenset(RULES)
-) -> FixedSource:
+def fix_source(source: Source, *, codes: frozenset[str] = frozenset(RULES)) -> FixedSource:
     """The source with every safe fix for issues of these codes. The cells are fixed when they are read; only what
     concerns whole columns is decided now: which are renamed, and whose type cannot stay."""
-    fixed = FixedSource(source, make_plan(source, format, outputs), codes & FIXABLE.keys())
+    fixed = FixedSource(source, make_plan(source), codes & FIXABLE.keys())
     if fixed.plan.format not in FIXED_FORMATS:
         return replace(fixed, codes=frozenset())
     if columns.MISSPELT_COLUMN.code in codes and fixed.plan.format in OUR_COLUMNS:
-        fixed = with_columns_renamed(
-            fixed,
-            format,
-            outputs,
-            lambda f: check_source(_with_types(f).source, format=f.plan.format, outputs=f.plan.outputs),
-        )
+        fixed = with_columns_renamed(fixed, _checked)
     return _with_types(fixed)
+
+
+def _checked(fixed: FixedSource) -> Report:
+    plan = fixed.plan
+    return check_source(_with_types(fixed).source.read_as(format=plan.format, outputs=plan.outputs))
 
 
 # --- rows of a cluster
@@ -340,7 +338,7 @@ def _with_types(fixed: FixedSource) -> FixedSource:
 Check = Callable[[FixedSource], Report]
 
 
-def with_columns_renamed(fixed: FixedSource, format: str, outputs: str, check: Check) -> FixedSource:
+def with_columns_renamed(fixed: FixedSource, check: Check) -> FixedSource:
     """The fixes with as many columns renamed as it helps, one after the other, and why the others are not."""
     # in a table the first batch has all columns, in a list of objects any batch may have more
     some = fixed.original.batches() if fixed.original.vary else islice(fixed.original.batches(), 1)
@@ -368,7 +366,7 @@ def with_columns_renamed(fixed: FixedSource, format: str, outputs: str, check: C
     while is_progress:  # one that is renamed may have cleared the way for another one
         is_progress = False
         for wrong, right in found.items():
-            trial = _renaming(fixed, wrong, right, format, outputs, check)
+            trial = _renaming(fixed, wrong, right, check)
             if isinstance(trial, FixedSource):
                 fixed, is_progress = trial, True
                 found = {w: r for w, r in found.items() if w != wrong}
@@ -398,11 +396,11 @@ def _moves(source: Source, wrong: str, right: str) -> bool:
     return not problems
 
 
-def _renaming(fixed: FixedSource, wrong: str, right: str, format: str, outputs: str, check: Check) -> FixedSource | str:
+def _renaming(fixed: FixedSource, wrong: str, right: str, check: Check) -> FixedSource | str:
     """The fixes with one more column renamed, or why that does not help. `outputs` is the option with the new name: a
     misspelled response column does not mean that the agent will be run."""
     trial = replace(fixed, renames={**fixed.renames, wrong: right})
-    trial = replace(trial, plan=make_plan(trial.source, format, outputs))
+    trial = replace(trial, plan=make_plan(trial.source))
     if trial.plan.format != fixed.plan.format:
         return f"as `{right}` it would make the rows those of the {trial.plan.format} format"
     before, after = check(replace(fixed, plan=trial.plan)), check(trial)

@@ -35,14 +35,13 @@ def preview_fixes(source: Source, report: Report) -> FixPreview | None:
     if report.row_count > PREVIEWED_ROWS:
         return FixPreview(dict.fromkeys(codes), fix_command(call))
     try:
-        fixed = fix_source(source, format=plan.format, outputs=plan.outputs_option, codes=plan.codes)
+        source = source.read_as(format=plan.format, outputs=plan.outputs_option)
+        fixed = fix_source(source, codes=plan.codes)
         counts, cells = FixCounts(len(fixed.renames)), dict[int, list[tuple[str, str, str]]]()
         for _, fixes in counts.over(fixed.batches()):
             for fix in fixes if plan.values else ():
                 cells.setdefault(fix.row, []).extend((p.path, *_texts(p)) for p in fix.parts)
-        after = check_source(
-            fixed.source, format=plan.format, outputs=plan.outputs_option, select=tuple(plan.codes), values=plan.values
-        )
+        after = check_source(fixed.source)
     except EvalSetError:  # data that cannot be fixed is shown without a preview
         return None
     resolved = {code: report.counts[code] - after.counts.get(code, 0) for code in codes}
@@ -64,4 +63,6 @@ def fix_command(call: Call, *, on_invalid: str = "keep") -> str:
     is_file = kind_of(name) is not None and not is_glob(name)
     out = f"fixed{ending_of(name)}{compression_of(name)}" if is_file else "fixed.jsonl"
     options = {} if on_invalid == "raise" else {"on_invalid": on_invalid}
-    return call.command("validate", "--fix", out) or call.function("normalize_eval_set", fix=True, **options)
+    return call.command("validate", "--fix", out) or Call().function(
+        "normalize_eval_set", "report", fix=True, **options
+    )

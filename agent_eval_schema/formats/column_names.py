@@ -96,7 +96,7 @@ def with_likely_names(source: Source) -> Source:
         return source
     rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
     found = suggested_columns(names, rows, whole=format is None)
-    may_quote = source.options.get("show_values", True)  # the keys in cells
+    may_quote = source.reading.show_values  # the keys in cells
     require_unambiguous(names, found, {path: column for path, column in found.items() if may_quote or path in names})
     named = [  # without the keys in its cells
         Finding(
@@ -104,8 +104,9 @@ def with_likely_names(source: Source) -> Source:
         )
         for path, column in found.items()
     ]
-    options = {**source.options, "columns": {**source.options.get("columns", {}), **found}}
-    return replace(with_names(source, found), remarks=(*source.remarks, *named), options=options)
+    names_asked = {**source.reading.columns, **found}
+    source = replace(with_names(source, found), options={**source.options, "columns": names_asked})
+    return replace(source.read_as(columns=names_asked), remarks=(*source.remarks, *named))
 
 
 def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -> list[Move]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.excel import is_excel, read_excel
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of
+from agent_eval_schema.io.reading import Reading
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.source import Source
@@ -23,8 +24,9 @@ from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.texts import copy_pipe, copy_stdin
 from agent_eval_schema.io.warehouses import active_table, fetch_bigquery, fetch_catalog
 from agent_eval_schema.issues import FileLine, file_of
+from agent_eval_schema.rules import words
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
-from agent_eval_schema.text.choices import shown
+from agent_eval_schema.text.choices import require_bool, require_count, shown
 from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import without_secrets
 
@@ -51,32 +53,64 @@ class SparkFrame(Protocol):
     def mapInArrow(self) -> Any: ...
 
 
-_Table: TypeAlias = ArrowStream | ArrowArray | SparkFrame
+@runtime_checkable
+class Checked(Protocol):
+    """A Report: its data, and how they were read."""
+
+    def __checked_source__(self) -> Source: ...
+
+
+_Table: TypeAlias = ArrowStream | ArrowArray | SparkFrame | Source | Checked
 EvalSetLike: TypeAlias = (
-    "pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | _Table | Source"
+    "pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | _Table"
 )
 """The type of an evaluation dataset: what every function that takes data accepts.
 
 A pandas DataFrame, a sequence of dicts, one dict (an ADK evalset), a path, a URL, `"-"` (standard input), the name of a
 table, an object with `__arrow_c_stream__` or `__arrow_c_array__` (Arrow, Polars, DuckDB), a dataset of Hugging Face or
-MLflow, a Spark DataFrame, or the result of `traces_from_store`.
+MLflow, a Spark DataFrame, the result of `traces_from_store`, or a Report: its data, read as the report read it.
 """
 
 
-def open_source(data: Any, option: str = "data", columns: ColumnNames = None, **options: object) -> Source:
+def open_source(
+    data: Any,
+    option: str = "data",
+    columns: ColumnNames = None,
+    *,
+    format: str = "auto",
+    outputs: str = "auto",
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    show_values: bool = True,
+    max_cell_bytes: int | None = None,
+    advice: Mapping[str, object] | None = None,
+) -> Source:
     """The source for a pandas frame, a table of Arrow, Polars, DuckDB, Hugging Face or MLflow, a list of rows, a Spark
     DataFrame, or the name of a place: a path, a glob, `"-"` (stdin), a URL, a table of BigQuery
-    (`bq://project.dataset.table`) or of Unity Catalog (`catalog.schema.table`); a Source is returned unchanged.
-    `columns` names columns of the data as ours ("auto": as they are likely to be meant); advice repeats these and the
-    other `options` of the call.
+    (`bq://project.dataset.table`) or of Unity Catalog (`catalog.schema.table`), or a Source. `columns` names columns
+    of the data as ours ("auto": as they are likely to be meant). The source carries these and the other options of the
+    call as its reading; `advice` are those that advice repeats, if not all of them.
 
     Raises EvalSetError if the data is none of these, the file cannot be read as a table, or a URL cannot be fetched (or
     the package that fetches it is not installed), or the data lacks one of the `columns`.
     """
-    source = _opened(data, option)
+    require_bool("show_values", show_values)
+    if max_cell_bytes is not None:
+        require_count("max_cell_bytes", max_cell_bytes)
     columns, is_auto = without_auto(columns)
-    if found := {name: v for name, v in {"columns": columns, **options}.items() if v not in (None, (), {}, "auto")}:
-        source = replace(source, options={**found, **source.options})
+    rules = (words(select), words(ignore))
+    asked = Reading(columns or {}, format, outputs, *rules, show_values, max_cell_bytes)
+    if isinstance(data, Checked):
+        source = data.__checked_source__()
+        likely = with_likely_names(source).reading.columns if is_auto else {}
+        source.reading.require_agreement(replace(asked, columns=asked.columns or likely))
+        return source
+    source = _opened(data, option)
+    source = source if isinstance(data, Source) else replace(source, data=data)
+    if changed := asked.changed():
+        names = {**source.reading.columns, **asked.columns}
+        source = replace(source, reading=replace(source.reading, **{**changed, "columns": names}))
+    source = source.advising(**(asked.words() if advice is None else {"columns": columns, **advice}))
     source = source if columns is None else with_names(source, columns)
     return with_likely_names(source) if is_auto else source
 

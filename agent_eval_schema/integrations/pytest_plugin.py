@@ -61,13 +61,15 @@ class EvalSetFile(pytest.File):
 
         settings, path = self.found.settings, os.path.relpath(self.path)
         try:
-            report = check_source(
-                open_source(path, columns=settings.columns or None),
+            source = open_source(
+                path,
+                columns=settings.columns or None,
                 format=settings.format,
                 outputs=settings.outputs,
                 select=settings.select,
                 ignore=(*settings.ignore, *self.found.ignored(path)),
             )
+            report = check_source(source)
         except EvalSetError as error:
             raise self.CollectError(str(error)) from None
         failing = [code for code in report.counts if RULES[code].severity in FAILING[settings.fail_on]]

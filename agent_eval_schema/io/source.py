@@ -17,6 +17,7 @@ from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.cells.sizes import batch_bytes, cut
 from agent_eval_schema.io.atomic import FileState, require_uncut
+from agent_eval_schema.io.reading import Reading
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.schema import CANONICAL, are_canonical
 from agent_eval_schema.text.privacy import may_quote, without_quoting
@@ -145,7 +146,9 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     batches: Callable[[], Iterator[pa.RecordBatch]]
     take: Callable[[np.ndarray[Any, Any]], Any]  # the rows of a mask, in the same kind of container, with their cells
     name: str | None = None  # of the file or table; None for data in memory
-    options: Mapping[str, Any] = {}  # of the call that opened it, as far as they are not the defaults
+    data: Any = None  # what was opened: results come back in its kind of container
+    reading: Reading = Reading()  # what the call asks of the data, by the settings of the repository too
+    options: Mapping[str, Any] = {}  # of the call, as far as they are not the defaults: advice repeats them
     path: str | None = None  # of the local file (of a URL: of its copy)
     columns: tuple[str, ...] | None = None  # None if they are not known before the rows are read
     metadata: Mapping[bytes, bytes] | None = None  # of an Arrow schema
@@ -196,6 +199,17 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
 
     def is_canonical(self) -> bool:
         return are_canonical(self.column_names(), self.metadata)
+
+    def read_as(self, *, advised: bool = False, **changes: Any) -> Source:
+        """The source as a step of the package reads it, which is not what the call asked for; where it is what the verb
+        stands for, advice repeats it (`advised`)."""
+        source = replace(self, reading=replace(self.reading, **changes))
+        return source.advising(**Reading(**changes).words()) if advised else source
+
+    def advising(self, **words: Any) -> Source:
+        """The source with more options of the call for advice to repeat, as far as they are not the defaults."""
+        found = {name: value for name, value in words.items() if value not in (None, (), {}, "auto")}
+        return replace(self, options={**found, **self.options}) if found else self
 
     def quoting(self, values: bool) -> Source:
         """The source with or without cell values in its issues."""

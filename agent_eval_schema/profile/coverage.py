@@ -122,9 +122,9 @@ def _open(one: Any, place: int) -> Other:
     if isinstance(one, str | os.PathLike) and ending_of(name) in TEXT_FILES:
         text = read_bytes(name).decode("utf-8", "replace")
         return Other(name, normalized([text])[0], shingled(text.splitlines()))
-    source = open_source(one, "against")
+    source = open_source(one, "against", outputs="generated")
     name = STDIN_NAME if source.name == STDIN_NAME else name
-    facts = gather(source, make_plan(source, "auto", "generated"))
+    facts = gather(source, make_plan(source))
     shingles, ends = facts.shingles
     exact = np.where(facts.valid, facts.array("exact"), 0)
     return Other(name, None, Shingled(exact, facts.array("words"), shingles, ends))

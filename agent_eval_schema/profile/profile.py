@@ -34,10 +34,10 @@ from agent_eval_schema.profile.size import read_past
 from agent_eval_schema.profile.summarize import summarize
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.document import summary_json
-from agent_eval_schema.render.phrases import HIDDEN, plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
-from agent_eval_schema.text.choices import path_of, require_bool
+from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
 
@@ -169,10 +169,8 @@ def profile_eval_set(
         instruction_tokens,
         answer_tokens,
     )
-    source = open_source(data, "data", columns, format=format, outputs=outputs, **({} if show_values else HIDDEN))
-    return build_profile(
-        source, options, against, past, documents, format=format, outputs=outputs, values=show_values, screen=notebook()
-    )
+    source = open_source(data, "data", columns, format=format, outputs=outputs, show_values=show_values)
+    return build_profile(source, options, against, past, documents, screen=notebook())
 
 
 def build_profile(
@@ -182,21 +180,17 @@ def build_profile(
     past: Any = None,
     documents: Any = None,
     *,
-    format: str = "auto",
-    outputs: str = "auto",
-    values: bool = True,
     screen: ProgressDisplay | None = None,
 ) -> Profile:
     """The profile of a dataset. What takes long shows its progress on the screen, if there is one."""
-    require_bool("show_values", values)
     options.require_valid()
     others = open_others(against)
-    source = open_source(data, documents=documents if isinstance(documents, str) else None, **options.changed())
-    plan = make_plan(source, format, outputs, values=values)
+    source = data.advising(documents=documents if isinstance(documents, str) else None, **options.changed())
+    plan = make_plan(source)
     form = plan.format
     if plan.format in CES_FORMATS:
-        source = turns_of(source, plan.format)
-        plan = make_plan(source, "databricks", outputs, values=values)
+        source = turns_of(source, plan.format).read_as(format="databricks")
+        plan = make_plan(source)
     if options.tokenizer is None:
         options = replace(options, tokenizer=tokenizer_at_hand(source))
     texts = tuple(other.text for other in others if other.text is not None)

@@ -97,10 +97,6 @@ class NextCommand(NamedTuple):
     effect: str
 
 
-HIDDEN = {"show_values": False, "no_values": True}
-"""The options that hide cell values, of functions and of commands."""
-
-
 class Call(NamedTuple):
     """The data of a call (a name; None: in memory) and its options that are not defaults, for advice to repeat."""
 

@@ -56,8 +56,8 @@ TITLE = 160
 class Reviewed:
     """The rows of a source, validated once and kept in memory."""
 
-    def __init__(self, source: Source, *, format: str = "auto", outputs: str = "auto") -> None:
-        plan = make_plan(source, format, outputs)
+    def __init__(self, source: Source) -> None:
+        plan = make_plan(source)
         require_rows(plan.format)
         if plan.format == UNKNOWN.name:
             raise EvalSetError(f"{source.name or 'data'}: expected evaluation rows, got columns of no known format")
@@ -69,12 +69,12 @@ class Reviewed:
         self.issues_of_format: dict[int, list[Issue]] = {}
         """Of normalized rows what the rules of their own format found: they judge a row until it has a label."""
         if self.is_normalized:
-            report = check_source(source, format=plan.format, outputs=plan.outputs_option)
+            report = check_source(source.read_as(format=plan.format, outputs=plan.outputs_option))
             for issue in report.iter_issues():
                 if issue.row is not None:
                     self.issues_of_format.setdefault(issue.row, []).append(issue)
-            source = _canonical(source, run_of(report))
-            plan = make_plan(source, "databricks", plan.outputs_option)
+            source = _canonical(source, run_of(report)).read_as(format="databricks", outputs=plan.outputs_option)
+            plan = make_plan(source)
         self.source, self.plan = source, plan
         self.run = CheckedRun(source, replace(plan, columns=True))
         self.batches: list[pa.RecordBatch] = []
@@ -133,7 +133,7 @@ class Reviewed:
         valid = self.valid.copy()
         if self.plan.format not in FIXED_FORMATS:
             return found, valid
-        fixed = fix_source(self.source, format=self.plan.format, outputs=self.plan.outputs_option, codes=codes)
+        fixed = fix_source(self.source, codes=codes)
         start = 0
         for batch, fixes in fixed.batches():
             for fix in fixes:

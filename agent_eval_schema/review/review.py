@@ -109,7 +109,7 @@ def review_eval_set(
         if value:
             require_count(option, value)
     source = open_source(data, "data", columns, format=format, outputs=outputs)
-    session = open_session(source, reviewer, journal, overlap=overlap, format=format, outputs=outputs)
+    session = open_session(source, reviewer, journal, overlap=overlap)
     if queue:
         require_choice("queue", queue, QUEUE_NAMES)
     review = Review(session, ReviewServer(session, port=port, queue=queue))
@@ -132,20 +132,16 @@ def open_session(
     journal: str | os.PathLike[str] | None = None,
     *,
     overlap: int = 0,
-    format: str = "auto",
-    outputs: str = "auto",
 ) -> Session:
     """The session of a reviewer, with the journals that are beside the file."""
     by = reviewer or default_reviewer()
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
     path = journal_path(base, by)
     own = Journal(by, path)
-    return Session(
-        Reviewed(source, format=format, outputs=outputs), own, list(other_journals(base, by)), overlap=overlap
-    )
+    return Session(Reviewed(source), own, list(other_journals(base, by)), overlap=overlap)
 
 
-def merge(source: Source, paths: Sequence[str], *, format: str = "auto", outputs: str = "auto") -> Session:
+def merge(source: Source, paths: Sequence[str]) -> Session:
     """A session of several journals as one: what their reviewers agree on, or decided together."""
     journals = []
     for path in paths:
@@ -156,7 +152,7 @@ def merge(source: Source, paths: Sequence[str], *, format: str = "auto", outputs
     names = [journal.by for journal in journals]
     if len(set(names)) < len(names):
         raise EvalSetError(f"--merge: expected journals of different reviewers, got {', '.join(names)}")
-    return Session(Reviewed(source, format=format, outputs=outputs), Journal("merged"), journals)
+    return Session(Reviewed(source), Journal("merged"), journals)
 
 
 def merged(session: Session) -> Reviewing:

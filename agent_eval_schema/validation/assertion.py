@@ -16,7 +16,7 @@ from agent_eval_schema.rules import words
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report, run_of, summary_of
-from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.validate import report_on
 
 FailOn = Literal["error", "warning", "never"]
 
@@ -80,8 +80,8 @@ def assert_valid(
     0 of 1 rows support response/llm_judged/correctness/rating, expected 1: +1 with expected_response or expected_facts
     """
     require_choice("fail_on", fail_on, get_args(FailOn))
-    source = open_source(data, columns=columns)
-    report = check_source(source, format=format, outputs=outputs, select=words(select), ignore=words(ignore))
+    source = open_source(data, "data", columns, format=format, outputs=outputs, select=select, ignore=ignore)
+    report = report_on(data, source)
     wrong = failures(report, fail_on)
     needed = metrics if isinstance(metrics, Mapping) else dict.fromkeys(words(metrics), report.row_count)
     for name, rows in needed.items():

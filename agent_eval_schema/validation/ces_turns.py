@@ -21,31 +21,36 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 
-def report_on_rows(report: Report, outputs: Outputs = "auto") -> Report:
+def report_on_rows(report: Report) -> Report:
     """The report on the evaluation rows, on which metrics are computed: for files of CES, which do not contain rows,
     the report on the turns of their valid evaluations; for all others the report itself."""
     if report.format not in CES_FORMATS:
         return report
     rows = [row for rows in rows_of_each(evaluations_of(report)) for row in rows]
-    return check_source(open_source(rows), format="databricks", outputs=outputs)
+    return check_source(open_source(rows, format="databricks", outputs=run_of(report).opened.reading.outputs))
 
 
 def turns_of(source: Source, format: str) -> Source:
     """The evaluation rows of a source of CES; in a comparison, an invalid evaluation is one row that cannot be read."""
     rows: list[dict[str, Any]] = []
     broken: dict[int, CesEvaluation] = {}
-    evaluations = evaluations_of(check_source(source, format=format))
+    evaluations = evaluations_of(check_source(source.read_as(format=format)))
     for evaluation, turns in zip(evaluations, rows_of_each(evaluations), strict=True):
         if not evaluation.valid:
             broken[len(rows)] = evaluation
         rows += turns if evaluation.valid else [{}]
     read = open_source(rows)
-    return replace(read, batches=lambda: _with_broken(read.batches(), broken), name=source.name, options=source.options)
+    return replace(
+        read,
+        batches=lambda: _with_broken(read.batches(), broken),
+        name=source.name,
+        options=source.options,
+        reading=source.reading,
+    )
 
 
 def _with_broken(batches: Iterable[pa.RecordBatch], broken: Mapping[int, CesEvaluation]) -> Iterator[pa.RecordBatch]:

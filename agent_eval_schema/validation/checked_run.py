@@ -216,11 +216,12 @@ ISSUES_COLUMN = "_issues"
 class CheckedRun:
     """One validation of a source: its rows are checked once, and counted.
 
-    `source` is prepared as its format requires, with the remarks of the format; `plan` is that of the report, `builder`
-    has the counts. `check` runs on each batch in place of the validation alone; `jobs` is the number of processes (0:
-    one per core if the first batches show that it pays). `satisfied` are rules that nothing can violate any more, so
-    that no memory is needed to compare rows; `keep` is the number of issues that are kept (None: all, of a file only so
-    many). With `parts`, checked batches are kept there, with the normalized rows, and not made again.
+    `opened` is the source as it was given; `source` is prepared as its format requires, with the remarks of the format;
+    `plan` is that of the report, `builder` has the counts. `check` runs on each batch in place of the validation alone;
+    `jobs` is the number of processes (0: one per core if the first batches show that it pays). `satisfied` are rules
+    that nothing can violate any more, so that no memory is needed to compare rows; `keep` is the number of issues that
+    are kept (None: all, of a file up to a limit). With `parts`, checked batches are kept there, with the normalized
+    rows, and not made again.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class CheckedRun:
         keep: int | None = None,
         parts: PartsFolder | None = None,
     ) -> None:
-        self.source = _prepared(source, plan)
+        self.opened, self.source = source, _prepared(source, plan)
         self.plan = replace(plan, columns=False, beside_traces=False, figures=True)
         self._first, self._check, self._jobs = plan if parts is None else replace(plan, columns=True), check, jobs
         self._parts = parts

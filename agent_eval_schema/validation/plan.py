@@ -67,21 +67,14 @@ OnInvalid = Literal["raise", "drop", "keep"]
 """What to do with invalid rows: raise, exclude them, or keep the parts that could be read."""
 
 
-def make_plan(
-    source: Source,
-    format: str,
-    outputs: str,
-    select: tuple[str, ...] = (),
-    ignore: tuple[str, ...] = (),
-    values: bool = True,
-    complete: bool = False,
-    max_cell_bytes: int | None = None,
-    labeled: bool = False,
-) -> Plan:
-    """Decide what "auto" means for this source. Reads as many batches as necessary to see an output. Rows that are
-    passed on have to be `complete`: with a request and, if outputs are provided, a response or a trace."""
+def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) -> Plan:
+    """Decide what "auto" means for this source, by what its reading asks for. Reads as many batches as necessary to see
+    an output. Rows that are passed on have to be `complete`: with a request and, if outputs are provided, a response or
+    a trace."""
+    reading = source.reading
+    format, outputs, values = reading.format, reading.outputs, reading.show_values
     require_choice("outputs", outputs, get_args(Outputs))
-    codes, requires_outputs = chosen(select, ignore), outputs == "provided"
+    codes, requires_outputs = chosen(reading.select, reading.ignore), outputs == "provided"
     head, names = source.head(), source.column_names()
     if format != "auto":
         found_format, reason = find_format(format).name, "as asked"
@@ -110,9 +103,9 @@ def make_plan(
         normalized=found_format == NORMALIZED.name and source.is_canonical(),
         without_null=source.kind == "csv",
         suggested=_suggested(source, names, found_format, values),
-        max_cell_bytes=max_cell_bytes,
+        max_cell_bytes=reading.max_cell_bytes,
         labeled=labeled,
-        unselected=chosen((), ignore) - codes,
+        unselected=chosen((), reading.ignore) - codes,
     )
 
 

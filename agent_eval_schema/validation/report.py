@@ -17,7 +17,7 @@ from agent_eval_schema.cells.notes import LINE, NOTE
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.pandas import issues_frame, to_pandas
-from agent_eval_schema.io.source import schema_of
+from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.support import Support, find_metric, metrics_of, supports, why_supported
@@ -88,6 +88,10 @@ class Report(Savable):  # numpydoc ignore=PR01
         self.invalid_count: int = self.row_count - self.valid_count
         self.counts: dict[str, int] = dict(sorted((code, count) for code, count in builder.counts.items() if count))
         self.ok = not self.count(Severity.ERROR)
+
+    def __checked_source__(self) -> Source:
+        """The data of the report and how they were read: every function that takes data takes a report."""
+        return self._run.opened
 
     def count(self, severity: Severity | str) -> int:
         """Return the number of issues of a severity.

@@ -101,8 +101,17 @@ def spark_validate(
             '`df.groupBy("trace_id").agg(to_json(collect_list(struct("*"))).alias("trace"))`, '
             "or validate the rows of `eval_set_from_traces(df)`"
         )
-    source = open_source(spark_source(df), "df", columns)
-    plan = make_plan(source, format, outputs, words(select), words(ignore), show_values)
+    source = open_source(
+        spark_source(df),
+        "df",
+        columns,
+        format=format,
+        outputs=outputs,
+        select=select,
+        ignore=ignore,
+        show_values=show_values,
+    )
+    plan = make_plan(source)
     kept = [name for name in dict.fromkeys(words(keep)) if name in df.columns]
     for name in (VALID, ISSUES):
         if name in kept:

@@ -221,7 +221,7 @@ class CheckedFrame:
             raise EvalSetError(f"several columns are called {source.repeated_columns[0]!r}: rename all but one")
         self.plan = plan
         self._rows = with_places(df)
-        reader = Reader(tuple(df.columns), source.options.get("columns", {}), change)
+        reader = Reader(tuple(df.columns), source.reading.columns, change)
         self.counts: Counter[str] = Counter()
         index = persisted(in_python(self._rows, partial(_index, plan, reader), ddl(INDEX)), on_disk=True)
         try:

@@ -19,28 +19,27 @@ if TYPE_CHECKING:
 def check_source(
     source: Source,
     *,
-    format: str = "auto",
-    outputs: str = "auto",
-    select: tuple[str, ...] = (),
-    ignore: tuple[str, ...] = (),
-    values: bool = True,
     complete: bool = False,
     labeled: bool = False,
-    max_cell_bytes: int | None = None,
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
     preview: Callable[[Report], FixPreview | None] = lambda _: None,
     parts: PartsFolder | None = None,
 ) -> Report:
-    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. If
-    `labeled`, feedback on traces gives labels. Cells of more than `max_cell_bytes` are not read. The rows are validated
-    by `jobs` processes (0: one per core where it pays). Long operations show their progress on the screen, if
-    there is one. A report that is drawn shows a `preview` of the safe fixes. What is done is kept in `parts`, and what
-    was done there is not done again."""
-    source = source.quoting(values)
+    """The report on a source, by what its reading asks for. Rows that are passed on have to be `complete`, whatever
+    their format requires. If `labeled`, feedback on traces gives labels. The rows are validated by `jobs` processes (0:
+    one per core where it pays). Long operations show their progress on the screen, if there is one. A report that is
+    drawn shows a `preview` of the safe fixes. What is done is kept in `parts`, and what was done there is not done
+    again."""
+    source = source.quoting(source.reading.show_values)
     with progress(source.read_share, screen) as so_far:
-        plan = make_plan(source, format, outputs, select, ignore, values, complete, max_cell_bytes, labeled)
+        plan = make_plan(source, complete=complete, labeled=labeled)
         run = CheckedRun(source, plan, jobs=jobs, parts=parts)
         for checked in run.batches():
             so_far.add(checked.num_rows)
     return Report(run, preview)
+
+
+def report_on(data: object, source: Source, screen: ProgressDisplay | None = None) -> Report:
+    """The report on data of a call, opened as `source`: data that is a report is not validated again."""
+    return data if isinstance(data, Report) else check_source(source, screen=screen)

@@ -189,15 +189,14 @@ def call_in(text: str) -> str:
 def test_a_printed_call_returns_the_rows_that_can_be_fixed() -> None:
     report = validate_eval_set(OWN, columns=NAMES, format="databricks")
     call = call_in(report.to_text())
-    columns = "columns={'q': 'request', 'a': 'response'}"
-    assert call == f'normalize_eval_set(data, format="databricks", {columns}, fix=True, on_invalid="keep")'
-    rows = eval(call, {"normalize_eval_set": normalize_eval_set, "data": OWN})
+    assert call == 'normalize_eval_set(report, fix=True, on_invalid="keep")'
+    rows = eval(call, {"normalize_eval_set": normalize_eval_set, "report": report})
     assert rows[0]["guidelines"] == {"guidelines": ["be nice"]}
 
 
 def test_a_call_that_fixes_all_rows_keeps_raising_for_others() -> None:
     report = validate_eval_set([{"request": "Hi", "response": "Hello", "guidelines": "be nice"}])
-    assert call_in(report.to_text()) == "normalize_eval_set(data, fix=True)"
+    assert call_in(report.to_text()) == "normalize_eval_set(report, fix=True)"
 
 
 RESULTS: dict[str, Callable[[Any], Any]] = {
@@ -226,7 +225,7 @@ def test_a_printed_call_runs_as_printed(
     for call in calls:
         names = {n: getattr(agent_eval_schema, n) for n in agent_eval_schema.__all__}
         named = f"result{call}" if call.startswith(".") else call
-        eval(named, names, {"data": data, "new": data, "profile": result, "result": result})
+        eval(named, names, {"data": data, "new": data, "profile": result, "report": result, "result": result})
     for command in commands_in(text):
         assert run(shlex.split(command)[1:], capsys)[0] in (0, 1)
 

@@ -37,7 +37,7 @@ def table_of(name: str) -> pa.Table:
 def is_of_rows(name: str) -> bool:
     """Whether a row of the sample is read and written without the others, as those of a conversation are not."""
     source = open_source(table_of(name))
-    form = find_format(plan_of(source, "auto", "databricks").format)
+    form = find_format(plan_of(source, "databricks").format)
     return not source.in_order and form.is_rows and not (form.writer and form.writer.document)
 
 
@@ -64,7 +64,7 @@ def test_an_executor_converts_a_sample_as_a_file_is_converted(at: int, tmp_path:
     table, count = table_of(FILES[at]), len(OF_ROWS)
     for to in (OF_ROWS[at % count], OF_ROWS[(at + 7) % count], OF_ROWS[(at + 13) % count]):
         source = open_source(table)
-        plan = plan_of(source, "auto", to)
+        plan = plan_of(source, to)
         run = CheckedRun(source, plan)
         counts = validate_eval_set(table).counts.keys()
         if counts & {"AE901", "AE905"}:  # what Spark finds by keys
@@ -83,7 +83,7 @@ def test_an_executor_converts_a_sample_as_a_file_is_converted(at: int, tmp_path:
 
 def test_a_column_that_was_not_declared_is_no_silent_loss() -> None:
     table = table_of("azure.jsonl")
-    plan = plan_of(open_source(table), "auto", "azure")
+    plan = plan_of(open_source(table), "azure")
     part = Part(table.to_batches()[0], table.to_batches()[0], np.arange(len(table)))
     with pytest.raises(EvalSetError, match="azure: no column was declared for context, ground_truth, query"):
         _written("azure", plan, pa.schema([("response", pa.string())]), part)

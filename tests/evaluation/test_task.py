@@ -271,7 +271,7 @@ def test_a_file_is_scored_as_it_streams_by(tmp_path: Path) -> None:
         last = {"note": "the last"} if row["prompt"] == "p19999" else {}
         return {"own": int(row["response"]), **last}
 
-    parts = list(input_parts(open_source(path), "auto", ["response", "reference"]))
+    parts = list(input_parts(open_source(path), ["response", "reference"]))
     assert len(parts) > 1
     found = EvalTask(path, ["exact_match", CustomMetric("own", note)]).evaluate()
     table = found.metrics_table

@@ -64,12 +64,12 @@ Rows = list[dict[str, Any]]
 
 
 def changes_of(data: Any, **options: Any) -> list[CellFix]:
-    return [c for _, changes in fix_source(open_source(data), **options).batches() for c in changes]
+    return [c for _, changes in fix_source(open_source(data, **options)).batches() for c in changes]
 
 
 def repaired_report(data: Any, **options: Any) -> Report:
-    repaired = fix_source(open_source(data), **options)
-    return check_source(repaired.source, outputs=repaired.plan.outputs)
+    repaired = fix_source(open_source(data, **options))
+    return check_source(repaired.source.read_as(outputs=repaired.plan.outputs))
 
 
 def chat(*messages: Any) -> dict[str, Any]:
@@ -412,10 +412,10 @@ def test_a_misspelled_column_moves_into_the_gaps_of_the_right_one(every_input: C
 )
 def test_a_column_that_is_not_renamed(rows: Rows, every_input: Callable[[Rows], Any]) -> None:
     data = every_input(rows)
-    repaired = fix_source(open_source(data), outputs="provided")
+    repaired = fix_source(open_source(data, outputs="provided"))
     assert repaired.renames == {}
     found = validate_eval_set(data, outputs="provided")
-    assert check_source(repaired.source, outputs="provided").counts == found.counts
+    assert check_source(repaired.source).counts == found.counts
 
 
 def test_a_misspelled_response_says_that_outputs_are_provided() -> None:
@@ -658,8 +658,8 @@ def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any)
 def test_repairs_only_make_it_better(rows: Rows) -> None:
     before = copy.deepcopy(rows)
     found = validate_eval_set(rows, outputs="provided")
-    repaired = fix_source(open_source(rows), outputs="provided")
-    left = check_source(repaired.source, outputs="provided")
+    repaired = fix_source(open_source(rows, outputs="provided"))
+    left = check_source(repaired.source)
     assert repr(rows) == repr(before), "the caller's rows were changed"
     assert left.row_count == found.row_count
     before_, after_ = errors_by_row(found), errors_by_row(left)
@@ -679,18 +679,18 @@ def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(r
         path = Path(folder, "rows.jsonl")
         given_lines = [json.dumps(row, ensure_ascii=False, indent=None).encode() for row in rows]
         path.write_bytes(b"".join(line + b"\n" for line in given_lines))
-        first = fix_source(open_source(str(path)), outputs="provided")
+        first = fix_source(open_source(str(path), outputs="provided"))
         untouched = lines_without_repairs(first, given_lines)
         changes, renames = facts(changes_of(str(path), outputs="provided")), first.renames
         patch.setattr(source_, "MAX_BATCH_ROWS", step)
-        small = fix_source(open_source(str(path)), outputs="provided")
+        small = fix_source(open_source(str(path), outputs="provided"))
         assert (facts([c for _, cs in small.batches() for c in cs]), small.renames) == (changes, renames)
 
         first.write(str(path))
         now = path.read_bytes().splitlines()
         assert len(now) == len(rows)
         assert renames or set(untouched) <= set(now)
-        again = fix_source(open_source(str(path)), outputs="provided")
+        again = fix_source(open_source(str(path), outputs="provided"))
         assert facts([c for _, cs in again.batches() for c in cs]) == []
         assert again.renames == {}
 
@@ -790,7 +790,7 @@ def test_a_file_of_a_format_that_is_not_repaired_stays_as_it_is(
 def test_a_page_without_evaluations_is_written_by_fix(tmp_path: Path) -> None:
     path = tmp_path / "page.json"
     path.write_text('{"evaluations": []}')
-    fix_source(open_source(str(path)), format="ces-evaluation").write(str(tmp_path / "out.json"))
+    fix_source(open_source(str(path), format="ces-evaluation")).write(str(tmp_path / "out.json"))
     assert (tmp_path / "out.json").read_text() == path.read_text()
 
 
@@ -886,7 +886,7 @@ CELLS = [
 def test_what_is_not_repaired_stays_as_it_is(tmp_path: Path, name: str, text: str, before: str, after: str) -> None:
     path, rest = tmp_path / name, '"request": "a", "response": null, "x": 1.0e5'
     path.write_bytes((text % (before, rest)).encode())
-    tally = fix_source(open_source(str(path)), outputs="generated").write(str(path))
+    tally = fix_source(open_source(str(path), outputs="generated")).write(str(path))
     assert (str(tally), path.read_bytes().decode()) == ("1 cell in 1 row", text % (after, rest))
 
 
@@ -922,7 +922,7 @@ def test_fields_of_a_csv_file_keep_their_quotes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'"reqest","response",expected_facts,note\r\n"a","","x","=1+1\r\n"\r\n\r\n"b","c",y,a"b\r\nd,,,')
     with pytest.warns(FormulaWarning, match="a spreadsheet reads 1 cell as a formula"):
-        fix_source(open_source(str(path)), outputs="generated").write(str(path))
+        fix_source(open_source(str(path), outputs="generated")).write(str(path))
     assert path.read_bytes() == (
         b'"request","response",expected_facts,note\r\n"a","","[""x""]","=1+1\r\n"\r\n\r\n"b","c","[""y""]",a"b\r\nd,,,'
     )
@@ -1159,10 +1159,10 @@ def test_the_diff_says_of_a_column_why_it_was_not_renamed(
 @settings(max_examples=60)
 @given(ROWS)
 def test_a_cell_with_an_issue_that_has_a_fix_is_fixed_or_says_why(rows: Rows) -> None:
-    repaired = fix_source(open_source(rows), outputs="provided")
+    repaired = fix_source(open_source(rows, outputs="provided"))
     ((batch, _),) = repaired.batches()
     found = {(u.row, u.code) for u in repaired.unfixed(batch, 0)}
-    left = check_source(repaired.source, outputs="provided").iter_issues()
+    left = check_source(repaired.source).iter_issues()
     expected = {(i.row, i.code) for i in left if i.code in CODES_OF.get(i.column or "", ()) and i.row is not None}
     assert found == expected
     assert all(u.reason for u in repaired.unfixed(batch, 0))

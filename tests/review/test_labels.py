@@ -76,7 +76,7 @@ def test_each_format_holds_a_label_or_says_that_it_cannot(name: str) -> None:
     state = {**EVERY, "expected_response": "16 weeks"} if reviewed.format == "ragas" else EVERY
     applied = reviewed.applied(0, state)
     unheld = session.check(0, state)["unheld"]
-    back = Reviewed(open_source([json.loads(json.dumps(row)) for row in _rows(applied)]), format=reviewed.plan.format)
+    back = Reviewed(open_source([json.loads(json.dumps(row)) for row in _rows(applied)], format=reviewed.plan.format))
     truth = Session(back, Journal("maria")).detail(0)["truth"]
     kept = set(state) - set(unheld) - {"documents"}
     assert {name: truth[name] for name in kept} == {name: state[name] for name in kept} or reviewed.is_document

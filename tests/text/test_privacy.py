@@ -460,7 +460,7 @@ def test_workers_say_no_more(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text((moved_sample(3) + '"confidential"\n') * 700)
     source = open_source(str(path)).quoting(False)
-    plan = make_plan(source, "auto", "auto", values=False)
+    plan = make_plan(source.read_as(show_values=False))
     run = CheckedRun(source, plan)
     share = Share(0, 2, 0)
     for checked in check_with_workers(units_of(source, share), share, str(path), plan):
@@ -468,7 +468,7 @@ def test_workers_say_no_more(tmp_path: Path) -> None:
     report = Report(run)
     assert report.row_count == 38 * 700
     assert "confidential" not in report.to_json()
-    assert report.to_json() == check_source(open_source(str(path)), values=False, jobs=1).to_json()
+    assert report.to_json() == check_source(open_source(str(path), show_values=False), jobs=1).to_json()
 
 
 def test_an_error_while_writing_does_not_say_the_cell(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ ROWS = [row(i) for i in range(10_000)]
 def verdicts(source: Source, processes: int, values: bool = True) -> tuple[str, list[bool]]:
     """The report of so many processes, each with an equal share of a file."""
     source = source.quoting(values)
-    plan = make_plan(source, "auto", "auto", values=values)
+    plan = make_plan(source.read_as(show_values=values))
     run = CheckedRun(source, plan)
     if processes == 1:
         checked = (check_batch(batch, plan) for batch in source.batches())

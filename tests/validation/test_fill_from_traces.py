@@ -27,7 +27,7 @@ def test_columns_leave_to_traces_what_their_reader_finds_there() -> None:
     ]
     source = open_source(rows)
     (batch,) = source.batches()
-    plan = replace(make_plan(source, "auto", "auto"), columns=True)
+    plan = replace(make_plan(source), columns=True)
     whole, beside = check_batch(batch, plan), check_batch(batch, replace(plan, beside_traces=True))
     quick = check_batch(batch, replace(plan, beside_traces=True, figures=False))
     assert verdict(beside, "mlflow_reads").to_pylist() == [True, False, None, None]

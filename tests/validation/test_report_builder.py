@@ -243,7 +243,7 @@ def test_bytes_that_arrow_keeps_behind_a_null_are_no_content(validity: bytes, co
 def built(data: Any, values: bool = True, **options: Any) -> ReportBuilder:
     """The builder of all batches of an input, not yet finished."""
     source = open_source(data)
-    plan = make_plan(source, "auto", "auto", JUDGED, values=values)
+    plan = make_plan(source.read_as(select=JUDGED, show_values=values))
     builder = ReportBuilder(source, plan, **options)
     for batch in source.batches():
         builder.add(check_batch(batch, plan))
@@ -363,7 +363,7 @@ def test_what_traces_provide_and_answers_that_repeat_are_counted() -> None:
 
 def test_without_a_batch_there_are_no_rows() -> None:
     source = open_source([row()])
-    builder = ReportBuilder(source, make_plan(source, "auto", "provided", JUDGED))
+    builder = ReportBuilder(source, make_plan(source.read_as(outputs="provided", select=JUDGED)))
     assert (len(builder.masks), len(builder.valid), builder.usable_masks) == (0, 0, {})
 
 

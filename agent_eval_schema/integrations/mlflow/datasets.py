@@ -202,8 +202,8 @@ def to_mlflow_dataset(
     """
     require_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
     store = DatasetStore(tracking_uri)
-    source = open_source(data, "data", columns)
-    report = check_source(source, format=format, outputs="generated", complete=True, screen=notebook())
+    source = open_source(data, "data", columns, format=format).read_as(advised=True, outputs="generated")
+    report = check_source(source, complete=True, screen=notebook())
     require_rows(report.format)
     errors = errors_by_row(report)
     rows, excluded = [], []

@@ -266,7 +266,9 @@ def evaluate_eval_set(
     if predict_fn is not None and not callable(predict_fn):
         raise EvalSetError(f"predict_fn must be a function, got {describe(predict_fn)}")
     outputs: Outputs = "generated" if predict_fn is not None else "provided"
-    prepared = prepare(open_source(data, "data", columns), inputs=inputs, format=format, outputs=outputs)
+    prepared = prepare(
+        open_source(data, "data", columns, format=format).read_as(advised=True, outputs=outputs), inputs=inputs
+    )
     if "inputs" not in prepared.frame:
         simulator = "ConversationSimulator(test_cases=prepare_for_evaluate(data))"
         raise EvalSetError(

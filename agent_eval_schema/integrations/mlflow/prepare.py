@@ -210,26 +210,24 @@ def prepare_for_evaluate(
     ({'question': 'What is Delta Lake?'}, {'expected_facts': ['It is a format']})
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
-    source = open_source(data, "data", columns)
-    if is_spark(data):
+    source = open_source(data, "data", columns, format=format, outputs=outputs)
+    if is_spark(source.data):
         from agent_eval_schema.integrations.mlflow.prepare_spark import prepare_frame
 
         require_choice("evaluator", evaluator, EVALUATORS)
         require_choice("inputs", inputs, INPUTS)
-        frame, invalid, reduced = prepare_frame(data, source, evaluator, inputs, on_invalid, format, outputs)
+        frame, invalid, reduced = prepare_frame(source, evaluator, inputs, on_invalid)
         _warn(invalid, reduced)
         return frame
     prepared = prepare(
         source,
         evaluator=evaluator,
         inputs=inputs,
-        format=format,
-        outputs=outputs,
         keep=on_invalid == "keep",
         figures=evaluator != "mlflow.genai",
     )
     if on_invalid == "raise" and not prepared.report.ok:
-        raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
+        raise InvalidEvalSetError(check_source(source, complete=True))
     invalid = ""
     if not prepared.report.ok:
         first, call = np.flatnonzero(~prepared.report.valid_mask)[0], run_of(prepared.report).call
@@ -252,17 +250,15 @@ def prepare(
     *,
     evaluator: Evaluator = "mlflow.genai",
     inputs: Inputs = "auto",
-    format: str = "auto",
-    outputs: Outputs = "auto",
     keep: bool = False,
     figures: bool = True,
 ) -> Prepared:
     """As `prepare_for_evaluate`, with the report and the positions of the excluded rows. `keep` keeps invalid rows;
     without `figures` the report lacks those of traces."""
-    source = open_source(data, format=format, outputs=outputs)
+    source = open_source(data)
     require_choice("evaluator", evaluator, EVALUATORS)
     require_choice("inputs", inputs, INPUTS)
-    plan = make_plan(source, format, outputs, complete=True)
+    plan = make_plan(source, complete=True)
     require_rows(plan.format)
     beside = evaluator == "mlflow.genai"  # which reads the traces itself
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))

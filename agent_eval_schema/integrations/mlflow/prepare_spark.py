@@ -64,24 +64,21 @@ _FILLED: dict[str, Any] = {
 
 
 def prepare_frame(
-    df: Any,
     source: Source,
     evaluator: Evaluator,
     inputs: Inputs,
     on_invalid: OnInvalid,
-    format: str,
-    outputs: str,
 ) -> tuple[DataFrame, str, str]:
     """As `prepare_for_evaluate`: the frame, and what to warn of. Raises EvalSetError if a row of the DataFrame is not a
     row of the dataset, and for test cases of MLflow's simulator, which are few."""
     require_rows_apart(source)
-    plan = make_plan(source, format, outputs, complete=True)
+    plan = make_plan(source, complete=True)
     require_rows(plan.format)
     beside = evaluator == "mlflow.genai"  # which reads the traces itself
     plan = replace(plan, columns=True, beside_traces=beside, figures=not beside)
-    checked, keep = CheckedFrame(df, source, plan), on_invalid == "keep"
+    checked, keep = CheckedFrame(source.data, source, plan), on_invalid == "keep"
     if on_invalid == "raise" and checked.invalid_count:
-        raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
+        raise InvalidEvalSetError(check_source(source, complete=True))
     total = checked.row_count if keep else checked.valid_count
     if not total:
         why = f"all {checked.row_count:,} are invalid: see spark_validate" if checked.row_count else "the data has none"

@@ -88,7 +88,7 @@ def _natural(row: RowWithSource) -> DatasetRecord:
 # --- records → rows
 def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issue | None]]:
     """The row of each record, and why a part of it could not be read, if so. Any record of MLflow is accepted."""
-    report = check_source(open_source([_cells(r) for r in records]), format="mlflow", outputs="generated")
+    report = check_source(open_source([_cells(r) for r in records], format="mlflow", outputs="generated"))
     errors = {row: found[0] for row, found in errors_by_row(report).items()}
     rows = [{**{c: row[c] for c in COLUMNS}, SOURCE: None} for row in report.iter_rows()]
     for row, record in zip(rows, records, strict=True):

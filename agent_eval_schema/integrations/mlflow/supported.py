@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.metrics.catalog import Metric
@@ -23,8 +22,8 @@ from agent_eval_schema.render.printable import as_inline
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.ces_turns import report_on_rows
-from agent_eval_schema.validation.report import Report, run_of
-from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.report import run_of
+from agent_eval_schema.validation.validate import report_on
 
 if TYPE_CHECKING:
     from mlflow.genai.scorers import Scorer
@@ -99,15 +98,13 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
 NEEDS_JUDGE = "needs a judge: name one with model="
 
 
-def supported_scorers(
-    data: EvalSetLike | Report, *, model: str | None = None, columns: ColumnNames = None
-) -> SupportedScorers:
+def supported_scorers(data: EvalSetLike, *, model: str | None = None, columns: ColumnNames = None) -> SupportedScorers:
     """Return the MLflow scorers that at least one row supports.
 
     Parameters
     ----------
-    data : EvalSetLike or Report
-        Any input of `validate_eval_set`, or its result.
+    data : EvalSetLike
+        Any input of `validate_eval_set`.
     model : str or None, default None
         The judge model, such as `"openai:/gpt-4o"`. None excludes scorers that need a judge.
     columns : mapping of str to str, {"auto"} or None, default None
@@ -146,10 +143,7 @@ def supported_scorers(
     """
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS
 
-    if isinstance(data, Report) and columns is not None:
-        raise EvalSetError("columns: expected data whose columns are named; a report has been made of its columns")
-    report = data if isinstance(data, Report) else check_source(open_source(data, "data", columns), screen=notebook())
-    report = report_on_rows(report)
+    report = report_on_rows(report_on(data, open_source(data, "data", columns), notebook()))
     own = [(Metric("agent_eval_schema", kind.__name__, kind.needs), kind) for kind in SCORERS]
     builtin = import_module("mlflow.genai.scorers")
     of_mlflow = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]

@@ -119,7 +119,7 @@ def test_a_text_array_takes_no_bytes_that_are_not_utf8() -> None:
 
 def test_the_issues_that_a_fold_keeps_do_not_keep_their_batch() -> None:
     source = open_source([{"request": " ", "response": "x"}])
-    plan = make_plan(source, "auto", "auto")
+    plan = make_plan(source)
     builder = ReportBuilder(source, plan)
     payload = np.frombuffer(pack(check_batch(next(source.batches()), plan), None), np.uint8).copy()
     batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()

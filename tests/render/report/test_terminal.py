@@ -52,7 +52,7 @@ def test_without_a_fix_the_next_command_explains_the_first_issue() -> None:
 
 def test_data_in_memory_is_fixed_by_the_function() -> None:
     row = {"request": {"messages": [{"role": "usr", "content": "Hi"}]}, "response": "x"}
-    assert validate_eval_set([row]).to_text().splitlines()[-1].strip() == "normalize_eval_set(data, fix=True)"
+    assert validate_eval_set([row]).to_text().splitlines()[-1].strip() == "normalize_eval_set(report, fix=True)"
 
 
 def test_places_are_the_lines_of_the_file_and_the_cell_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
