@@ -51,7 +51,8 @@ from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.atomic import lock_file, require_local_place
+from agent_eval_schema.io.atomic import require_local_place
+from agent_eval_schema.io.locks import lock_file
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match

@@ -24,8 +24,9 @@ from agent_eval_schema.inference_tables.build_summary import BuildSummary, funne
 from agent_eval_schema.inference_tables.options import flag
 from agent_eval_schema.inference_tables.plan import BuildOptions
 from agent_eval_schema.inference_tables.work_folder import BuildFolder
-from agent_eval_schema.io.atomic import replacing, require_apart, require_place, sole_writer, write_text
+from agent_eval_schema.io.atomic import replacing, require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.io.locks import sole_writer
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.io.work_folder import input_of, work_of

@@ -11,28 +11,20 @@ import shutil
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError, HardLinkWarning
-from agent_eval_schema.io.places import compression_of, files_of, is_url
+from agent_eval_schema.io.places import compression_of, files_of, is_url, real_path
 from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDIN, STDOUT, creating
 from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
-
-
-def real_path(path: str) -> str:
-    """The absolute path without links. Raises EvalSetError for a relative one if the working directory is gone."""
-    try:
-        return os.path.realpath(path)
-    except FileNotFoundError as error:
-        raise EvalSetError(f"{path}: no such file: the working directory does not exist any more") from error
 
 
 class FileState(Struct, frozen=True):
@@ -308,77 +300,35 @@ def _real(path: str) -> str:
     return os.path.normcase(path if "\0" in path else real_path(path))
 
 
-# --- outputs that one run at a time may write: next to each is a lock file, which the system frees when its owner ends
-#
-# Not `filelock`: it leaves the lock file behind, and where flock is missing it waits for a file that a killed run
-# leaves; a checkpoint file is locked itself, which needs `lock_file` anyway.
-@contextmanager
-def sole_writer(paths: Iterable[str | None]) -> Iterator[None]:
-    """Write these files, or folders, as the only run that does. Raises EvalSetError if another one is at it."""
-    with ExitStack() as stack:
-        for path in paths:
-            if path:
-                stack.enter_context(_lock_beside(path))
-        yield
-
-
-@contextmanager
-def _lock_beside(path: str) -> Iterator[None]:
-    folder, name = os.path.split(real_path(path))
-    lock = os.path.join(folder, f".{name}.lock")
+def append_synced(path: str, text: bytes) -> int:
+    """Append text to a file and sync it; returns its size. If the disk is full, the file is as it was."""
     try:
-        while (handle := _locked(lock)) is None:
-            pass
-    except BlockingIOError as error:
-        raise EvalSetError(
-            f"{path}: another run is writing it: wait until that has ended, or choose another output"
-        ) from error
-    except OSError as error:
-        raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
-    TEMPORARY.add(lock)
-    try:
-        yield
-    finally:
-        TEMPORARY.discard(lock)
-        with suppress(OSError):  # who has opened the file before sees that it is gone: see `_locked`
-            os.unlink(lock)
-        os.close(handle)
-
-
-def _locked(lock: str) -> int | None:
-    """The locked handle; None if its last owner has just removed the file. Raises BlockingIOError if it has one."""
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_TEMPORARY", 0), 0o666)
-    try:
-        lock_file(handle)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.stat(lock), os.fstat(handle)):
-                return handle
-    except BaseException:
-        os.close(handle)
-        raise
-    os.close(handle)
-    return None
-
-
-# lock_file: lock an open file, until it is closed or its process ends. Raises BlockingIOError if another one has it.
-if sys.platform == "win32":
-    import msvcrt
-
-    def lock_file(handle: int) -> None:
+        is_new = not os.path.exists(path)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            raise BlockingIOError from error
-
-else:
-    import errno
-    import fcntl
-
-    def lock_file(handle: int) -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError as error:  # some file systems of a network have no locks: then none is taken
-            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL):
+            size = os.fstat(handle).st_size
+            try:
+                left = memoryview(text)
+                while left:
+                    left = left[os.write(handle, left) :]
+                os.fsync(handle)
+            except OSError:
+                os.ftruncate(handle, size)
                 raise
+        finally:
+            os.close(handle)
+        if is_new:
+            sync_folder(os.path.dirname(os.path.abspath(path)))
+    except OSError as error:
+        raise EvalSetError(f"{path}: not saved: {error.strerror}") from error
+    return len(text)
+
+
+def sync_folder(folder: str) -> None:
+    """Sync the names in a folder: of a file that is new there, or has another name now."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

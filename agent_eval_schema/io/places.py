@@ -32,6 +32,14 @@ _GLOB = re.compile(r"[*?]|\[[^\]]+\]")
 _WEB = ("http://", "https://")
 
 
+def real_path(path: str) -> str:
+    """The absolute path without links. Raises EvalSetError for a relative one if the working directory is gone."""
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError as error:
+        raise EvalSetError(f"{path}: no such file: the working directory does not exist any more") from error
+
+
 def is_url(name: str) -> bool:
     return _URL.match(name) is not None
 

@@ -1,6 +1,6 @@
 """The journal of a review: one line for each change, appended and synced before the page shows that it is saved.
 
-    change ──append, sync──▶ FILE.maria.review.jsonl ──fold──▶ {row: {path: value}}
+    change ──lock, read again, append, sync──▶ FILE.maria.review.jsonl ──fold──▶ {row: {path: value}}
 
 The state is the fold of the lines. No line is ever changed: a step is undone by a line that undoes it, after a restart
 too. A line that was torn when a process was killed is ignored, and the next one begins on a line of its own.
@@ -12,6 +12,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, Optional, TypeAlias
 
@@ -19,6 +20,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.io.atomic import append_synced
+from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.places import JOURNALS
 from agent_eval_schema.text.visible import visible
 
@@ -75,6 +78,10 @@ class Change(Struct, frozen=True):
     new: Any = None
 
 
+WAIT = 10
+"""Seconds that a change waits for another process of the same reviewer: each needs milliseconds."""
+
+
 class Stale(Exception):
     """A change of a value that is no longer what its author saw."""
 
@@ -85,58 +92,86 @@ class Journal(Struct, dict=True):
     by: str
     path: str | None = None
     events: list[Event] = field(default_factory=list)
-    unread: int = 0
     _size: int = 0
-    _torn: bool = False
+    _unread: int = 0
+    _cut: bytes = b""  # the last line, as long as it is not whole
+    _ended: bool = True
     _states: dict[str, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.catch_up()
 
+    @property
+    def unread(self) -> int:
+        """The number of lines that cannot be read."""
+        return self._unread + bool(self._cut.strip())
+
     def catch_up(self) -> None:
-        """Read what another process of the same reviewer has appended."""
+        """Read what another process of the same reviewer has appended: whole lines; another one may just be written."""
         if self.path is None or not os.path.exists(self.path):
             return
         try:
             with open(self.path, "rb") as file:
+                if os.fstat(file.fileno()).st_size < self._size:
+                    raise EvalSetError(f"{self.path}: was cut or replaced: open the review again")
                 file.seek(self._size)
                 text = file.read()
         except OSError as error:
             raise EvalSetError(f"{self.path}: cannot be read: {error.strerror}") from error
         if not text:
             return
-        self._size += len(text)
-        lines = text.split(b"\n")
-        self._torn = lines[-1] != b""
+        *lines, cut = text.split(b"\n")
+        self._ended = not cut
+        if read_event(cut) is not None:  # only the end of the line is missing
+            lines, cut = [*lines, cut], b""
         for line in lines:
-            event = read_event(line)
-            if event is not None:
-                self._take(event)
-            elif line.strip():
-                self.unread += 1
+            self._read(line)
+        self._cut = cut
+        self._size += len(text) - len(cut)
+
+    def _read(self, line: bytes) -> None:
+        event = read_event(line)
+        if event is not None:
+            self._take(event)
+        else:
+            self._unread += bool(line.strip())
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Change the journal as the only process, knowing all of it. A line that was torn when a process was killed
+        gets an end, so that the next one is a line of its own."""
+        if self.path is None:
+            yield
+            return
+        with locked(self.path, "not saved", "try again", wait=WAIT):
+            self.catch_up()
+            if not self._ended:
+                append_synced(self.path, b"\n")
+                self.catch_up()
+            yield
 
     def append(self, changes: Sequence[Change]) -> list[Event]:
         """Append changes and sync them to the disk. Raises Stale, and changes nothing, if one of the values is no
         longer the old one; raises EvalSetError if the disk does not take them."""
-        self.catch_up()
-        now = {change.row.hash: dict(self._states.get(change.row.hash, {})) for change in changes}
-        for change in changes:
-            state = now[change.row.hash]
-            if state.get(change.path) not in (change.old, change.new):
-                raise Stale(change.path)
-            state[change.path] = change.new
-        return self._write([("set", change, None) for change in changes])
+        with self._alone():
+            now = {change.row.hash: dict(self._states.get(change.row.hash, {})) for change in changes}
+            for change in changes:
+                state = now[change.row.hash]
+                if state.get(change.path) not in (change.old, change.new):
+                    raise Stale(change.path)
+                state[change.path] = change.new
+            return self._write([("set", change, None) for change in changes])
 
     def undo(self) -> list[Event]:
         """Undo the last step that was not undone; returns its undoing, which is empty if there is no step."""
-        self.catch_up()
-        undone = {event.undoes for event in self.events}
-        left = [event for event in self.events if event.op == "set" and event.seq not in undone]
-        if not left:
-            return []
-        last = left[-1].first or left[-1].seq
-        step = [event for event in left if (event.first or event.seq) == last]
-        return self._write([("undo", Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
+        with self._alone():
+            undone = {event.undoes for event in self.events}
+            left = [event for event in self.events if event.op == "set" and event.seq not in undone]
+            if not left:
+                return []
+            last = left[-1].first or left[-1].seq
+            step = [event for event in left if (event.first or event.seq) == last]
+            return self._write([("undo", Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
 
     def _write(self, changes: Sequence[tuple[Literal["set", "undo"], Change, int | None]]) -> list[Event]:
         seq = max((event.seq for event in self.events), default=0) + 1
@@ -151,8 +186,7 @@ class Journal(Struct, dict=True):
         ]  # fmt: skip
         if self.path is not None and events:
             lines = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
-            self._size += append_synced(self.path, (b"\n" if self._torn else b"") + lines)
-            self._torn = False
+            self._size += append_synced(self.path, lines)
         for event in events:
             self._take(event)
         return events
@@ -215,34 +249,6 @@ def read_event(line: bytes) -> Event | None:
 
 
 _decode = msgspec.json.Decoder(Event).decode
-
-
-def append_synced(path: str, text: bytes) -> int:
-    """Append text to a file and sync it; returns its size. If the disk is full, the file is as it was."""
-    try:
-        is_new = not os.path.exists(path)
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-        try:
-            size = os.fstat(handle).st_size
-            try:
-                left = memoryview(text)
-                while left:
-                    left = left[os.write(handle, left) :]
-                os.fsync(handle)
-            except OSError:
-                os.ftruncate(handle, size)
-                raise
-        finally:
-            os.close(handle)
-        if is_new and os.name == "posix":  # the name of a new file is in its folder, which is synced, too
-            folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except OSError as error:
-        raise EvalSetError(f"{path}: not saved: {error.strerror}") from error
-    return len(text)
 
 
 # --- the files of the reviewers

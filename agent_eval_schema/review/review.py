@@ -216,7 +216,7 @@ class Review:  # numpydoc ignore=PR01
         0
         >>> review.stop()
         """
-        with self._session.lock:
+        with self._session.up_to_date():
             return self._session.progress()
 
     def rows(self) -> pd.DataFrame:
@@ -237,7 +237,7 @@ class Review:  # numpydoc ignore=PR01
         """
         import pandas as pd
 
-        with self._session.lock:
+        with self._session.up_to_date():
             reviewing = Reviewing(self._session.reviewed, self._session.together())
             rows = [row for batch in reviewing.batches() for row in native_rows(batch)]
         names = dict.fromkeys([*self._session.reviewed.source.column_names(), *(name for row in rows for name in row)])
@@ -263,7 +263,7 @@ class Review:  # numpydoc ignore=PR01
         >>> review.write("reviewed.jsonl")
         >>> review.stop()
         """
-        with self._session.lock:
+        with self._session.up_to_date():
             Reviewing(self._session.reviewed, self._session.together()).write(path_of(path))
 
     def to_mlflow_dataset(
@@ -309,7 +309,7 @@ class Review:  # numpydoc ignore=PR01
         """
         from agent_eval_schema.review.to_mlflow import write_dataset
 
-        with self._session.lock:
+        with self._session.up_to_date():
             return write_dataset(self._session, name, on_duplicate=on_duplicate, tracking_uri=tracking_uri)
 
     def to_mlflow_traces(self, *, tracking_uri: str | None = None) -> dict[str, int]:
@@ -350,7 +350,7 @@ class Review:  # numpydoc ignore=PR01
         """
         from agent_eval_schema.review.to_mlflow import log_labels
 
-        with self._session.lock:
+        with self._session.up_to_date():
             return log_labels(self._session, tracking_uri=tracking_uri)
 
     def stop(self) -> None:

@@ -150,7 +150,7 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
 
     def run(name: str, given: Any) -> Response:
         try:
-            with session.lock:
+            with session.up_to_date():
                 return answer(getattr(answers, name)(given))
         except Stale as error:
             return answer({"error": f"{error} was changed in another window"}, 409)

@@ -1,6 +1,6 @@
 """A review session: a dataset, the journal of a reviewer and those of the others, as plain values for a page.
 
-Whoever asks (the server, a bundle, a test) gets the same answers; `lock` keeps two requests apart.
+Whoever asks (the server, a bundle, a test) gets the same answers; `up_to_date` keeps two requests apart.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Session:
         self, reviewed: Reviewed, journal: Journal, others: Sequence[Journal] = (), *, overlap: int = 0
     ) -> None:
         self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
-        self.lock = threading.RLock()
+        self._lock, self._seen = threading.RLock(), len(journal.events)
         self.gone: list[RowKey] = []
         self._places = {hash_: row for row, hash_ in reversed(list(enumerate(reviewed.hashes)))}
         self._changed: set[int] = set()
@@ -52,6 +53,14 @@ class Session:
         self.reviewed.recount(self.states)
         self._queues: dict[str, list[int]] = {}
         self.refresh()
+
+    @contextmanager
+    def up_to_date(self) -> Iterator[None]:
+        """Answer one request at a time, with what another process of the reviewer has changed since the last one."""
+        with self._lock:
+            self.journal.catch_up()
+            self._taken()
+            yield
 
     def _find_rows(self) -> None:
         """The rows that are in journals and are no longer in the source as they were: found by their IDs, if any."""
@@ -311,7 +320,8 @@ class Session:
                 known[key.hash] = self.state(row)
                 made += [Change(key, name, None, value) for name, value in known[key.hash].items()]
             made.append(Change(key, path, change.get("old"), change.get("new")))
-        return self._taken(self.journal.append(made))
+        self.journal.append(made)
+        return self._taken()
 
     def accept_kind(self, kind: str, choice: str = ACCEPTED) -> list[Event]:
         """Accept (or reject) all fixes of exactly one kind that are undecided."""
@@ -328,13 +338,17 @@ class Session:
             for change in changes
             if len(self.reviewed.fixes[change.row.n]) == 1 and not states.get(change.row.n, {}).get("status")
         ]
-        return self._taken(self.journal.append([*changes, *done]))
+        self.journal.append([*changes, *done])
+        return self._taken()
 
     def undo(self) -> list[Event]:
         """Undo the last step, of this or of an earlier session."""
-        return self._taken(self.journal.undo())
+        self.journal.undo()
+        return self._taken()
 
-    def _taken(self, events: list[Event]) -> list[Event]:
+    def _taken(self) -> list[Event]:
+        """The changes since the last call, whoever made them, once the counts have them."""
+        events, self._seen = self.journal.events[self._seen :], len(self.journal.events)
         rows = {self._places[event.row.hash] for event in events if event.row.hash in self._places}
         if any(event.path in LABELS or event.path.startswith(FIX) for event in events):
             states = self.states

@@ -505,7 +505,7 @@ def test_the_second_of_two_builds_into_one_output_is_told(
     target = [tmp_path / "another.jsonl", *more, out] if more in (["--excluded"], ["--html"]) else [out, *more]
     code, _, err = run(capsys, tmp_path / "t.parquet", *target, "--sample", "1")
     assert (code, err.count("\n")) == (2, 1)
-    assert f"{out}: another run is writing it" in err
+    assert f"{out}: cannot be written: another run (process " in err
     assert build.poll() is None
     (tmp_path / "hooks" / "go").touch()
     assert build.wait() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.io.atomic import sole_writer
+from agent_eval_schema.io.locks import sole_writer
 
 
 def test_the_second_owner_is_told_and_nothing_stays(tmp_path: Path) -> None:
@@ -17,7 +18,10 @@ def test_the_second_owner_is_told_and_nothing_stays(tmp_path: Path) -> None:
     link.symlink_to(path)
     with sole_writer([str(path), None]):
         for other in (path, link):
-            with pytest.raises(EvalSetError, match="another run is writing it"), sole_writer([str(other)]):
+            with (
+                pytest.raises(EvalSetError, match=rf"another run \(process {os.getpid()}\) is writing it"),
+                sole_writer([str(other)]),
+            ):
                 pass
         with sole_writer([str(tmp_path / "other.jsonl")]):
             pass
@@ -54,3 +58,26 @@ def test_of_many_that_come_and_go_one_holds_it(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError, match="cannot be written"), sole_writer([str(tmp_path / "no" / "set.jsonl")]):
         pass
+
+
+def test_a_file_of_the_users_is_no_lock(tmp_path: Path) -> None:
+    """Neither is one behind a link: it is not emptied, and stays."""
+    (tmp_path / "notes").write_text("agent-eval-schema: my notes\n")
+    (tmp_path / ".b.jsonl.lock").symlink_to(tmp_path / "notes")
+    (tmp_path / ".a.jsonl.lock").write_text("my notes\n")
+    with (
+        pytest.raises(EvalSetError, match=r"is not a lock of agent-eval-schema"),
+        sole_writer([str(tmp_path / "a.jsonl")]),
+    ):
+        pass
+    with pytest.raises(EvalSetError, match="cannot be written"), sole_writer([str(tmp_path / "b.jsonl")]):
+        pass
+    assert (tmp_path / "notes").read_text() == "agent-eval-schema: my notes\n"
+    assert (tmp_path / ".a.jsonl.lock").read_text() == "my notes\n"
+
+
+def test_a_lock_that_a_killed_run_left_is_taken_over(tmp_path: Path) -> None:
+    (tmp_path / ".a.jsonl.lock").write_text("agent-eval-schema: process 1 on elsewhere\n")
+    with sole_writer([str(tmp_path / "a.jsonl")]):
+        assert f"process {os.getpid()} on " in (tmp_path / ".a.jsonl.lock").read_text()
+    assert not list(tmp_path.iterdir())

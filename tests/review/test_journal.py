@@ -3,12 +3,17 @@
 import json
 import os
 import resource
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from agent_eval_schema import EvalSetError, validate_eval_set
+from agent_eval_schema.io import atomic
+from agent_eval_schema.io.locks import locked
 from agent_eval_schema.review import journal as journals
 from agent_eval_schema.review.journal import Change, Journal, RowKey, Stale, journal_path, journal_schema
 
@@ -84,6 +89,59 @@ def test_a_value_that_another_tab_changed_is_not_overwritten(tmp_path: Path) -> 
     assert [event.seq for event in at(tmp_path).events] == [1, 2, 3]
 
 
+def test_two_processes_lose_no_change_and_number_each_once(tmp_path: Path) -> None:
+    """Each changes rows of its own, and both one row that they share; a stale change is made again."""
+    code = """
+import sys
+from agent_eval_schema.review.journal import Change, Journal, RowKey, Stale
+journal, own, shared = Journal("maria", sys.argv[1]), sys.argv[2], RowKey(hash="shared", n=0)
+for i in range(60):
+    journal.append([Change(RowKey(hash=f"{own}{i}", n=i), "note", None, own)])
+    while True:
+        now = journal.states().get("shared", {}).get("note", "")
+        try:
+            journal.append([Change(shared, "note", now or None, now + own)])
+        except Stale:
+            continue
+        break
+"""
+    path = str(at(tmp_path).path)
+    processes = [subprocess.Popen([sys.executable, "-c", code, path, own]) for own in "ab"]
+    watching = at(tmp_path)
+    while any(process.poll() is None for process in processes):
+        watching.catch_up()  # a line may be half written when it is read
+        time.sleep(0.001)
+    watching.catch_up()
+    assert [process.returncode for process in processes] == [0, 0]
+    for journal in (watching, at(tmp_path)):
+        assert [event.seq for event in journal.events] == list(range(1, 241))
+        states = journal.states()
+        assert sorted(states.pop("shared")["note"]) == ["a"] * 60 + ["b"] * 60
+        assert states == {f"{own}{i}": {"note": own} for own in "ab" for i in range(60)}
+        assert journal.unread == 0
+    assert [p.name for p in tmp_path.iterdir()] == [Path(path).name]
+
+
+def test_a_journal_that_another_process_holds_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "WAIT", 0.05)
+    journal = at(tmp_path)
+    with (
+        locked(str(journal.path)),
+        pytest.raises(EvalSetError, match=rf"not saved: another run \(process {os.getpid()}\) is writing it"),
+    ):
+        journal.append([change(["a"])])
+    assert not Path(str(journal.path)).exists()
+    journal.append([change(["a"])])
+
+
+def test_a_journal_that_became_shorter_is_told(tmp_path: Path) -> None:
+    journal = at(tmp_path)
+    journal.append([change(["a"])])
+    Path(str(journal.path)).write_text("")
+    with pytest.raises(EvalSetError, match="was cut or replaced: open the review again"):
+        journal.append([change(["b"], ["a"])])
+
+
 def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
     journal = at(tmp_path)
     journal.append([change(["a"])])
@@ -105,7 +163,7 @@ def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
 def test_a_line_is_synced_before_the_call_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     real = os.fsync
-    monkeypatch.setattr(journals.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_size), real(handle))[1])
+    monkeypatch.setattr(atomic.os, "fsync", lambda handle: (synced.append(os.fstat(handle).st_size), real(handle))[1])
     journal = at(tmp_path)
     journal.append([change(["a"])])
     assert os.path.getsize(str(journal.path)) in synced

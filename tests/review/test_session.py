@@ -58,6 +58,22 @@ def test_a_queue_keeps_its_rows_until_it_is_refreshed() -> None:
     assert queues(work)["flagged"] == [1]
 
 
+def test_two_sessions_of_a_reviewer_see_each_others_changes(tmp_path: Path) -> None:
+    """Two servers, each with a browser of its own; the counts of both have all changes too."""
+    path = str(tmp_path / "rows.jsonl.maria.review.jsonl")
+    one, other = (Session(Reviewed(open_source(ROWS)), Journal("maria", path)) for _ in range(2))
+    one.apply([{"row": 0, "path": "expected_facts", "new": ["f"]}])
+    with other.up_to_date():
+        assert other.detail(0)["state"] == {"expected_facts": ["f"]}
+        assert other.progress() == one.progress()
+    seen = other.apply([{"row": 1, "path": "expected_response", "new": "y"}])
+    assert [event.seq for event in seen] == [2]
+    with one.up_to_date():
+        assert one.states == other.states
+        assert one.progress() == other.progress()
+        assert one.progress()["coverage"] != session().progress()["coverage"]
+
+
 def test_a_row_with_everything_that_a_page_shows() -> None:
     found = session().detail(1)
     assert found["turns"] == [{"role": "user", "text": "Which documents?", "calls": []}]
