@@ -1055,7 +1055,7 @@ def _loaded(
             return result_of_evaluation(found)
         data = found
     source = open_source(data, name, columns)
-    read = read_scores(source, metrics)
+    read = read_scores(source, metrics, name)
     record, findings = read.record, Findings()
     findings.counts.update(record.issue_counts)
     return EvalResult(

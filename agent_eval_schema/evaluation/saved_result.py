@@ -38,6 +38,7 @@ from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.scales import numbers_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.describe import names
 
 VERSION = 1
 """The version of a record. It changes if the meaning of a key changes; a reader ignores keys that it does not know."""
@@ -139,15 +140,15 @@ class ReadScores(Struct):
 WITHOUT_REASON = "the file has no score and no reason"
 
 
-def read_scores(source: Source, metrics: Sequence[str] | None) -> ReadScores:
+def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> ReadScores:
     """The scores of a source. `metrics` are the columns that are scores, None: those of its record, or that look like
     scores."""
     record = _record_of(source)
     columns = _score_columns(source, record, metrics)
     if not columns:
         raise EvalSetError(
-            f"{source.name}: no column of scores: expected names such as exact_match/score; set metrics= (--metrics) "
-            "to the columns that are scores"
+            f"{source.name or option}: expected columns of scores such as exact_match/score, or metrics= (--metrics) "
+            f"with their names; got the columns {names(source.column_names())}"
         )
 
     def with_cells() -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:

@@ -99,7 +99,7 @@ def open_source(
         require_count("max_cell_bytes", max_cell_bytes)
     columns, is_auto = without_auto(columns)
     rules = (words(select), words(ignore))
-    asked = Reading(columns or {}, format, outputs, *rules, show_values, max_cell_bytes)
+    asked = Reading(columns or {}, format, outputs, *rules, bool(show_values), max_cell_bytes)
     if isinstance(data, Checked):
         source = data.__checked_source__()
         likely = with_likely_names(source).reading.columns if is_auto else {}
@@ -107,11 +107,11 @@ def open_source(
         return source
     source = _opened(data, option)
     source = source if isinstance(data, Source) else replace(source, data=data)
+    source = source if columns is None else with_names(source, columns)
     if changed := asked.changed():
         names = {**source.reading.columns, **asked.columns}
         source = replace(source, reading=replace(source.reading, **{**changed, "columns": names}))
     source = source.advising(**(asked.words() if advice is None else {"columns": columns, **advice}))
-    source = source if columns is None else with_names(source, columns)
     return with_likely_names(source) if is_auto else source
 
 

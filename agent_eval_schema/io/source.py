@@ -202,7 +202,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
 
     def read_as(self, *, advised: bool = False, **changes: Any) -> Source:
         """The source as a step of the package reads it, which is not what the call asked for; where it is what the verb
-        stands for, advice repeats it (`advised`)."""
+        is for, advice repeats it (`advised`)."""
         source = replace(self, reading=replace(self.reading, **changes))
         return source.advising(**Reading(**changes).words()) if advised else source
 

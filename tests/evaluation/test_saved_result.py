@@ -176,7 +176,7 @@ def test_the_columns_of_scores_can_be_named() -> None:
     assert load_result(frame.rename(columns={"prompt": "q"}), metrics=["quality"], columns={"q": "request"}).row_count
     with pytest.raises(EvalSetError, match=r"metrics: expected one of .*; got 'qualty'"):
         load_result(frame, metrics=["qualty"])
-    with pytest.raises(EvalSetError, match="no column of scores: expected names such as exact_match/score"):
+    with pytest.raises(EvalSetError, match="expected columns of scores such as exact_match/score"):
         load_result(frame[["prompt"]])
 
 
