@@ -276,6 +276,14 @@ def tracking_store(mlflow_folder: Path, no_runs: Path) -> Iterator[str]:
         yield mlflow.get_tracking_uri()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a program keeps for a user stays out of the home of the person who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A Chromium, closed with its module, as an event loop runs while it is open. Debian's package is enough.

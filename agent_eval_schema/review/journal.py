@@ -37,7 +37,8 @@ class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RowKey(Struct, frozen=True, kw_only=True):
-    """The row that a change is about: it is found again by the hash of its cells, or else by its ID."""
+    """The row that a change is about: known by its place, its cells and its ID together, as exact copies are rows of
+    their own. In a file that has changed it is found by its cells and ID, or else by its ID."""
 
     id: Annotated[str | None, Meta(description="The request_id of the row.")] = None
     hash: Annotated[str, Meta(description="The hash of the cells of the row, as they are in the source.")]
@@ -57,8 +58,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
         str,
         Meta(
             description="What was set: a label (expected_facts, expected_response, guidelines, documents, "
-            "reference_trajectory, tags, note), a decision (status, dropped, choice, fix:COLUMN) or, of several "
-            "reviewers, what they decided together (decided).",
+            "reference_trajectory, tags, note), a decision (status, dropped, choice, fix:COLUMN), what is typed and "
+            "not yet entered (draft:FIELD) or, of several reviewers, what they decided together (decided).",
         ),
     ]
     old: Any = None
@@ -67,6 +68,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
         int | None, Meta(description="Of several changes that were made at once, the number of the first.")
     ] = None
     undoes: Annotated[int | None, Meta(description="The number of the change that was undone.")] = None
+    step: Annotated[
+        str | None, Meta(description="The ID that the page gave the step: one that is sent again is made once.")
+    ] = None
 
 
 class Change(Struct, frozen=True):
@@ -96,7 +100,8 @@ class Journal(Struct, dict=True):
     _unread: int = 0
     _cut: bytes = b""  # the last line, as long as it is not whole
     _ended: bool = True
-    _states: dict[str, State] = field(default_factory=dict)
+    _states: dict[RowKey, State] = field(default_factory=dict)
+    _steps: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.catch_up()
@@ -150,37 +155,47 @@ class Journal(Struct, dict=True):
                 self.catch_up()
             yield
 
-    def append(self, changes: Sequence[Change]) -> list[Event]:
-        """Append changes and sync them to the disk. Raises Stale, and changes nothing, if one of the values is no
-        longer the old one; raises EvalSetError if the disk does not take them."""
+    def append(self, changes: Sequence[Change], step: str | None = None) -> list[Event]:
+        """Append changes and sync them to the disk; those of a step that the journal has are not made again. Raises
+        Stale, and changes nothing, if one of the values is no longer the old one; raises EvalSetError if the disk does
+        not take them."""
         with self._alone():
-            now = {change.row.hash: dict(self._states.get(change.row.hash, {})) for change in changes}
+            if step in self._steps:
+                return []
+            now = {change.row: dict(self._states.get(change.row, {})) for change in changes}
             for change in changes:
-                state = now[change.row.hash]
+                state = now[change.row]
                 if state.get(change.path) not in (change.old, change.new):
                     raise Stale(change.path)
                 state[change.path] = change.new
-            return self._write([("set", change, None) for change in changes])
+            return self._write([("set", change, None) for change in changes], step)
 
     def undo(self) -> list[Event]:
-        """Undo the last step that was not undone; returns its undoing, which is empty if there is no step."""
+        """Undo the last step that was not undone; returns its undoing, which is empty if there is no step. What was
+        typed and not entered is no step, and stays."""
         with self._alone():
             undone = {event.undoes for event in self.events}
-            left = [event for event in self.events if event.op == "set" and event.seq not in undone]
+            left = [
+                event
+                for event in self.events
+                if event.op == "set" and event.seq not in undone and not event.path.startswith(DRAFT)
+            ]
             if not left:
                 return []
             last = left[-1].first or left[-1].seq
             step = [event for event in left if (event.first or event.seq) == last]
             return self._write([("undo", Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
 
-    def _write(self, changes: Sequence[tuple[Literal["set", "undo"], Change, int | None]]) -> list[Event]:
+    def _write(
+        self, changes: Sequence[tuple[Literal["set", "undo"], Change, int | None]], step: str | None = None
+    ) -> list[Event]:
         seq = max((event.seq for event in self.events), default=0) + 1
         at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         first = seq if len(changes) > 1 else None
         events = [
             Event(
                 v=1, seq=seq + i, at=at, by=self.by, row=c.row, op=op, path=c.path, old=c.old, new=c.new,
-                first=first, undoes=undoes,
+                first=first, undoes=undoes, step=step,
             )
             for i, (op, c, undoes) in enumerate(changes)
         ]  # fmt: skip
@@ -193,19 +208,17 @@ class Journal(Struct, dict=True):
 
     def _take(self, event: Event) -> None:
         self.events.append(event)
-        state = self._states.setdefault(event.row.hash, {})
+        if event.step is not None:
+            self._steps.add(event.step)
+        state = self._states.setdefault(event.row, {})
         if event.new is None:
             state.pop(event.path, None)
         else:
             state[event.path] = event.new
 
-    def states(self) -> dict[str, State]:
-        """The state of each row, by its hash: the fold of the changes."""
-        return {hash_: dict(state) for hash_, state in self._states.items()}
-
-    def keys(self) -> dict[str, RowKey]:
-        """The rows of the journal by their hashes, each as it was known last."""
-        return {event.row.hash: event.row for event in self.events}
+    def states(self) -> dict[RowKey, State]:
+        """The state of each row: the fold of the changes."""
+        return {key: dict(state) for key, state in self._states.items()}
 
 
 VALUES: dict[str, Any] = {
@@ -226,12 +239,16 @@ VALUES: dict[str, Any] = {
 FIX = "fix:"
 """The start of the path of a decision about a fix, before the name of its column."""
 
+DRAFT = "draft:"
+"""The start of the path of what is typed into a field and not yet entered, before the name of the field."""
+
 
 def require_value(path: str, value: Any) -> None:
     """Raise EvalSetError if a path is none that can be set, or the value is none of it."""
-    kind = Literal["accept", "reject"] if path.startswith(FIX) else VALUES.get(path)
+    kind = Literal["accept", "reject"] if path.startswith(FIX) else str if path.startswith(DRAFT) else VALUES.get(path)
     if kind is None:
-        raise EvalSetError(f"path: expected {', '.join(VALUES)} or {FIX}COLUMN, got {visible(path)[:80]!r}")
+        known = ", ".join((*VALUES, f"{DRAFT}FIELD"))
+        raise EvalSetError(f"path: expected {known} or {FIX}COLUMN, got {visible(path)[:80]!r}")
     try:
         msgspec.convert(value, Optional[kind])  # noqa: UP045 (a type that is only known here)
     except msgspec.ValidationError as error:

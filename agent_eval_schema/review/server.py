@@ -13,8 +13,9 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -54,9 +55,17 @@ class Answers:
         return self._session.detail(_whole(row))
 
     def change(self, body: Any) -> Any:
-        steps = _of_type(body, "steps", list)
-        events = [event for changes in steps for event in self._session.apply(changes)]
-        return self._after(events, steps[-1][-1]["row"] if steps and steps[-1] else None)
+        session, rows = self._session, dict[int, None]()
+        for step in _of_type(body, "steps", list):
+            changes = _of_type(step, "changes", list)
+            session.apply(changes, _of_type(step, "id", str))
+            rows |= dict.fromkeys(map(session.row_in, changes))
+        return self._after(rows, next(reversed(rows), None))
+
+    def states(self, body: Any) -> dict[int, Any]:
+        """The rows of steps that were rejected, as they are."""
+        rows = {self._session.row_in(change) for step in body["steps"] for change in step["changes"]}
+        return {row: self._session.state(row) for row in rows}
 
     def check(self, body: Any) -> Any:
         state = _of_type(body, "state", dict)
@@ -65,10 +74,11 @@ class Answers:
         return self._session.check(_whole(body.get("row")), state)
 
     def undo(self, _: Any) -> Any:
-        return self._after(self._session.undo(), None)
+        return self._after(self._rows(self._session.undo()))
 
     def kind(self, body: Any) -> Any:
-        return self._after(self._session.accept_kind(_of_type(body, "kind", str), str(body.get("choice"))), None)
+        events = self._session.accept_kind(_of_type(body, "kind", str), str(body.get("choice")))
+        return self._after(self._rows(events))
 
     def search(self, text: Any) -> Any:
         return {"rows": self._session.search(str(text))}
@@ -87,9 +97,11 @@ class Answers:
         self.out = path
         return bought(self._session, path)
 
-    def _after(self, events: list[Event], row: int | None) -> dict[str, Any]:
-        session = self._session
-        rows = sorted({place for event in events if (place := session.place_of(event)) is not None})
+    def _rows(self, events: list[Event]) -> Iterable[int]:
+        return {row for event in events if (row := self._session.row_of(event.row)) is not None}
+
+    def _after(self, changed: Iterable[int], row: int | None = None) -> dict[str, Any]:
+        session, rows = self._session, sorted(changed)
         found: dict[str, Any] = {
             "rows": rows, "states": {n: session.state(n) for n in rows}, "progress": session.progress(),
         }  # fmt: skip
@@ -153,10 +165,10 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
             with session.up_to_date():
                 return answer(getattr(answers, name)(given))
         except Stale as error:
-            return answer({"error": f"{error} was changed in another window"}, 409)
+            return answer({"error": f"{error} was changed in another window", "states": answers.states(given)}, 409)
         except EvalSetError as error:
             return answer({"error": str(error)}, 507 if ": not saved: " in str(error) else 400)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
             return answer({"error": f"the request cannot be read: {type(error).__name__}"}, 400)
 
     def get(name: str, key: str = "") -> Callable[[Request], Response]:
@@ -212,6 +224,39 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
     return guarded
 
 
+class Address(msgspec.Struct, frozen=True):
+    """Where a page reaches the server of a journal again after a restart."""
+
+    token: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{32}$")]
+    port: Annotated[int, msgspec.Meta(ge=0, lt=65_536)]
+
+
+def _address_file(session: Session) -> str:
+    home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME")
+    folder = home or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(folder, "agent-eval-schema", f"review-{session.name}.json")
+
+
+def _address(session: Session) -> Address:
+    """The address of the last server of the journal on this machine; a new one if only its owner cannot read it."""
+    with suppress(OSError, msgspec.MsgspecError), open(_address_file(session), "rb") as file:
+        own = os.fstat(file.fileno())
+        if os.name != "posix" or (own.st_uid == os.getuid() and not own.st_mode & 0o077):
+            return msgspec.json.decode(file.read(1_000), type=Address)
+    return Address(secrets.token_urlsafe(24), 0)
+
+
+def _remember(session: Session, address: Address) -> None:
+    """Keep the address for the next server. Where that is not possible, a page has to be opened anew."""
+    path = _address_file(session)
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(address))
+
+
 class ReviewServer:
     """A server on a thread of its own; it ends with the process, or when it is stopped."""
 
@@ -220,14 +265,21 @@ class ReviewServer:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if os.name == "posix":  # elsewhere it would let two servers have one port
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        address = _address(session) if session.journal.path else Address(secrets.token_urlsafe(24), 0)
         try:
-            self._socket.bind((LOOPBACK, port))
+            with suppress(OSError):  # of another server, or another program
+                if not port and address.port:
+                    self._socket.bind((LOOPBACK, address.port))
+            if not self._socket.getsockname()[1]:
+                self._socket.bind((LOOPBACK, port))
             self._socket.listen()  # who asks before the thread has started waits
         except OSError as error:
             self._socket.close()
             raise EvalSetError(f"--port {port}: cannot be used: {error.strerror}") from error
         self.port: int = self._socket.getsockname()[1]
-        self.token = secrets.token_urlsafe(24)
+        self.token = address.token
+        if session.journal.path and not address.port:
+            _remember(session, Address(address.token, self.port))
         app = make_app(Answers(session, queue, out), session, self.token, self.port)
         options = {"log_config": None, "log_level": "critical", "access_log": False, "server_header": False}
         self._server = uvicorn.Server(uvicorn.Config(app, lifespan="off", ws="none", **options))

@@ -5,13 +5,18 @@ Whoever asks (the server, a bundle, a test) gets the same answers; `up_to_date` 
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import structs
@@ -23,7 +28,7 @@ from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
 from agent_eval_schema.review.agreement import agreement, merged_states, signed_rows, undecided
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
-from agent_eval_schema.review.journal import FIX, Change, Event, Journal, RowKey, State, require_value
+from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
 from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
@@ -45,7 +50,8 @@ class Session:
         self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
         self._lock, self._seen = threading.RLock(), len(journal.events)
         self.gone: list[RowKey] = []
-        self._places = {hash_: row for row, hash_ in reversed(list(enumerate(reviewed.hashes)))}
+        self._places: dict[RowKey, int] = {}
+        """The rows of keys of an earlier state of the file."""
         self._changed: set[int] = set()
         self._find_rows()
         self._kinds = Counter(kind_of(fix) for fixes in reviewed.fixes.values() for fix in fixes)
@@ -63,26 +69,42 @@ class Session:
             yield
 
     def _find_rows(self) -> None:
-        """The rows that are in journals and are no longer in the source as they were: found by their IDs, if any."""
-        ids = Counter(name for name in self.reviewed.ids if name is not None)
-        by_id = {name: row for row, name in enumerate(self.reviewed.ids) if name is not None and ids[name] == 1}
+        """The rows that are in journals and are no longer in the source where they were: found by their cells and IDs,
+        of copies in their order, or else by their IDs."""
+        reviewed = self.reviewed
+        rows: dict[tuple[str | None, str], list[int]] = {}
+        for row in range(len(reviewed)):
+            rows.setdefault((reviewed.ids[row], reviewed.hashes[row]), []).append(row)
+        ids = Counter(name for name in reviewed.ids if name is not None)
+        by_id = {name: row for row, name in enumerate(reviewed.ids) if name is not None and ids[name] == 1}
         for journal in (self.journal, *self.others):
-            for hash_, key in journal.keys().items():
-                if hash_ in self._places:
+            keys = sorted(journal.states(), key=lambda key: key.n)
+            taken = {found for key in keys if (found := self.row_of(key)) is not None}
+            for key in keys:
+                if self.row_of(key) is not None:
                     continue
-                row = by_id.get(key.id) if key.id is not None else None
-                if row is None:
-                    self.gone.append(key)
+                copies = [row for row in rows.get((key.id, key.hash), ()) if row not in taken]
+                if copies:
+                    self._places[key] = copies[0]
+                    taken.add(copies[0])
+                elif key.id in by_id and (key.id, key.hash) not in rows:
+                    self._places[key] = by_id[key.id]
+                    self._changed.add(by_id[key.id])
                 else:
-                    self._places[hash_] = row
-                    self._changed.add(row)
+                    self.gone.append(key)
 
-    def _at(self, states: Mapping[str, State]) -> dict[int, State]:
+    def row_of(self, key: RowKey) -> int | None:
+        """The row that a change is about; None if it is not in the source."""
+        if key.n < len(self.reviewed) and self.reviewed.key(key.n) == key:
+            return key.n
+        return self._places.get(key)
+
+    def _at(self, states: Mapping[RowKey, State]) -> dict[int, State]:
         """States by rows. What was decided about a row before it changed counts until it is decided anew."""
         found: dict[int, State] = {}
-        for hash_, state in states.items():
-            row = self._places.get(hash_)
-            if row is not None and (hash_ == self.reviewed.hashes[row] or self.reviewed.hashes[row] not in states):
+        for key, state in states.items():
+            row = self.row_of(key)
+            if row is not None and (key == self.reviewed.key(row) or self.reviewed.key(row) not in states):
                 found[row] = state
         return found
 
@@ -90,6 +112,12 @@ class Session:
     def states(self) -> dict[int, State]:
         """What this reviewer decided, by row."""
         return self._at(self.journal.states())
+
+    @cached_property
+    def name(self) -> str:
+        """The name by which a browser keeps what it could not send: a hash of the path of the journal."""
+        place = self.journal.path and os.path.realpath(self.journal.path)
+        return hashlib.sha256((place or secrets.token_hex()).encode()).hexdigest()[:16]
 
     def state(self, row: int) -> State:
         return self.states.get(row, {})
@@ -137,6 +165,7 @@ class Session:
         first = queue or next((name for name in shown if self._queues[name]), "all")
         return {
             "file": reviewed.source.name or "data",
+            "journal": self.name,
             "format": reviewed.format,
             "reviewer": self.journal.by,
             "outputs": reviewed.plan.outputs,
@@ -234,10 +263,9 @@ class Session:
 
     def _twin(self, row: int) -> dict[str, Any]:
         canonical = canonical_rows(self.reviewed.batch_of(row), self.reviewed.plan)[0]
-        truth = {**self._truth(canonical), **{k: v for k, v in self.state(row).items() if k in LABELS}}
-        dropped = self.state(row).get("dropped", False)
         state = self.state(row)
-        return {"n": row, "id": self.reviewed.ids[row], "truth": truth, "dropped": dropped, "state": state}
+        key = structs.asdict(self.reviewed.key(row))
+        return {"n": row, "id": self.reviewed.ids[row], "key": key, "truth": self._truth(canonical), "state": state}
 
     def _shown_fix(self, fix: CellFix, state: State) -> dict[str, Any]:
         parts = [
@@ -248,16 +276,12 @@ class Session:
         same = self._kinds[kind]
         return {"path": path, "what": fix.what, "kind": kind, "same": same, "parts": parts, "choice": state.get(path)}
 
-    def place_of(self, event: Event) -> int | None:
-        """The row that a change is about; None if it is not in the source."""
-        return self._places.get(event.row.hash)
-
     def others_of(self, row: int) -> list[dict[str, Any]]:
         """What the others decided about a row; before the reviewer has submitted it, nothing."""
         if self.state(row).get("status") != SUBMITTED:
             return []
         return [
-            {"by": name, "state": states[row]}
+            {"by": name, "state": {k: v for k, v in states[row].items() if not k.startswith(DRAFT)}}
             for name, states in self.of_others().items()
             if states.get(row, {}).get("status") == SUBMITTED
         ]
@@ -305,23 +329,30 @@ class Session:
 
     # --- changes
 
-    def apply(self, changes: Sequence[Mapping[str, Any]]) -> list[Event]:
+    def apply(self, changes: Sequence[Mapping[str, Any]], step: str | None = None) -> list[Event]:
         """Make changes, each of a row, a path, the old and the new value. They are saved when this returns."""
         made: list[Change] = []
         known = self.journal.states()
         for change in changes:
-            row, path = change["row"], change["path"]
-            self._require(row)
+            row, path = self.row_in(change), change["path"]
             if path.startswith(FIX) and path not in {fix_path(fix) for fix in self.reviewed.fixes.get(row, ())}:
                 raise EvalSetError(f"{path}: expected a fix of the row")
             require_value(path, change.get("new"))
             key = self.reviewed.key(row)
-            if key.hash not in known:  # what was decided about the row before it changed
-                known[key.hash] = self.state(row)
-                made += [Change(key, name, None, value) for name, value in known[key.hash].items()]
+            if key not in known:  # what was decided about the row before it changed
+                known[key] = self.state(row)
+                made += [Change(key, name, None, value) for name, value in known[key].items()]
             made.append(Change(key, path, change.get("old"), change.get("new")))
-        self.journal.append(made)
+        self.journal.append(made, step)
         return self._taken()
+
+    def row_in(self, change: Mapping[str, Any]) -> int:
+        """The row of a change, which a page may have made of an earlier state of the file."""
+        row = change["row"] if change.get("key") is None else self.row_of(msgspec.convert(change["key"], RowKey))
+        if row is None:
+            raise EvalSetError(f"row {change['row']}: the file has changed, and the row is not in it any more")
+        self._require(row)
+        return int(row)
 
     def accept_kind(self, kind: str, choice: str = ACCEPTED) -> list[Event]:
         """Accept (or reject) all fixes of exactly one kind that are undecided."""
@@ -349,7 +380,7 @@ class Session:
     def _taken(self) -> list[Event]:
         """The changes since the last call, whoever made them, once the counts have them."""
         events, self._seen = self.journal.events[self._seen :], len(self.journal.events)
-        rows = {self._places[event.row.hash] for event in events if event.row.hash in self._places}
+        rows = {row for event in events if (row := self.row_of(event.row)) is not None}
         if any(event.path in LABELS or event.path.startswith(FIX) for event in events):
             states = self.states
             self.reviewed.recount({row: states.get(row, {}) for row in rows})

@@ -39,19 +39,19 @@ def test_each_change_is_a_line_and_the_state_is_their_fold(tmp_path: Path) -> No
         (3, "set", "status", "maria"),
     ]
     assert lines[0]["row"] == {"id": "q1", "hash": "00ff", "n": 3}
-    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["a", "b"], "status": "submitted"}}
+    assert at(tmp_path).states() == {ROW: {"expected_facts": ["a", "b"], "status": "submitted"}}
 
 
 def test_undo_takes_back_whole_steps_over_restarts(tmp_path: Path) -> None:
     at(tmp_path).append([change(["a"])])
     at(tmp_path).append([change(["b"], ["a"]), change("submitted", path="status")])
     assert len(at(tmp_path).undo()) == 2
-    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["a"]}}
+    assert at(tmp_path).states() == {ROW: {"expected_facts": ["a"]}}
     assert len(at(tmp_path).undo()) == 1
-    assert at(tmp_path).states() == {"00ff": {}}
+    assert at(tmp_path).states() == {ROW: {}}
     assert at(tmp_path).undo() == []
     at(tmp_path).append([change(["c"])])
-    assert at(tmp_path).states()["00ff"] == {"expected_facts": ["c"]}
+    assert at(tmp_path).states()[ROW] == {"expected_facts": ["c"]}
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
@@ -63,10 +63,10 @@ def test_a_torn_line_is_ignored_and_the_next_one_stands_alone(tmp_path: Path, cu
     path.write_bytes(path.read_bytes()[:-cut])
     again = at(tmp_path)
     kept = {"expected_facts": ["b" if cut == 1 else "a"]}  # without its line end alone the line is whole
-    assert again.states() == {"00ff": kept}
+    assert again.states() == {ROW: kept}
     assert again.unread == (cut != 1)
     again.append([change(["c"], kept["expected_facts"])])
-    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["c"]}}
+    assert at(tmp_path).states() == {ROW: {"expected_facts": ["c"]}}
 
 
 def test_a_line_with_a_value_of_another_type_is_ignored(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_line_with_a_value_of_another_type_is_ignored(tmp_path: Path) -> None:
     path = Path(str(journal.path))
     path.write_text(path.read_text() + path.read_text().replace('["a"]', "3") + path.read_text().replace("facts", "x"))
     again = at(tmp_path)
-    assert (again.states(), again.unread) == ({"00ff": {"expected_facts": ["a"]}}, 2)
+    assert (again.states(), again.unread) == ({ROW: {"expected_facts": ["a"]}}, 2)
 
 
 def test_a_value_that_another_tab_changed_is_not_overwritten(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_value_that_another_tab_changed_is_not_overwritten(tmp_path: Path) -> 
     one.append([change(["a"])])
     with pytest.raises(Stale):
         other.append([change(["b"])])
-    assert other.states() == {"00ff": {"expected_facts": ["a"]}}  # it has read what the other process wrote
+    assert other.states() == {ROW: {"expected_facts": ["a"]}}  # it has read what the other process wrote
     other.append([change(["b"], ["a"])])
     one.append([change(["c"], ["b"])])
     assert [event.seq for event in at(tmp_path).events] == [1, 2, 3]
@@ -98,7 +98,7 @@ journal, own, shared = Journal("maria", sys.argv[1]), sys.argv[2], RowKey(hash="
 for i in range(60):
     journal.append([Change(RowKey(hash=f"{own}{i}", n=i), "note", None, own)])
     while True:
-        now = journal.states().get("shared", {}).get("note", "")
+        now = journal.states().get(shared, {}).get("note", "")
         try:
             journal.append([Change(shared, "note", now or None, now + own)])
         except Stale:
@@ -116,8 +116,8 @@ for i in range(60):
     for journal in (watching, at(tmp_path)):
         assert [event.seq for event in journal.events] == list(range(1, 241))
         states = journal.states()
-        assert sorted(states.pop("shared")["note"]) == ["a"] * 60 + ["b"] * 60
-        assert states == {f"{own}{i}": {"note": own} for own in "ab" for i in range(60)}
+        assert sorted(states.pop(RowKey(hash="shared", n=0))["note"]) == ["a"] * 60 + ["b"] * 60
+        assert states == {RowKey(hash=f"{own}{i}", n=i): {"note": own} for own in "ab" for i in range(60)}
         assert journal.unread == 0
     assert [p.name for p in tmp_path.iterdir()] == [Path(path).name]
 
@@ -155,9 +155,9 @@ def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
-    assert journal.states() == {"00ff": {"expected_facts": ["a"]}}
+    assert journal.states() == {ROW: {"expected_facts": ["a"]}}
     journal.append([change(["b"], ["a"])])
-    assert at(tmp_path).states() == {"00ff": {"expected_facts": ["b"]}}
+    assert at(tmp_path).states() == {ROW: {"expected_facts": ["b"]}}
 
 
 def test_a_line_is_synced_before_the_call_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,3 +192,28 @@ def test_the_name_of_a_reviewer_is_part_of_a_file_name() -> None:
     assert journal_path("a/rows.jsonl", "maria") == "a/rows.jsonl.maria.review.jsonl"
     with pytest.raises(EvalSetError, match="--reviewer: expected a name"):
         journal_path("rows.jsonl", "../maria")
+
+
+def test_a_step_that_is_sent_again_is_made_once_over_restarts(tmp_path: Path) -> None:
+    steps = [("1", change(["a"])), ("2", change(["b"], ["a"])), ("3", change(["a"], ["b"]))]
+    for name, own in steps:
+        assert len(at(tmp_path).append([own], name)) == 1
+    assert [at(tmp_path).append([own], name) for name, own in steps] == [[], [], []]
+    assert at(tmp_path).states() == {ROW: {"expected_facts": ["a"]}}
+
+
+def test_what_is_typed_and_not_entered_is_no_step_to_undo(tmp_path: Path) -> None:
+    journal = at(tmp_path)
+    journal.append([change("It is", path="draft:expected_facts")])
+    journal.append([change(["It is"]), change(None, "It is", path="draft:expected_facts")])
+    journal.append([change("And", path="draft:expected_facts")])
+    assert [event.path for event in journal.undo()] == ["expected_facts"]
+    assert journal.states() == {ROW: {"draft:expected_facts": "And"}}
+    assert journal.undo() == []
+
+
+def test_exact_copies_are_rows_of_their_own(tmp_path: Path) -> None:
+    journal, copy = at(tmp_path), RowKey(id="q1", hash="00ff", n=4)
+    journal.append([change(["a"])])
+    journal.append([change(True, path="dropped", row=copy)])
+    assert at(tmp_path).states() == {ROW: {"expected_facts": ["a"]}, copy: {"dropped": True}}

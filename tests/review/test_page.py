@@ -257,8 +257,112 @@ def test_two_tabs_do_not_overwrite_each_other(reviewing: Callable[..., Review], 
     other.type("second")
     other.keys("Enter")
     other.until("document.getElementById('saved').textContent.includes('another window')")
-    other.until("document.querySelector('#form input').value === 'first'")
     assert states(review)[0] == {"expected_facts": ["first"]}
+    assert [text in other.text("#form .issue") for text in ("first", "second")] == [True, True]
+    other.page.reload()
+    other.page.wait_for_selector("#form .issue")
+    other.page.get_by_role("button", name="Keep both").click()
+    other.saved()
+    assert states(review)[0] == {"expected_facts": ["first", "second"]}
+    assert other.page.locator("#form .issue[role=group]").count() == 0
+
+
+def test_two_tabs_of_one_browser_show_the_same(reviewing: Callable[..., Review], browser: Any) -> None:
+    url = reviewing().url + "&q=all&row=0"
+    context = browser.new_context()
+    try:
+        one, other = Tab(context, url), Tab(context, url)
+        one.keys("f")
+        one.type("half a fa")
+        other.until("document.querySelector('[data-new=expected_facts]').value === 'half a fa'")
+        other.keys("f", "End")
+        other.type("ct")
+        other.keys("Enter")
+        one.until("document.querySelector('[data-new=expected_facts]').value === ''")
+        assert one.page.input_value("#form input >> nth=0") == "half a fact"
+    finally:
+        context.close()
+
+
+LEAVE: dict[str, Callable[[Tab], Any]] = {
+    "Esc and J": lambda tab: tab.keys("Escape", "j"),
+    "another row": lambda tab: tab.page.locator("#list .item >> nth=3").click(),
+    "Next": lambda tab: tab.page.get_by_role("button", name="Next", exact=True).click(),
+    "another queue": lambda tab: tab.page.get_by_role("button", name="Duplicates").click(),
+    "a search": lambda tab: (tab.page.fill("#find", "documents"), tab.at(1)),
+    "reload": lambda tab: tab.page.reload(),
+    "another page": lambda tab: tab.page.goto("about:blank"),
+}
+FIELDS = {
+    "expected_facts": "one fact, then Enter", "guidelines": "a guideline, then Enter", "tags": "tag, or name: value",
+    "reference_trajectory": "the name of a tool, then Enter",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", LEAVE)
+def test_what_is_typed_and_not_entered_is_found_again(
+    how: str, reviewing: Callable[..., Review], open_tab: Callable[..., Tab]
+) -> None:
+    review = reviewing()
+    url = review.url + "&q=all&row=0"
+    tab = open_tab(url)
+    for name, field in FIELDS.items():
+        tab.page.get_by_label(field).focus()
+        tab.type(f"half a {name}")
+    LEAVE[how](tab)
+    tab.page.goto("about:blank")
+    tab.page.goto(url)
+    tab.at(0)
+    tab.page.wait_for_selector("#form h2")
+    assert {name: tab.page.get_by_label(field).input_value() for name, field in FIELDS.items()} == {
+        name: f"half a {name}" for name in FIELDS
+    }
+    tab.saved()
+    assert states(review)[0] == {f"draft:{name}": f"half a {name}" for name in FIELDS}
+    tab.keys("Control+Enter")
+    tab.at(1)
+    tab.saved()
+    assert states(review)[0] == {
+        "expected_facts": ["half a expected_facts"], "guidelines": ["half a guidelines"], "status": "submitted",
+        "tags": {"half a tags": "true"},
+        "reference_trajectory": [{"tool_name": "half a reference_trajectory", "tool_input": {}}],
+    }  # fmt: skip
+
+
+def test_arguments_that_are_no_json_yet_are_a_draft(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab]
+) -> None:
+    review = reviewing()
+    tab = open_tab(review.url + "&q=all&row=8")
+    tab.at(8)
+    tab.keys("c")
+    tab.page.fill("[aria-label='arguments of call 1']", '{"q": "lea')
+    tab.keys("Escape", "k")
+    tab.at(7)
+    tab.keys("j")
+    tab.at(8)
+    assert tab.page.input_value("[aria-label='arguments of call 1']") == '{"q": "lea'
+    tab.page.fill("[aria-label='arguments of call 1']", '{"q": "leave it"}')
+    tab.saved()
+    assert states(review)[8] == {"reference_trajectory": [{"tool_name": "search", "tool_input": {"q": "leave it"}}]}
+
+
+def test_no_key_is_lost_at_15_ms_per_key(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    rows = [{"request_id": f"{i}", "request": f"Question {i}?", "response": f"Answer {i}"} for i in range(30)]
+    review = reviewing(rows)
+    tab = open_tab(review.url + "&q=all&row=0")
+    for i in range(30):
+        for key in ("f", *f"fact {i}", "Control+Enter"):
+            tab.page.keyboard.press(key)
+            tab.page.wait_for_timeout(15)
+    tab.saved()
+    assert [states(review)[i] for i in range(30)] == [
+        {"expected_facts": [f"fact {i}"], "status": "submitted"} for i in range(30)
+    ]
+    for key in ("k", "s", "k", "k", "d") * 4:  # back and forth over rows whose steps may be on their way
+        tab.page.keyboard.press(key)
+    tab.saved()
+    assert tab.trouble == []
 
 
 def test_a_search_and_a_link_to_a_row(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
@@ -380,17 +484,56 @@ def test_a_killed_server_has_lost_nothing_that_was_saved(open_tab: Callable[...,
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-    tab.keys("1")
+    tab.keys("1", "f")
+    tab.type("typed while it was gone")
     tab.page.wait_for_selector("#saved.bad")
     assert "Not saved" in tab.text("#saved")
-    process, url = _served(path)
+    assert "kept in this browser" in tab.text("#saved")
+    process, again = _served(path)  # at the same address
     try:
-        again = open_tab(url + "&q=all&row=0")
-        assert again.page.input_value("#form input") == "kept"
-        again.keys("u", "u")
-        again.until("document.querySelector('#form input').value === ''")
+        assert again == url
+        tab.saved()
+        tab.page.reload()
+        tab.page.wait_for_selector("#form h2")
+        assert tab.page.get_by_label("one fact, then Enter").input_value() == "typed while it was gone"
+        journal = Journal("maria", f"{path}.maria.review.jsonl")
+        assert sorted(journal.states().values(), key=len)[1] == {
+            "documents": {"a": True}, "draft:expected_facts": "typed while it was gone",
+        }  # fmt: skip
+        for row in (1, 0, 0):
+            tab.keys("u")
+            tab.at(row)
+            tab.saved()
+        tab.until("document.querySelector('#form input').value === ''")
     finally:
         process.terminate()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_steps_of_a_tab_that_was_closed_are_sent_by_the_next(browser: Any, tmp_path: Path) -> None:
+    path = Path(written(tmp_path, ALL))
+    process, url = _served(path)
+    context = browser.new_context()
+    try:
+        tab = Tab(context, url + "&q=all&row=0")
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        tab.keys("n")
+        tab.type("a note")
+        tab.page.wait_for_selector("#saved.bad")
+        tab.page.close()
+        process, url = _served(path)
+        tab = Tab(context, url + "&q=all&row=0")
+        tab.saved()
+        assert tab.page.input_value("#note") == "a note"
+        assert [*Journal("maria", f"{path}.maria.review.jsonl").states().values()] == [{"note": "a note"}]
+    finally:
+        context.close()
+        process.kill()
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
@@ -460,7 +603,7 @@ def _change_for_ever(path: str, writing: int) -> None:
     while True:
         i += 1
         row = RowKey(hash=f"{i % 7}", n=i % 7)
-        old = journal.states().get(row.hash, {}).get("note")
+        old = journal.states().get(row, {}).get("note")
         journal.append([Change(row, "note", old, f"{os.getpid()} {i} {'x' * (i % 50)}")])
         os.write(writing, b".")
 

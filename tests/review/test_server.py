@@ -83,12 +83,12 @@ def test_only_loopback_listens(review: Review) -> None:
 
 def test_a_change_is_saved_when_it_is_answered(review: Review, tmp_path: Path) -> None:
     change = {"row": 0, "path": "expected_facts", "old": None, "new": ["f"]}
-    status, answer, _ = ask(review, "/api/change", {"steps": [[change]]})
+    status, answer, _ = ask(review, "/api/change", {"steps": [{"id": "1", "changes": [change]}]})
     assert (status, answer["rows"], answer["states"]) == (200, [0], {"0": {"expected_facts": ["f"]}})
     assert "one_truth" in answer["check"]["fields"]
     lines = (tmp_path / "rows.jsonl.maria.review.jsonl").read_text().splitlines()
     assert [json.loads(line)["new"] for line in lines] == [["f"]]
-    assert ask(review, "/api/change", {"steps": [[{**change, "new": ["g"]}]]})[0] == 409
+    assert ask(review, "/api/change", {"steps": [{"id": "2", "changes": [{**change, "new": ["g"]}]}]})[0] == 409
     assert ask(review, "/api/undo", {})[1]["rows"] == [0]
     assert ask(review, "/api/row/0")[1]["state"] == {}
 
@@ -113,9 +113,9 @@ def test_a_kind_of_fix_the_search_and_the_written_file(review: Review, tmp_path:
     [
         ("/api/change", b"no json"),
         ("/api/change", {"steps": 3}),
-        ("/api/change", {"steps": [[{"row": 0}]]}),
-        ("/api/change", {"steps": [[{"row": "x", "path": "note"}]]}),
-        ("/api/change", {"steps": [[{"row": 0, "path": "expected_facts", "new": 3}]]}),
+        ("/api/change", {"steps": [{"id": "1", "changes": [{"row": 0}]}]}),
+        ("/api/change", {"steps": [{"id": "1", "changes": [{"row": "x", "path": "note"}]}]}),
+        ("/api/change", {"steps": [{"id": "1", "changes": [{"row": 0, "path": "expected_facts", "new": 3}]}]}),
         ("/api/check", {"row": 0, "state": {"documents": [1]}}),
         ("/api/row/99", None),
         ("/api/kind", {"kind": "x", "choice": "perhaps"}),
@@ -136,7 +136,8 @@ def test_a_request_that_is_too_large_is_refused(review: Review) -> None:
 def test_two_windows_at_once_lose_nothing(review: Review) -> None:
     def work(rows: range) -> None:
         for row in rows:
-            ask(review, "/api/change", {"steps": [[{"row": row, "path": "note", "new": f"{row}"}]]})
+            step = {"id": f"{row}", "changes": [{"row": row, "path": "note", "new": f"{row}"}]}
+            ask(review, "/api/change", {"steps": [step]})
 
     threads = [threading.Thread(target=work, args=(range(start, 8, 2),)) for start in range(2)]
     for thread in threads:
@@ -151,7 +152,8 @@ def test_a_disk_that_takes_nothing_is_told(review: Review, monkeypatch: pytest.M
         raise EvalSetError(f"{path}: not saved: No space left on device")
 
     monkeypatch.setattr("agent_eval_schema.review.journal.append_synced", full)
-    status, answer, _ = ask(review, "/api/change", {"steps": [[{"row": 0, "path": "note", "new": "x"}]]})
+    step = {"id": "1", "changes": [{"row": 0, "path": "note", "new": "x"}]}
+    status, answer, _ = ask(review, "/api/change", {"steps": [step]})
     assert status == 507
     assert "No space left on device" in answer["error"]
     assert ask(review, "/api/row/0")[1]["state"] == {}
@@ -217,7 +219,9 @@ def test_two_reviewers_of_one_file_see_each_other(tmp_path: Path) -> None:
             {"row": 1, "path": "documents", "new": {"a": False}},
             {"row": 1, "path": "status", "new": "submitted"},
         ]
-        assert [o["by"] for o in ask(review, "/api/change", {"steps": [changes]})[1]["others"]] == ["jonas"]
+        assert [
+            o["by"] for o in ask(review, "/api/change", {"steps": [{"id": "1", "changes": changes}]})[1]["others"]
+        ] == ["jonas"]
         ask(review, "/api/refresh", {})
         queues = {q["name"]: q["rows"] for q in ask(review, "/api/overview")[1]["queues"]}
         assert queues["together"] == [1]

@@ -32,7 +32,7 @@ async function ask(path, body) {
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   const found = await answer.json().catch(() => ({error: `the server answered ${answer.status}`}));
-  if (!answer.ok) throw Object.assign(new Error(found.error ?? answer.statusText), {status: answer.status});
+  if (!answer.ok) throw Object.assign(new Error(found.error ?? answer.statusText), {status: answer.status, states: found.states});
   return found;
 }
 const server = {
@@ -77,10 +77,10 @@ const bundle = held && (() => {
       return {...held.overview, states: {...held.overview.states, ...status}};
     },
     row: async n => ({...held.details[n], state: stateOf(n)}),
-    change: async steps => { for (const changes of steps) write("set", changes); return answer([...new Set(steps.flat().map(c => c.row))]) },
+    change: async steps => { for (const s of steps) write("set", s.changes); return answer([...new Set(steps.flatMap(s => s.changes).map(c => c.row))]) },
     check: async () => null,
     undo: async () => {
-      const undone = new Set(events.map(e => e.undoes)), left = events.filter(e => e.op === "set" && !undone.has(e.seq));
+      const undone = new Set(events.map(e => e.undoes)), left = events.filter(e => e.op === "set" && !e.path.startsWith("draft:") && !undone.has(e.seq));
       if (!left.length) return answer([]);
       const last = left.at(-1).first ?? left.at(-1).seq, step = left.filter(e => (e.first ?? e.seq) === last).reverse();
       write("undo", step.map(e => ({row: e.row.n, path: e.path, old: e.new, new: e.old, undoes: e.seq})));
@@ -101,26 +101,66 @@ const api = bundle ?? server;
 
 // --- state of the page
 let O, queue = "", rows = [], at = 0, D = null, L = {}, checked = null, hits = [], busy = 0, hideAnswer = false;
-const details = new Map(), pending = new Map();
-let timer = 0, steps = [], saving = Promise.resolve();
+const details = new Map();
 const label = name => L[name] ?? D?.truth[name] ?? EMPTY[name];
 const isLabeled = () => LABELS.some(n => n in L);
 
-function shown(text, bad) { $("saved").textContent = text; $("saved").className = bad ? "bad" : "" }
+function shown(text, bad) { $("saved").replaceChildren(visible(text)); $("saved").className = bad ? "bad" : "" }
 
-// Every change is sent at once (of typed text, when the typing pauses) and is "Saved" when the answer has come. What is
-// sent together is one step, which is undone together.
-let grouping = false;
+// Every change, drafts too, is a step in one queue: it is kept in the browser at once, sent in order (of typed text, when
+// the typing pauses), and "Saved" when the answer has come. What is sent together is one step, which is undone together.
+// `local` has each row as it is here: what the server knows, and over it what it does not know yet.
+const local = new Map(), pending = new Map(), conflicts = new Map();
+let steps = [], timer = 0, grouping = false, sending = null, alone = false, pause = 0, place = "";
+const isDraft = path => path.startsWith("draft:");
+function stateOf(n) { if (!local.has(n)) local.set(n, {}); return local.get(n) }
+function put(n, path, value) {
+  const state = stateOf(n);
+  if (value === null || value === undefined) delete state[path]; else state[path] = value;
+  if (path === "status") { if (value) O.states[n] = value; else delete O.states[n] }
+}
+function known(n, state) {
+  for (const path of Object.keys(stateOf(n))) if (!(path in state)) put(n, path, null);
+  for (const [path, value] of Object.entries(state)) put(n, path, value);
+  for (const c of [...steps.flatMap(s => s.changes), ...pending.values(), ...conflicts.values()]) if (c.row === n) put(n, c.path, c.new);
+}
+function keep() {
+  if (!place) return;
+  try {
+    const left = [...steps, ...(pending.size ? [{id: newId(), changes: [...pending.values()]}] : [])];
+    if (left.length || conflicts.size) localStorage.setItem(place, JSON.stringify({steps: left, conflicts: [...conflicts.values()]}));
+    else localStorage.removeItem(place);
+  } catch { shown("This browser keeps nothing: what is not saved is lost with this page", true) }
+}
+const newId = () => Date.now().toString(36) + "-" + Math.random().toString(36).slice(2);
+async function adopt() {  // what this tab, or one that is closed, could not send
+  if (bundle) return;
+  const prefix = `agent-eval-schema unsent ${O.journal} `;
+  const claim = (id, options) => new Promise(done => navigator.locks.request(id, options, lock => { done(!!lock); return lock ? new Promise(() => 0) : null }).catch(() => done(false)));
+  const own = sessionStorage.getItem("agent-eval-schema tab");
+  const mine = own?.startsWith(prefix) && await claim(own, {signal: AbortSignal.timeout(500)}) ? own : prefix + newId();
+  if (mine !== own) await claim(mine, {});
+  sessionStorage.setItem("agent-eval-schema tab", mine);
+  for (const id of Object.keys(localStorage).filter(k => k.startsWith(prefix))) {
+    if (id !== mine && !await claim(id, {ifAvailable: true})) continue;
+    const left = JSON.parse(localStorage.getItem(id));
+    steps.push(...left.steps);
+    for (const c of left.conflicts) conflicts.set(c.row + " " + c.path, c);
+    if (id !== mine) localStorage.removeItem(id);
+  }
+  place = mine;
+  keep();
+  for (const n of new Set([...steps.flatMap(s => s.changes), ...conflicts.values()].map(c => c.row))) known(n, {});
+}
 function step(run) { flush(); grouping = true; try { run() } finally { grouping = false } flush() }
 function set(path, value, later = false, row = D.n) {
   if (!later && !grouping) flush();
-  const key = row + " " + path, before = row === D.n ? L[path] : D.group.find(g => g.n === row)?.state[path];
-  if (!pending.has(key)) pending.set(key, {row, path, old: before ?? null});
-  pending.get(key).new = value ?? null;
-  const target = row === D.n ? L : D.group.find(g => g.n === row)?.state ?? {};
-  if (value === null || value === undefined) delete target[path]; else target[path] = value;
-  if (path === "status") { if (value) O.states[row] = value; else delete O.states[row] }
-  shown("Saving…");
+  const id = row + " " + path, open_ = conflicts.get(id) ?? pending.get(id);
+  if (open_) open_.new = value ?? null;
+  else pending.set(id, {row, key: row === D.n ? D.key : D.group.find(g => g.n === row)?.key, path, old: stateOf(row)[path] ?? null, new: value ?? null});
+  put(row, path, value);
+  keep();
+  if (pending.size) shown("Saving…");
   clearTimeout(timer);
   if (later) timer = setTimeout(flush, 300); else if (!grouping) flush();
 }
@@ -128,30 +168,83 @@ function flush() {
   clearTimeout(timer);
   const changes = [...pending.values()].filter(c => !same(c.old, c.new));
   pending.clear();
-  if (changes.length) { steps.push(changes); saving = saving.then(send) }
-  return saving;
+  if (changes.length) steps.push({id: newId(), changes});
+  keep();
+  if (!steps.length && $("saved").textContent === "Saving…") shown(`✓ Saved ${api.where}`);
+  return send();
 }
-async function send() {  // all steps that wait, in one request
-  const sent = steps.splice(0);
-  if (!sent.length) return;
-  try { took(await api.change(sent)) }
-  catch (error) {
-    if (error.status === 409) { shown("Changed in another window: the row was read again", true); for (const c of sent.flat()) details.delete(c.row); return open(D.n, true) }
-    steps.unshift(...sent);
-    shown(`Not saved: ${error.message}`, true);
-    $("saved").append(" ", button("Try again", () => { saving = saving.then(send) }));
+function send() { return sending ??= drain().finally(() => { sending = null; if (steps.length && !pause) send() }) }
+async function drain() {
+  clearTimeout(timer);
+  while (steps.length) {
+    const batch = steps.slice(0, alone ? 1 : 100);
+    let answer;
+    try { answer = await api.change(batch) } catch (error) {
+      const isRefused = error.status === 409 || error.status === 400;
+      if (isRefused && batch.length > 1) { alone = true; continue }  // which of them it is
+      if (!isRefused) return unsent(error);
+      contradicted(error);
+      continue;
+    }
+    steps.splice(0, batch.length);
+    pause = 0;
+    took(answer);
   }
+}
+function unsent(error) {
+  pause = Math.min(10_000, 2 * pause || 500);
+  shown(`Not saved: ${error.message}. ${plural(steps.length, "step")} ${place ? "kept in this browser" : "on this page"}, sent again soon`, true);
+  $("saved").append(" ", button("Try again", send));
+  setTimeout(send, pause);
+}
+function contradicted(error) {  // another window has changed the same: both texts stay, and a person decides
+  const sent = steps.shift(), rest = [];
+  alone = false;
+  for (const c of sent.changes) {
+    const theirs = (error.states ? error.states[c.row]?.[c.path] : c.old) ?? null, id = c.row + " " + c.path;
+    if (error.states && (same(theirs, c.old) || same(theirs, c.new))) rest.push(c);
+    else if (!isDraft(c.path) || c.new !== null) conflicts.set(id, {...c, theirs, why: error.message, new: conflicts.get(id)?.new ?? c.new});
+  }
+  if (rest.length) steps.unshift({id: newId(), changes: rest});
+  keep();
+  for (const [n, state] of Object.entries(error.states ?? {})) known(+n, state);
+  if (D) { drawForm(); drawList() }
+  differing();
+}
+function differing() {
+  const first = [...conflicts.values()][0];
+  if (!first) return;
+  shown(`${plural(conflicts.size, "change")} of yours ${conflicts.size === 1 ? "was" : "were"} changed in another window`, true);
+  $("saved").append(" ", button(`Decide: row ${first.row}`, () => { pick(queue, first.row); $("form").scrollTop = 0 }));
+}
+function resolve(c, value) {
+  conflicts.delete(c.row + " " + c.path);
+  put(c.row, c.path, c.theirs);
+  set(c.path, value, false, c.row);
+  drawAll();
+  differing();
+}
+const bothOf = (a, b) => Array.isArray(a) && Array.isArray(b) ? [...a, ...b.filter(x => !a.some(y => same(x, y)))]
+  : typeof a === "string" && typeof b === "string" ? a + "\n" + b : a && b && typeof a === "object" && typeof b === "object" ? {...a, ...b} : null;
+function drawConflict(c) {
+  const words = v => v === null ? "nothing" : typeof v === "string" ? v : Array.isArray(v) && v.every(x => typeof x === "string") ? v.join("\n") : JSON.stringify(v, null, 1), both = bothOf(c.theirs, c.new);
+  return el("div", {class: "issue error", role: "group", "aria-label": "changed in two windows"}, el("b", {}, `${c.path.replace("draft:", "text for ")}: ${c.why}`),
+    el("p", {class: "muted"}, "saved there"), text(words(c.theirs)), el("p", {class: "muted"}, "yours, not saved"), text(words(c.new)),
+    el("p", {}, button("Keep yours", () => resolve(c, c.new)), " ", button("Take the saved one", () => resolve(c, c.theirs)), " ", both && button("Keep both", () => resolve(c, both))));
+}
+let channel = null;  // other tabs of this journal
+function listen() {
+  if (bundle) return;
+  channel = new BroadcastChannel("agent-eval-schema " + O.journal);
+  channel.onmessage = e => { for (const [n, state] of Object.entries(e.data)) known(+n, state); if (D && D.n in e.data) drawAll(); else drawList(); drawQueues() };
 }
 function took(answer) {
-  const waits = pending.size || steps.length;
-  for (const [n, state] of waits ? [] : Object.entries(answer.states)) {
-    const known = details.get(+n);
-    if (known) known.state = state;
-    if (state.status) O.states[n] = state.status; else delete O.states[n];
-  }
+  for (const [n, state] of Object.entries(answer.states)) known(+n, state);
+  channel?.postMessage(answer.states);
   O.coverage = answer.progress.coverage;
+  const waits = pending.size || steps.length > 100 || steps.some(s => s.changes.some(c => c.row === D?.n));
   if (answer.check && D && answer.row === D.n && !waits) { checked = answer.check; D.others = answer.others; drawLive() }
-  if (!waits) shown(`✓ Saved ${api.where}`);
+  if (!waits) { shown(`✓ Saved ${api.where}`); differing() }
   drawList();
   drawQueues();
 }
@@ -166,26 +259,43 @@ async function checkLive() {  // while typing, before it is saved
 // --- rows
 async function load(n) {
   if (!details.has(n)) {
-    details.set(n, await api.row(n));
+    const before = JSON.stringify(local.get(n)), found = await api.row(n);
+    if (before === JSON.stringify(local.get(n))) known(n, found.state);  // or else an answer came in between
+    for (const g of found.group) { if (!local.has(g.n)) known(g.n, g.state); g.state = stateOf(g.n) }
+    found.state = stateOf(n);
+    details.set(n, found);
     if (details.size > 60) details.delete(details.keys().next().value);
   }
   return details.get(n);
 }
+let waiting = null;  // the keys that were pressed before the row was there
 async function open(n, again = false) {
-  if (n === undefined || n === null) { D = null; drawRow(); return }
-  if (!again && pending.size) flush();
+  if (n === undefined || n === null) { D = null; drawRow(); drawForm(); return }
+  flush();
   const mine = ++busy;
-  try {
-    const found = await load(n);
+  if (!details.has(n)) {
+    waiting ??= [];
+    try { await load(n) } catch (error) {
+      if (mine !== busy) return;
+      waiting = null;
+      at = Math.max(0, rows.indexOf(D?.n));
+      shown(`Row ${n} cannot be read: ${error.message}`, true);
+      $("saved").append(" ", button("Try again", () => pick(queue, n)));
+      return;
+    }
     if (mine !== busy) return;
-    D = found;
-  } catch (error) { shown(`Row ${n}: ${error.message}`, true); return }
-  L = structuredClone(D.state);
+  }
+  D = details.get(n);
+  L = D.state;
   checked = D.issues ? D : null;
   address();
   drawAll();
   $("row").scrollTop = $("form").scrollTop = 0;
-  for (const next of [rows[at + 1], rows[at - 1]]) if (next !== undefined) load(next).catch(() => 0);
+  for (const next of [rows[at + 1], rows[at + 2], rows[at - 1]]) if (next !== undefined) load(next).catch(() => 0);
+  const keys = waiting ?? [];
+  waiting = null;
+  while (keys.length && !waiting) press(keys.shift());
+  waiting?.push(...keys);
 }
 function address() {
   const p = new URLSearchParams();
@@ -211,7 +321,7 @@ function decide(status, more = () => 0) {
   drawQueues();
   if (at + 1 < rows.length) go(1); else { drawAll(); shown("The end of this queue"); }
 }
-function takeTyped() { for (const e of document.querySelectorAll("[data-new]")) if (e.value.trim()) e.take(); document.activeElement?.onchange?.() }
+function takeTyped() { for (const name of [...document.querySelectorAll("[data-new]")].filter(e => e.value.trim()).map(e => e.dataset.new)) document.querySelector(`[data-new=${name}]`).take() }
 
 // --- what the keys do: this table makes the keys, the badges on buttons and the sheet
 const always = () => true, has = () => !!D;
@@ -249,6 +359,7 @@ const badge = id => el("kbd", {"aria-hidden": "true"}, key(id).show);
 function button(text, run, id, props = {}) { return el("button", {type: "button", onclick: () => run(), ...props}, text, id ? badge(id) : null) }
 const command = (id, text, props) => button(text, () => key(id).run(), id, props);
 function pressed(event) {
+  if (waiting && !$("sheet").open && !event.isComposing && !event.altKey) { event.preventDefault(); waiting.push(event); return }
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), control = event.ctrlKey || event.metaKey;
   if ($("sheet").open || event.altKey || event.isComposing) return;
   const name = (control ? "Ctrl+" : "") + event.key;
@@ -257,6 +368,15 @@ function pressed(event) {
   if (event.target.id === "list" && found.keys[1]?.startsWith("Arrow") === false && /^Arrow/.test(event.key)) return;
   event.preventDefault();
   found.run(event.key);
+}
+function press(event) {  // a key that was pressed before its row was there
+  const field = document.activeElement, isField = /^(INPUT|TEXTAREA)$/.test(field?.tagName);
+  const again = new KeyboardEvent("keydown", {key: event.key, ctrlKey: event.ctrlKey, metaKey: event.metaKey, shiftKey: event.shiftKey, bubbles: true, cancelable: true});
+  if (!(isField ? field : document.body).dispatchEvent(again) || !isField || event.ctrlKey || event.metaKey) return;
+  if (event.key.length === 1) field.setRangeText(event.key, field.selectionStart, field.selectionEnd, "end");
+  else if (event.key === "Backspace") field.setRangeText("", Math.max(0, field.selectionStart - (field.selectionStart === field.selectionEnd)), field.selectionEnd, "end");
+  else return;
+  field.oninput?.({target: field});
 }
 function focus(selector) { const e = document.querySelector(selector); e?.scrollIntoView({block: "nearest"}); e?.focus() }
 
@@ -280,9 +400,9 @@ const uris = () => [...new Set(D.documents.map(d => d.uri))];
 function mark(i) {
   const uri = uris()[i];
   if (uri === undefined) return;
-  const marks = {...label("documents")}, was = marks[uri];
-  if (was === true) marks[uri] = false; else if (was === false) delete marks[uri]; else marks[uri] = true;
-  edit("documents", marks);
+  const marks = new Map(Object.entries(label("documents"))), was = marks.get(uri);
+  if (was === true) marks.set(uri, false); else if (was === false) marks.delete(uri); else marks.set(uri, true);
+  edit("documents", Object.fromEntries(marks));
   drawRow();
 }
 function fix(choice) {
@@ -293,12 +413,12 @@ function fix(choice) {
 async function fixKind() {
   const open_ = D.fixes.find(f => !L[f.path]) ?? D.fixes[0];
   await flush();
-  try { const answer = await api.kind(open_.kind, "accept"); details.clear(); took(answer) } catch (error) { return shown(`Not saved: ${error.message}`, true) }
+  try { took(await api.kind(open_.kind, "accept")) } catch (error) { return shown(`Not saved: ${error.message}`, true) }
   go(1);
 }
-const group = () => [{n: D.n, id: D.id, truth: Object.fromEntries(LABELS.map(k => [k, label(k)])), state: L, dropped: L.dropped}, ...D.group];
+const group = () => [D, ...D.group].map(g => ({n: g.n, id: g.id, state: g.state, dropped: g.state.dropped, truth: Object.fromEntries(LABELS.map(k => [k, g.state[k] ?? g.truth[k]]))}));
 const TRUTHS = ["expected_facts", "expected_response", "guidelines", "documents", "reference_trajectory"];
-function give(target, truth) { for (const k of TRUTHS) if (!same(target.truth[k], truth[k])) { set(k, structuredClone(truth[k]), false, target.n); target.truth[k] = truth[k] } }
+function give(target, truth) { for (const k of TRUTHS) if (!same(target.truth[k], truth[k])) { set(k, structuredClone(truth[k]), false, target.n) } }
 function choose(i) {
   const all = group(), right = all[i];
   if (!right) return;
@@ -309,11 +429,12 @@ function mergeGroup() {
   truth.expected_facts = [...new Set(all.flatMap(g => g.truth.expected_facts.length ? g.truth.expected_facts : g.truth.expected_response ? [g.truth.expected_response] : []))];
   truth.expected_response = "";
   truth.guidelines = [...new Set(all.flatMap(g => g.truth.guidelines))];
-  truth.documents = Object.assign({}, ...all.map(g => g.truth.documents));
+  truth.documents = Object.fromEntries(all.flatMap(g => Object.entries(g.truth.documents)));
   decide("submitted", () => { for (const one of all) { give(one, truth); set("choice", "merged", false, one.n) } });
 }
 async function undo() {
   await flush();
+  if (steps.length) return;  // the header has said why
   try {
     const answer = await api.undo();
     for (const n of answer.rows) details.delete(n);
@@ -326,9 +447,9 @@ async function undo() {
 }
 async function refresh() {
   await flush();
-  await api.refresh();
+  try { await api.refresh(); O = await api.overview() } catch (error) { return shown(`The queues cannot be made anew: ${error.message}`, true) }
   details.clear();
-  O = await api.overview();
+  for (const [n, state] of local) if (state.status) O.states[n] = state.status;
   pick(O.queues.some(q => q.name === queue) ? queue : "all", D?.n);
 }
 
@@ -350,7 +471,7 @@ function drawList() {
   for (let i = first; i < Math.min(rows.length, first + most); i++) {
     const n = rows[i], status = O.states[n];
     const item = el("div", {class: "item", role: "option", id: "item" + i, "aria-selected": String(i === at), "aria-setsize": rows.length, "aria-posinset": i + 1, onclick: () => { at = i; open(n) }},
-      el("span", {class: "mark", title: status ?? ""}, MARKS[status] ?? (details.get(n) && Object.keys(details.get(n).state).length ? "◐" : "")),
+      el("span", {class: "mark", title: status ?? ""}, MARKS[status] ?? (Object.keys(local.get(n) ?? {}).length ? "◐" : "")),
       el("span", {}, O.titles[n] || "(no question)"), el("span", {class: "muted"}, `row ${n}${O.ids[n] ? " · " + O.ids[n] : ""}`));
     item.style.top = i * HEIGHT + "px";
     items.push(item);
@@ -380,7 +501,7 @@ function drawRow() {
     D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, D.calls.map(c => el("pre", {}, callText(c))), command("calls", "Expect these calls"))],
     D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), D.documents.map(drawDocument)],
     D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box"}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
-    D.others.length > 0 && [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf(Object.assign({}, EMPTY, o.state)), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")],
+    D.others.length > 0 && [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf({...EMPTY, ...o.state}), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")],
   ].flat(9).filter(Boolean));
 }
 function truthOf(t) {
@@ -397,7 +518,7 @@ function drawGroup() {
     el("div", {class: "side"}, all.map((g, i) => el("div", {class: "box" + (L.choice === `row ${g.n}` ? " chosen" : "")},
       el("h3", {class: g.dropped ? "dropped" : ""}, `row ${g.n}${g.id ? " · " + g.id : ""}`), truthOf(g.truth),
       el("p", {}, button(["Right", el("kbd", {"aria-hidden": "true"}, String(i + 1))], () => choose(i)), " ",
-        button(g.dropped ? "Keep" : "Drop", () => { set("dropped", g.dropped ? null : true, false, g.n); g.dropped = !g.dropped; const d = D.group.find(o => o.n === g.n); if (d) d.dropped = g.dropped; drawAll() }))))),
+        button(g.dropped ? "Keep" : "Drop", () => { set("dropped", g.dropped ? null : true, false, g.n); drawAll() }))))),
     el("p", {}, command("both", "All are right: merge the facts"), " ", command("differ", "The questions differ")),
     L.choice && el("p", {class: "good"}, `Decided: ${L.choice}`)];
 }
@@ -408,7 +529,7 @@ function drawFix(f) {
       f.same > 1 && button(`Accept all ${f.same} of exactly this kind`, fixKind, "kind")));
 }
 function drawDocument(d) {
-  const i = uris().indexOf(d.uri), is = label("documents")[d.uri];
+  const i = uris().indexOf(d.uri), is = new Map(Object.entries(label("documents"))).get(d.uri);
   return el("div", {class: "box doc " + (is === true ? "yes" : is === false ? "no" : "")}, el("kbd", {"aria-hidden": "true"}, String(i + 1)),
     el("div", {}, el("div", {class: "uri"}, d.uri ?? ""), text(d.content ?? "")),
     button(is === true ? "relevant" : is === false ? "not relevant" : "undecided", () => mark(i), null, {"aria-label": `document ${i + 1}: ${is === true ? "relevant" : is === false ? "not relevant" : "undecided"}`}));
@@ -419,35 +540,45 @@ function lineOf(name, i, value, props = {}) {
     button("×", () => { edit(name, label(name).filter((_, j) => j !== i)) }, null, {"aria-label": `remove ${name} ${i + 1}`}));
 }
 function newLine(name, placeholder, add) {
-  const input = el("input", {"data-new": name, placeholder, "aria-label": placeholder});
-  input.take = () => { const v = input.value.trim(); input.value = ""; if (v) { add(v); focus(`[data-new=${name}]`) } };
-  input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take() } };
-  return el("div", {class: "line"}, input, button("+", () => input.take(), null, {"aria-label": `add to ${name}`}));
+  const path = "draft:" + name, input = el("input", {"data-new": name, placeholder, "aria-label": placeholder, value: L[path] ?? "", oninput: () => set(path, input.value || null, true)});
+  input.take = () => { const v = input.value.trim(); if (v) step(() => { set(path, null); add(v) }) };
+  input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take(); focus(`[data-new=${name}]`) } };
+  return el("div", {class: "line"}, input, button("+", () => { input.take(); focus(`[data-new=${name}]`) }, null, {"aria-label": `add to ${name}`}));
 }
+let drawn = null;  // the row of the form
 function drawForm() {
   const box = $("form");
   if (!D) return box.replaceChildren();
   const add = name => v => edit(name, [...label(name), v]), offered = O.guidelines.filter(g => !label("guidelines").includes(g)).slice(0, 6);
-  const active = document.activeElement, kept = active?.dataset?.new && active.value ? [active.dataset.new, active.value] : null;
+  const active = document.activeElement, kept = drawn === D.n && box.contains(active) && active.selectionStart !== undefined && [active.getAttribute("aria-label"), active.selectionStart, active.selectionEnd];
   box.replaceChildren(...[
+    [...conflicts.values()].filter(c => c.row === D.n).map(drawConflict),
     h2("Expected facts: what must a right answer state?", badge("fact")), label("expected_facts").map((f, i) => lineOf("expected_facts", i, f)), newLine("expected_facts", "one fact, then Enter", add("expected_facts")),
     writesResponse || label("expected_response") ? [h2("Expected response"), el("textarea", {id: "response", "aria-label": "expected response", value: label("expected_response"), oninput: e => { set("expected_response", e.target.value, true); checkLive() }, onchange: flush}), D.answer && !label("expected_response") && command("response", "Take over the answer of the agent")] : el("p", {}, command("response", "Write one expected response instead")),
     h2("Guidelines", badge("guideline")), label("guidelines").map((g, i) => lineOf("guidelines", i, g)), newLine("guidelines", "a guideline, then Enter", add("guidelines")),
     offered.length > 0 && el("p", {class: "muted"}, "In other rows: ", offered.map(g => [button(g, () => edit("guidelines", [...label("guidelines"), g])), " "])),
     h2("Expected tool calls", D.calls.length > 0 && badge("calls")), label("reference_trajectory").map((c, i) => drawCall(c, i)), newLine("reference_trajectory", "the name of a tool, then Enter", v => edit("reference_trajectory", [...label("reference_trajectory"), {tool_name: v, tool_input: {}}])),
-    h2("Tags", badge("tag")), el("p", {}, Object.entries(label("tags")).map(([k, v]) => [button([v === "true" ? k : `${k}: ${v}`, " ×"], () => { const t = {...label("tags")}; delete t[k]; edit("tags", t) }, null, {"aria-label": `remove tag ${k}`}), " "])), newLine("tags", "tag, or name: value", v => { const [k, ...rest] = v.split(":"); edit("tags", {...label("tags"), [k.trim()]: rest.join(":").trim() || "true"}) }),
+    h2("Tags", badge("tag")), el("p", {}, Object.entries(label("tags")).map(([k, v]) => [button([v === "true" ? k : `${k}: ${v}`, " ×"], () => edit("tags", Object.fromEntries(Object.entries(label("tags")).filter(([name]) => name !== k))), null, {"aria-label": `remove tag ${k}`}), " "])), newLine("tags", "tag, or name: value", v => { const [k, ...rest] = v.split(":"); edit("tags", Object.fromEntries([...Object.entries(label("tags")).filter(([name]) => name !== k.trim()), [k.trim(), rest.join(":").trim() || "true"]])) }),
     h2("Note for the others", badge("note")), el("textarea", {id: "note", "aria-label": "note for the others", value: L.note ?? "", oninput: e => set("note", e.target.value || null, true), onchange: flush}),
     el("div", {id: "live"}),
   ].flat(9).filter(Boolean));
-  if (kept) { const e = document.querySelector(`[data-new=${kept[0]}]`); e.value = kept[1]; e.focus() }
+  const field = kept && [...box.querySelectorAll("input, textarea")].find(e => e.getAttribute("aria-label") === kept[0]);
+  if (field) { field.focus({preventScroll: true}); field.setSelectionRange(kept[1], kept[2]) }
+  drawn = D.n;
   drawLive();
 }
 function drawCall(c, i) {
   const change = part => { const list = structuredClone(label("reference_trajectory")); Object.assign(list[i], part); set("reference_trajectory", list, true); checkLive() };
-  const problem = el("p", {class: "error"});
-  return el("div", {class: "box"}, el("div", {class: "line"}, el("input", {value: c.tool_name, "aria-label": `tool ${i + 1}`, oninput: e => change({tool_name: e.target.value}), onchange: flush}),
-    button("×", () => edit("reference_trajectory", label("reference_trajectory").filter((_, j) => j !== i)), null, {"aria-label": `remove call ${i + 1}`})),
-    el("textarea", {"aria-label": `arguments of call ${i + 1}`, value: JSON.stringify(c.tool_input ?? {}, null, 1), onchange: flush, oninput: e => { try { const v = JSON.parse(e.target.value || "{}"); if (v === null || typeof v !== "object" || Array.isArray(v)) throw new Error("expected an object"); problem.textContent = ""; change({tool_input: v}) } catch (error) { problem.textContent = `not saved: ${error.message}` } }}), problem);
+  const problem = el("p", {class: "error"}), path = `draft:arguments ${i + 1}`, draft = j => `draft:arguments ${j + 1}`;
+  const read = text => { try { const v = JSON.parse(text || "{}"); if (v === null || typeof v !== "object" || Array.isArray(v)) throw new Error("expected an object"); problem.textContent = ""; return v } catch (error) { problem.textContent = `a draft, not yet part of the call: ${error.message}` } };
+  const remove = () => step(() => {
+    const all = label("reference_trajectory");
+    for (let j = i; j < all.length; j++) if (L[draft(j)] || L[draft(j + 1)]) set(draft(j), L[draft(j + 1)] ?? null);
+    edit("reference_trajectory", all.filter((_, j) => j !== i));
+  });
+  const given = el("textarea", {"aria-label": `arguments of call ${i + 1}`, class: "code", value: L[path] ?? JSON.stringify(c.tool_input ?? {}, null, 1), onchange: flush, oninput: () => { const v = read(given.value); set(path, v ? null : given.value, true); if (v) change({tool_input: v}) }});
+  if (L[path] !== undefined) read(L[path]);
+  return el("div", {class: "box"}, el("div", {class: "line"}, el("input", {value: c.tool_name, "aria-label": `tool ${i + 1}`, oninput: e => change({tool_name: e.target.value}), onchange: flush}), button("×", remove, null, {"aria-label": `remove call ${i + 1}`})), given, problem);
 }
 // the fields of the row with its labels: from the rules, or (without a server) from the labels
 function fields() {
@@ -506,7 +637,7 @@ function download() {
 
 // --- start
 async function start() {
-  try { O = await api.overview() } catch (error) { document.querySelector("main").replaceChildren(el("p", {class: "error", role: "alert"}, error.status === 403 ? "This address lacks its token: open the one that the command printed." : `The review cannot be read: ${error.message}`)); return }
+  try { O = await api.overview(); await adopt(); listen() } catch (error) { document.querySelector("main").replaceChildren(el("p", {class: "error", role: "alert"}, error.status === 403 ? "This address lacks its token: open the one that the command printed." : `The review cannot be read: ${error.message}`)); return }
   $("file").textContent = O.file; $("by").textContent = O.reviewer; document.title = `review ${O.file}`;
   $("about").textContent = `${plural(O.titles.length, "row")} · ${O.format}`;
   $("notes").replaceChildren(...O.notes.map(n => el("p", {}, n)));
@@ -517,7 +648,9 @@ async function start() {
   let typed = 0;
   $("find").oninput = () => { clearTimeout(typed); typed = setTimeout(async () => { const q = $("find").value.trim(); hits = q ? (await api.search(q)).rows : []; if (q) pick("search"); else if (queue === "search") pick(O.queue); else drawQueues() }, 200) };
   addEventListener("hashchange", () => { const p = params(); if (p.get("row") !== null && +p.get("row") !== D?.n) pick(p.get("q") ?? "all", +p.get("row")) });
-  addEventListener("beforeunload", e => { if (pending.size || steps.length) { flush(); e.preventDefault() } });
+  addEventListener("pagehide", flush);
+  addEventListener("beforeunload", e => { flush(); if (!place && steps.length) e.preventDefault() });
+  send();
   const p = params();
   pick(p.get("q") && O.queues.some(q => q.name === p.get("q")) ? p.get("q") : O.queue, p.get("row") === null ? undefined : +p.get("row"));
 }
