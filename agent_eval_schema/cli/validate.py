@@ -75,8 +75,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate every file; one that cannot be read does not keep the others from being reported."""
-    from agent_eval_schema.formats.registry import find_format
-    from agent_eval_schema.validation.chosen_rules import chosen
+    from agent_eval_schema.io.locks import sole_writer
 
     several = len(arguments.files) > 1
     if several and (arguments.write_normalized or arguments.write_invalid):
@@ -89,6 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
     require_places(arguments, read, "write_normalized", "write_invalid")
     if arguments.fix or arguments.diff:
         return _fix(arguments)
+    with sole_writer([arguments.write_normalized] if arguments.resume else ()):
+        return _validate(arguments)
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.registry import find_format
+    from agent_eval_schema.validation.chosen_rules import chosen
+
+    several = len(arguments.files) > 1
     chosen(codes_in(arguments.select), codes_in(arguments.ignore))  # a wrong name is reported before a file is read
     if arguments.format != "auto":
         find_format(arguments.format)
@@ -183,7 +191,7 @@ def _ignored(path: str, arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
-    from agent_eval_schema.io.work_folder import PartsFolder
+    from agent_eval_schema.io.work_folder import PartsFolder, work_of
 
     save_page(report, "report", arguments)
     if arguments.write_normalized:
@@ -195,7 +203,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         count = report.write_invalid(arguments.write_invalid)
         print_note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
     if arguments.resume:
-        PartsFolder.forget(arguments.write_normalized)
+        PartsFolder(work_of(arguments.write_normalized)).remove()
 
 
 def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:

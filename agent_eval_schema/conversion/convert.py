@@ -19,6 +19,7 @@ from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import EvalSetLike, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import require_apart, require_place
+from agent_eval_schema.io.locks import sole_writer
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.io.work_folder import PartsFolder
@@ -105,11 +106,12 @@ def convert_file(
         writer.save(work.target_data(), out)
     else:
         run = {"target": to, "format": format, "columns": columns, "version": __version__}
-        parts = PartsFolder.of(out, source.name or path, "convert", run) if resume else None
         if not resume and not is_url(out):
             PartsFolder.forget(out)
-        batches = work.batches(cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts)
-        write_batches(out, batches, work.schema())
-        if parts is not None:
-            parts.remove()
+        with sole_writer([out] if resume else ()):
+            parts = PartsFolder.of(out, source.name or path, "convert", run) if resume else None
+            batches = work.batches(cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts)
+            write_batches(out, batches, work.schema())
+            if parts is not None:
+                parts.remove()
     return work.conversion(None, out)

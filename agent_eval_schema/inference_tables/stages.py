@@ -137,7 +137,7 @@ def decided(work: BuildFolder, plan: BuildPlan) -> dict[str, Any]:
     new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
     answers = decide(tables, plan, work.existing_rows(), new, work.folder / "spill", joined)
-    new.rename(work.folder / "decided.parquet")
+    work.commit_file(new, "decided.parquet")
     rows = pq.read_metadata(joined).num_rows if joined else 0
     work.commit_json("decided.json", {**answers, "joined": rows})
     return decided(work, plan)

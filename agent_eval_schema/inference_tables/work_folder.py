@@ -21,7 +21,6 @@ A part that is not there under its own name does not exist. Memory never holds m
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -85,10 +84,7 @@ class BuildFolder(WorkFolder):
             pq.write_table(index, new / "index.parquet", compression="lz4")
             if len(entries):
                 pq.write_table(entries, new / "entries.parquet", compression="lz4")
-        try:
-            new.rename(self.folder / "parts" / part.name)
-        except OSError:  # another run has been here before: its result is the same
-            shutil.rmtree(new)
+        self.commit_file(new, f"parts/{part.name}")
 
     def _write(self, path: Path, rows: pa.RecordBatch) -> None:
         """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
@@ -136,7 +132,7 @@ class BuildFolder(WorkFolder):
         with self.writing():
             new = self.new()
             pq.write_table(table, new, compression="lz4")
-            os.replace(new, self.folder / f"{name}/{number:06d}.parquet")
+        self.commit_file(new, f"{name}/{number:06d}.parquet")
 
     def tables(self, name: str) -> list[str]:
         return sorted(map(str, (self.folder / name).glob("*.parquet")))
@@ -152,7 +148,7 @@ class BuildFolder(WorkFolder):
                     writer = stack.enter_context(pa.ipc.new_stream(str(new), batch.schema, options=_LZ4))
                 writer.write_batch(batch)
         if writer is not None:  # else there is nothing that could be read
-            os.replace(new, self.folder / name)
+            self.commit_file(new, name)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The batches of a file; none if there is no such file."""

@@ -5,11 +5,14 @@ What goes to stdout or to a URL is a temporary file first.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import secrets
 import shutil
 import stat
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +22,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError, HardLinkWarning
+from agent_eval_schema.io.locks import claim, lock_file, lock_of, locked
 from agent_eval_schema.io.places import compression_of, files_of, is_url, real_path
 from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDIN, STDOUT, creating
@@ -64,10 +68,11 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         with _sent(path) as temporary:
             yield temporary
         return
-    place = real_path(path)
+    place, handle = real_path(path), -1
     temporary = _name_beside(place, compression_of(path))
     try:
-        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        remove_leftovers(place)
+        handle = _claimed(temporary)
         try:
             yield temporary
         except Exception as error:  # as happens where a file is not the same each time it is read
@@ -79,7 +84,7 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         if _has_changed(place, read):
             kept = _kept_beside(path, temporary)
             raise EvalSetError(f"{path}: changed since it was read: it stays as it is; the result is in {kept}")
-        os.replace(temporary, place)
+        rename(temporary, place)
         if links > 1:
             others = "another hard link, which has" if links == 2 else f"{links - 1} other hard links, which have"
             warnings.warn(
@@ -92,15 +97,102 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
     finally:
         with suppress(OSError):  # it has the other name already, or was never made
             os.unlink(temporary)
+        if handle >= 0:
+            os.close(handle)
         TEMPORARY.discard(temporary)
+
+
+# --- temporary names: `.OUT.agent-eval-schema-MACHINE-RANDOM`, a file, or a folder with a file MARK
+#
+# That file is locked as long as its process lives, so what is not locked was left by one that was killed.
+MARK = ".agent-eval-schema"
+"""The file by which a folder is known as one of ours."""
+
+_MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
+_DAY = 86_400
+
+
+def _start_of_names(name: str) -> str:
+    return f".{os.fsdecode(os.fsencode(name)[:180])}.agent-eval-schema-"
 
 
 def _name_beside(place: str, extension: str = "") -> str:
     """An unused name for a temporary file or folder. It is noted before there is one: a signal may come at any time."""
     folder, name = os.path.split(place)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{extension}")
+    temporary = os.path.join(folder, f"{_start_of_names(name)}{_MACHINE}-{secrets.token_hex(4)}{extension}")
     TEMPORARY.add(temporary)
     return temporary
+
+
+def _claimed(path: str) -> int:
+    """The handle of a new file, which is locked until the handle is closed. Where an open file cannot be renamed, it is
+    not locked, and nothing is removed as a leftover."""
+    while True:
+        with suppress(BlockingIOError, FileExistsError):  # another run has taken it for a leftover before it was locked
+            handle = claim(path, 0o600, os.O_EXCL)
+            if handle is not None:
+                break
+    if os.name != "posix":
+        os.close(handle)
+        return -1
+    return handle
+
+
+def remove_leftovers(place: str) -> None:
+    """Remove what killed runs that wrote to a place have left beside it. Locks of another machine may not be seen here:
+    what it left is removed after a day without change."""
+    folder, name = os.path.split(place)
+    start = _start_of_names(name)
+    if os.path.exists(lock_of(place)):
+        with suppress(EvalSetError), locked(place):  # which removes it at the end
+            pass
+    with suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if not entry.name.startswith(start) or entry.is_symlink() or os.name != "posix":
+                continue
+            is_here = entry.name.startswith(_MACHINE, len(start))
+            if is_here or time.time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
+                with suppress(OSError):
+                    _remove_if_left(entry.path, entry.is_dir())
+
+
+def _remove_if_left(path: str, is_folder: bool) -> None:
+    try:
+        handle = os.open(os.path.join(path, MARK) if is_folder else path, os.O_RDWR)
+    except FileNotFoundError:
+        os.rmdir(path)  # it is not marked yet, and removed only if nothing is in it
+        return
+    try:
+        if lock_file(handle):  # else a process has it, or there are no locks here, which raise
+            remove_folder(path) if is_folder else os.unlink(path)
+    finally:
+        os.close(handle)
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with our mark, which goes last: what is left of it, if this process is killed, is still ours."""
+    for entry in os.scandir(path):
+        if entry.name != MARK:
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
+    shutil.rmtree(path)
+
+
+def put(new: str, place: str) -> None:
+    """Give a new file or folder its name: of its content nothing is lost then, even if the machine stops."""
+    if os.path.isdir(new):
+        for folder, _, files in os.walk(new):
+            for file in files:
+                _flush(os.path.join(folder, file))
+            sync_folder(folder)
+    else:
+        _flush(new)
+    rename(new, place)
+
+
+def rename(path: str, place: str) -> None:
+    """Give a file or folder another name, by which it is found even if the machine stops."""
+    os.replace(path, place)
+    sync_folder(os.path.dirname(place))
 
 
 @contextmanager
@@ -192,28 +284,33 @@ def _kept_beside(path: str, temporary: str) -> str:
         name = f"{stem}.new{number if number > 1 else ''}{extension}"
         with suppress(FileExistsError):
             os.close(os.open(name, os.O_CREAT | os.O_EXCL))
-            os.replace(temporary, name)
+            rename(temporary, real_path(name))
             return name
     raise AssertionError
 
 
 @contextmanager
 def as_new_folder(path: str) -> Iterator[str]:
-    """A temporary folder next to `path` that replaces it when the block succeeds, as `replacing` does for a file. There
-    may be an empty folder at `path`, nothing else. Raises EvalSetError if the place cannot be written."""
-    place = os.path.abspath(path)
+    """A path, without a folder yet, whose folder moves to `path` when the block succeeds: as `replacing` for a file.
+    There may be an empty folder at `path`, nothing else. Raises EvalSetError if the place cannot be written."""
+    place, handle = os.path.abspath(path), -1
     temporary = _name_beside(place)
     try:
         try:
+            remove_leftovers(place)
             os.mkdir(temporary, 0o700)
-            yield temporary
-            for folder, _, files in os.walk(temporary):
-                for file in files:
-                    _flush(os.path.join(folder, file))
-            os.chmod(temporary, 0o777 & ~_umask())
-            os.replace(temporary, place)
+            try:
+                handle = _claimed(os.path.join(temporary, MARK))
+            except FileNotFoundError:  # another run has taken it for a leftover before it was marked
+                os.mkdir(temporary, 0o700)
+                handle = _claimed(os.path.join(temporary, MARK))
+            new = os.path.join(temporary, os.path.basename(place))
+            yield new
+            put(new, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+            if handle >= 0:
+                os.close(handle)
             TEMPORARY.discard(temporary)
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -41,7 +41,7 @@ def locked(
 ) -> Iterator[None]:
     """Hold the lock of a file or folder. Raises EvalSetError if another process has it for longer than `wait` seconds:
     with what has failed, and what to do."""
-    lock, end = _lock_of(path), time.monotonic() + wait
+    lock, end = lock_of(path), time.monotonic() + wait
     try:
         while (handle := _try(lock)) is None:
             if time.monotonic() > end:
@@ -59,7 +59,8 @@ def locked(
         os.close(handle)
 
 
-def _lock_of(path: str) -> str:
+def lock_of(path: str) -> str:
+    """The lock file of a file or folder."""
     folder, name = os.path.split(real_path(path))
     return os.path.join(folder, f".{name}.lock")
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +26,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpack
 from agent_eval_schema.cells.batch import repeated, without_marks
 from agent_eval_schema.errors import EvalSetError, import_extra
-from agent_eval_schema.io.atomic import require_local_place
+from agent_eval_schema.io.atomic import as_new_folder, require_local_place
 from agent_eval_schema.io.source import HEAD_ROWS, Source, rows_per_batch
 from agent_eval_schema.text.privacy import first_line
 
@@ -338,16 +337,13 @@ def require_new(path: str) -> None:
 def write_table(df: Any, path: str) -> int:
     """Write a new folder; it appears under its name when all of it is there. Returns the number of rows, which are
     counted in the files: the DataFrame is computed once."""
-    folder, name = os.path.split(os.path.abspath(path))
-    new = os.path.join(folder, f".{name}.new")
-    shutil.rmtree(new, ignore_errors=True)
     form = "parquet" if path.endswith(".parquet") else "delta"
     try:
-        df.write.format(form).save(new)
-        rows: int = df.sparkSession.read.format(form).load(new).count()
-        os.rename(new, path)
+        with as_new_folder(path) as new:
+            df.write.format(form).save(new)
+            rows: int = df.sparkSession.read.format(form).load(new).count()
         return rows
+    except EvalSetError:
+        raise
     except Exception as error:  # of Spark, of Java or of the disk
         raise EvalSetError(f"{path}: cannot be written: {first_line(error)}") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)

@@ -1,11 +1,13 @@
 """A folder for the work of a run, so that an interrupted run can be resumed: each piece is committed by one rename.
 
+.agent-eval-schema   the mark: a folder without it is a user's, and neither used nor removed
 work.json     the job: another job's folder is never taken for this one's
 new/          pieces that are being written
 """
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -13,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ import xxhash
 
 from agent_eval_schema.cells.arrow import packed
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.io.atomic import MARK, as_new_folder, put, remove_folder
 from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.places import files_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 
@@ -40,21 +44,38 @@ class WorkFolder:
         """Make the folder ready for a job, and give the time when it was begun (us since 1970). What another run of the
         same job has left is kept if `resume`, else dropped.
 
-        Raises EvalSetError if the folder belongs to another job, or cannot be written.
+        Raises EvalSetError if the folder belongs to another job or is not ours, or cannot be written.
         """
         try:
+            if self._temporary is None and os.path.lexists(self.folder) and not self._is_ours():
+                raise EvalSetError(
+                    f"{self.folder}: is not a work folder of agent-eval-schema: rename it, or choose another output"
+                )
             began = self._begun(job) if resume else None
             if began is None:
-                shutil.rmtree(self.folder, ignore_errors=True)
                 began = time.time_ns() // 1000
-            for name in (*self.FOLDERS, "new"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
-            self.commit_json("work.json", {"job": job, "began": began})
+                state = {"job": job, "began": began}
+                if self._temporary is not None:
+                    self._fill(self.folder, state)
+                else:
+                    self.remove()
+                    with as_new_folder(str(self.folder)) as new:
+                        self._fill(Path(new), state)
+                        (Path(new) / MARK).write_text(f"{type(self).__name__}: {_MEANING}", "utf-8")
             return began
         except EvalSetError:
             raise
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:  # of a state that was cut or changed too
             raise EvalSetError(f"{self.folder}: the work folder cannot be used: {error}") from error
+
+    def _fill(self, folder: Path, state: dict[str, Any]) -> None:
+        for name in (*self.FOLDERS, "new"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "work.json").write_text(json.dumps(state), "utf-8")
+
+    def _is_ours(self) -> bool:
+        """Whether the folder has our mark; one without it may be anybody's."""
+        return not self.folder.is_symlink() and (self.folder / MARK).is_file()
 
     def _begun(self, job: dict[str, Any]) -> int | None:
         """When a run of the same job was begun here, if there was one."""
@@ -67,6 +88,7 @@ class WorkFolder:
                 "run it again without --resume"
             )
         shutil.rmtree(self.folder / "new", ignore_errors=True)  # files that were not committed
+        (self.folder / "new").mkdir(exist_ok=True)
         return int(begun["began"])
 
     @contextmanager
@@ -77,12 +99,15 @@ class WorkFolder:
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else error
             message = f"{self.folder}: the work folder cannot be written: {why}"
-            raise EvalSetError(
-                f"{message}; free some space, then --resume (resume=True) continues from here"
-            ) from error
+            free = "free some space, then " if error.errno in _FULL else ""
+            raise EvalSetError(f"{message}; {free}--resume (resume=True) continues from here") from error
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder, if it is ours."""
+        if self._temporary is not None:
+            self._temporary.remove()
+        elif self._is_ours():
+            remove_folder(str(self.folder))
 
     def read_json(self, name: str) -> Any:
         """The content of a file of the folder, or None if there is no such file."""
@@ -90,10 +115,15 @@ class WorkFolder:
         return json.loads(path.read_text("utf-8")) if path.exists() else None
 
     def commit_json(self, name: str, value: Any) -> None:
+        new = self.new()
         with self.writing():
-            new = self.new()
             new.write_text(json.dumps(value), "utf-8")
-            os.replace(new, self.folder / name)
+        self.commit_file(new, name)
+
+    def commit_file(self, new: Path, name: str) -> None:
+        """Give a file or folder of `new/` its name: then it is whole, whatever happens to this run."""
+        with self.writing():
+            (put if self._is_ours() else os.replace)(str(new), str(self.folder / name))
 
     def new(self) -> Path:
         handle, name = tempfile.mkstemp(dir=self.folder / "new")
@@ -120,13 +150,15 @@ class PartsFolder(WorkFolder):
     def forget(cls, out: str) -> None:
         """Remove what a run with such a folder has left, which this run does not continue."""
         work = cls(work_of(out))
-        if "verb" in ((work.read_json("work.json") or {}).get("job") or {}):
-            work.remove()
+        with suppress(OSError):
+            if work._is_ours() and (work.folder / MARK).read_text("utf-8").startswith(f"{cls.__name__}:"):
+                with locked(out):
+                    work.remove()
 
     def read(self, number: int, source: str) -> tuple[pa.RecordBatch, bytes] | None:
         """What was made of a part, and what was committed `beside` it; None if it was not done. Raises EvalSetError if
         it was made of others than those with this hash."""
-        path = self._path(number)
+        path = self.folder / self._name(number)
         if not path.exists():
             return None
         with pa.memory_map(str(path)) as file:
@@ -144,13 +176,10 @@ class PartsFolder(WorkFolder):
         batch = batch.replace_schema_metadata(metadata)
         with self.writing():
             new = self.new()
-            with open(new, "wb") as file:
-                options = pa.ipc.IpcWriteOptions(compression="lz4")
-                with pa.ipc.new_file(file, batch.schema, options=options) as writer:
-                    writer.write_batch(batch)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, self._path(number))
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            with pa.ipc.new_file(str(new), batch.schema, options=options) as writer:
+                writer.write_batch(batch)
+        self.commit_file(new, self._name(number))
 
     def resuming(self, make: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         """`make`, for the batches of the source in order: it is called for those that were not done, which then are."""
@@ -166,10 +195,13 @@ class PartsFolder(WorkFolder):
 
         return made
 
-    def _path(self, number: int) -> Path:
-        return self.folder / "parts" / f"{number:06d}.arrow"
+    @staticmethod
+    def _name(number: int) -> str:
+        return f"parts/{number:06d}.arrow"
 
 
+_FULL = (errno.ENOSPC, errno.EFBIG)
+_MEANING = "the work of a run that was not finished. --resume continues it; to give it up, remove this folder.\n"
 _SOURCE, _BESIDE = b"source", b"beside"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.conversion.work import Work
+from agent_eval_schema.io.locks import sole_writer
 from agent_eval_schema.io.work_folder import PartsFolder, work_of
 from tests.conftest import SAMPLES
 
@@ -125,3 +127,53 @@ def test_what_cannot_be_resumed_is_an_error(tmp_path: Path, capsys: pytest.Captu
         assert "--resume is of a file of rows on this machine" in capsys.readouterr().err
     assert main(["convert", good, str(tmp_path / "a.jsonl"), "--resume"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("command", ["convert", "validate", "from-inference-table"])
+def test_a_folder_of_the_users_is_neither_used_nor_removed(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "inference_table.jsonl" if command == "from-inference-table" else "good.jsonl"
+    data, out = str(SAMPLES / name), tmp_path / "out.jsonl"
+    notes = work_of(str(out)) / "work.json"
+    notes.parent.mkdir()
+    notes.write_text('{"job": {"verb": "mine"}}')
+    arguments = [command, data, *(["--write-normalized"] if command == "validate" else []), str(out)]
+    assert main([*arguments, "--resume", "-q"]) == 2
+    assert f"{notes.parent}: is not a work folder of agent-eval-schema" in capsys.readouterr().err
+    if command != "from-inference-table":  # which has a work folder without --resume too
+        assert main([*arguments, "-q"]) == 0
+    assert sorted(tmp_path.iterdir()) == sorted({notes.parent, *([out] if out.exists() else [])})
+    assert notes.read_text() == '{"job": {"verb": "mine"}}'
+
+
+@pytest.mark.parametrize("text", ["", '{"job": {"ve', "[1]", '{"job": 3, "began": "x"}'])
+def test_a_state_that_is_cut_is_no_obstacle_without_resume(text: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        interrupted_after(1, patch)
+        with pytest.raises(Interrupted):
+            convert_file(str(SAMPLES / "good.jsonl"), str(out), "vertex", resume=True)
+    (work_of(str(out)) / "work.json").write_text(text)
+    with pytest.raises(EvalSetError):
+        convert_file(str(SAMPLES / "good.jsonl"), str(out), "vertex", resume=True)
+    assert convert_file(str(SAMPLES / "good.jsonl"), str(out), "vertex").converted == 12
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_the_second_of_two_runs_is_told_of_the_first(resume: bool, tmp_path: Path) -> None:
+    """The folder of a run that is under way is not removed by a run that does not resume, either."""
+    out = tmp_path / "out.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        interrupted_after(1, patch)
+        with pytest.raises(Interrupted):
+            convert_file(str(SAMPLES / "good.jsonl"), str(out), "vertex", resume=True)
+    with (
+        sole_writer([str(out)]),
+        pytest.raises(EvalSetError, match=rf"out.jsonl: cannot be written: another run \(process {os.getpid()}\)"),
+    ):
+        convert_file(str(SAMPLES / "good.jsonl"), str(out), "vertex", resume=resume)
+    assert work_of(str(out)).exists()
+    convert_file(str(SAMPLES / "good.jsonl"), str(out), "vertex", resume=True)
+    assert list(tmp_path.iterdir()) == [out]

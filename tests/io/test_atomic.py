@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from io import StringIO
@@ -214,3 +217,68 @@ def test_a_file_may_grow_while_it_is_read_for_the_first_time(
     change(path)
     with pytest.raises(EvalSetError, match=error) if error else nullcontext():
         assert len(list(batches)) >= 5
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from agent_eval_schema.io.atomic import as_new_folder, replacing
+with replacing(sys.argv[1]) as file, as_new_folder(sys.argv[2]) as folder:
+    Path(file).write_text("half")
+    Path(folder).mkdir()
+    Path(folder, "part").write_text("half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be renamed")
+def test_what_a_killed_run_left_is_removed_by_the_next_one_and_nothing_else(tmp_path: Path) -> None:
+    out, folder = tmp_path / "a.jsonl", tmp_path / "a.delta"
+    command = [sys.executable, "-c", KILLED, str(out), str(folder)]
+    users = [tmp_path / ".a.jsonl.0123abcd", tmp_path / ".a.jsonl.work", tmp_path / ".ab.jsonl.agent-eval-schema-1-2"]
+    for path in users:
+        path.write_text("of the user")
+
+    def left() -> set[Path]:
+        return set(tmp_path.iterdir()) - {*users, out, folder}
+
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as killed,
+        subprocess.Popen(command, stdout=subprocess.PIPE) as alive,
+    ):
+        for process in (killed, alive):
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        assert len(left()) == 4
+        killed.kill()
+        killed.wait()
+        for write in (write_eval_set, write_eval_set):
+            write(ROWS, out)
+            assert len(left()) == 3, "the file of the killed run, not that of the other one"
+        write_eval_set(ROWS, folder)
+        assert len(left()) == 2
+        alive.kill()
+    shutil.rmtree(folder)
+    write_eval_set(ROWS, folder)
+    write_eval_set(ROWS, out)
+    assert not left()
+    assert [path.read_text() for path in users] == ["of the user"] * 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be renamed")
+def test_what_another_machine_left_is_removed_after_a_day(tmp_path: Path) -> None:
+    """Its locks may not be seen here."""
+    left = tmp_path / ".a.jsonl.agent-eval-schema-ffffff-01234567"
+    left.write_text("half")
+    write_eval_set(ROWS, tmp_path / "a.jsonl")
+    assert left.exists()
+    os.utime(left, (time.time() - 90_000,) * 2)
+    write_eval_set(ROWS, tmp_path / "a.jsonl")
+    assert not left.exists()
+
+
+def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
+    path = tmp_path / f"{'ä' * 120}.jsonl"
+    assert write_eval_set(ROWS, path) == len(ROWS)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]

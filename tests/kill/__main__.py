@@ -1,9 +1,10 @@
 """Kill every command that writes at random moments: `python -m tests.kill --times 200`.
 
 After each kill the output is the old file or the new one, whole; what else there is does not break the next run, which
-ends as a run that nobody disturbed. Every third kill is a SIGTERM or SIGINT: the exit code is that of the signal, and
-no temporary files stay but the work folder of a build that can be resumed. Prints the seed and the counts, also of runs
-that ended before their kill; exit code 1 with the first run that was not so.
+ends as a run that nobody disturbed, with the same bytes and nothing left behind. Every third kill is a SIGTERM or
+SIGINT: the exit code is that of the signal, and no temporary files stay but the work folder of a build that can be
+resumed. Prints the seed and the counts, also of runs that ended before their kill; exit code 1 with the first run that
+was not so.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ class Runs:
             self._run(lambda _: None)
         if self._content() != self._new:
             return f"the next run fails, with {len(self._content())} bytes: {self._said.decode()[-300:]}", seconds
+        if left := self._litter():
+            return f"the next run leaves {left}", seconds
         return outcome, seconds
 
     def _kill(self, process: subprocess.Popen[bytes], number: signal.Signals, after: float) -> None:

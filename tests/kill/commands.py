@@ -9,6 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.review.dataset import Reviewed
+from agent_eval_schema.review.journal import Change, Journal
 from tests.conftest import ROOT
 from tests.helpers.logged_calls import chat, table
 
@@ -36,6 +39,28 @@ def _calls(folder: Path, rows: int) -> None:
 def _traces(folder: Path, rows: int) -> None:
     lines = (ROOT / "sample_data" / "traces_mlflow2.jsonl").read_text().splitlines()
     (folder / "in.jsonl").write_text("".join(f"{lines[i % len(lines)]}\n" for i in range(rows // 10)))
+
+
+def _few_rows(folder: Path, rows: int) -> None:
+    _rows(folder, rows // 20)
+
+
+def _reviewed(folder: Path, rows: int) -> None:
+    """A dataset and the journals of two reviewers, who agree."""
+    _rows(folder, rows)
+    keys = Reviewed(open_source(str(folder / "in.jsonl")))
+    for name in "ab":
+        changes = [Change(keys.key(row), path, None, v) for row in range(9) for path, v in LABELED.items()]
+        Journal(name, str(folder / f"{name}.review.jsonl")).append(changes)
+
+
+LABELED = {"expected_facts": ["a fact"], "status": "submitted"}
+
+
+def _scores(folder: Path, rows: int) -> None:
+    for name in ("in", "in2"):
+        with (folder / f"{name}.jsonl").open("w") as file:
+            file.writelines(json.dumps({"id": f"r{i}", "a/score": i % 3 / 2}) + "\n" for i in range(rows))
 
 
 class Command(Struct, frozen=True):
@@ -75,6 +100,14 @@ COMMANDS = {
     "diff --html": Command(("diff", "in.jsonl", "in.jsonl", "--html", "out.html"), "out.html"),
     "from-traces": Command(("from-traces", "in.jsonl", "out.jsonl"), "out.jsonl", _traces),
     "profile --write-distinct": Command(("profile", "in.jsonl", "--write-distinct", "out.jsonl"), "out.jsonl"),
+    "review --merge": Command(
+        ("review", "in.jsonl", "--merge", "a.review.jsonl", "b.review.jsonl", "--out", "out.jsonl"), "out.jsonl",
+        _reviewed, ("in.jsonl", "a.review.jsonl", "b.review.jsonl"),
+    ),
+    "review --bundle": Command(("review", "in.jsonl", "--bundle", "out.html"), "out.html", _few_rows),
+    "compare --html": Command(
+        ("compare", "in.jsonl", "in2.jsonl", "--html", "out.html"), "out.html", _scores, ("in.jsonl", "in2.jsonl")
+    ),
     "from-inference-table": Command(
         ("from-inference-table", "in.parquet", "out.jsonl"), "out.jsonl", _logged, ("in.parquet",),
         beside=("out.jsonl.manifest.json",), work=".out.jsonl.work",
