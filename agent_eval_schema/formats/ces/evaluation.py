@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError, cannot_read
-from agent_eval_schema.formats.ces import inspection, schema, shapes
+from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.app import EvaluationText, evaluation_texts, split_text
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Finding, Issue
@@ -340,8 +340,6 @@ MORE_PAGES = "expected all pages, got one with a nextPageToken: what follows on 
 def findings_of(text: str | bytes) -> list[Finding]:
     """Every problem of an evaluation (or the result of one) as JSON text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if shapes.conforms(data):
-        return []
     value = inspection.parse_keeping_repeats(data.decode("utf-8", "replace"))
     if isinstance(value, jsontext.Malformed):
         return [Finding(value.rule, value.message)]
@@ -367,11 +365,7 @@ def _issues(row: int, source: Any) -> list[Issue]:
     if isinstance(source, str | bytes):
         findings = findings_of(source)
     else:
-        try:
-            conforms = shapes.conforms(jsontext.write_exactly(source).encode())
-        except (TypeError, ValueError):  # values that JSON does not have: NaN, a set
-            conforms = False
-        findings = [] if conforms else _inspect(source)
+        findings = _inspect(source)
     name = name_of(source) if findings else None
     return [finding.issue(row, name) for finding in findings]
 

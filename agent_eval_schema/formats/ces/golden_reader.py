@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError
-from agent_eval_schema.formats.ces import inspection, schema, shapes
+from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import Evaluation, Names, with_names
 from agent_eval_schema.formats.ces.golden import (
     ACTIONS,
@@ -255,12 +255,6 @@ class GoldenReader:
         return None
 
     def _object(self, row: int, column: str, text: str) -> dict[str, Any] | None:
-        try:
-            found = shapes.object_decoder()(text)
-            if shapes.repeats_no_key(text, found):
-                return found
-        except ValueError:
-            pass
         value = inspection.parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
             self._report(row, column, value.rule, value.message)

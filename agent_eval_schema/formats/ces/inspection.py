@@ -13,13 +13,13 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
-from agent_eval_schema.formats.ces.shapes import FLOAT_MAX, PRECISE, resource_pattern
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import ces, golden, reading
@@ -28,6 +28,11 @@ from agent_eval_schema.text.describe import describe, first_names, key_name, nam
 from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.text.spelling import ALIASES, match_names
+
+PRECISE = 1 << 53
+"""Whole numbers up to here are the same as doubles."""
+
+FLOAT_MAX = 3.4028234663852886e38
 
 DEEPEST = 40
 """Levels of an object of free content; the API's parsers follow about 46 at the usual place, fewer further down."""
@@ -414,3 +419,10 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "google.protobuf.FieldMask": ("text: field paths between commas", lambda v: isinstance(v, str)),
 }
 """The expected value of each type, in words and as a test."""
+
+
+@lru_cache(maxsize=64)
+def resource_pattern(field: schema.FieldType) -> str:
+    """The pattern of a name: bare (as app packages write it), or in full."""
+    full = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(form)) for form in field.resource_format]
+    return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: its first letters identify it
