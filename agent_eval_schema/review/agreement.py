@@ -64,6 +64,17 @@ def merged_states(everybody: Everybody) -> dict[int, State]:
     return found
 
 
+def left_out(everybody: Everybody) -> dict[str, int]:
+    """How many rows with labels are not in `merged_states`, by the reason."""
+    known = {row for states in everybody.values() for row, state in states.items() if _decided(state)}
+    done = submitted(everybody)
+    counts = {
+        "the reviewers differ; the queue `together` has them": len(undecided(everybody)),
+        "no reviewer has submitted them": len(known - done.keys()),
+    }
+    return {reason: count for reason, count in counts.items() if count}
+
+
 def signed_rows(everybody: Everybody) -> dict[int, list[str]]:
     """The reviewers of each row of `merged_states`: those who decided it together, or all who submitted it."""
     agreed, found = merged_states(everybody), submitted(everybody)

@@ -177,6 +177,15 @@ class Reviewed:
         lost = convert_eval_set(pa.Table.from_batches([applied.batch]), cast(TargetFormat, self.format)).losses
         return [label for label in LABELS if label in state and COLUMN_OF[label] in set(lost["column"])]
 
+    @cached_property
+    def unheld_labels(self) -> list[str]:
+        """The labels that no row can have, as the format has no place for them."""
+        usable = np.flatnonzero(self.usable)
+        if self.is_canonical or not len(usable):
+            return []
+        row = int(usable[0])
+        return [n for n, value in EXAMPLES.items() if n in self.unheld(self.applied(row, {n: value}), {n: value})]
+
     def recount(self, states: Mapping[int, State]) -> None:
         """Take in what the rows hold with these states; an ID that an earlier row has stays an error."""
         for start, batch in zip(self.starts, self.batches, strict=True):
@@ -287,6 +296,17 @@ def _canonical(source: Source, run: CheckedRun) -> Source:
     table = pa.concat_tables([pa.Table.from_batches([p]) for p in parts], promote_options="permissive")
     named = open_source(table.cast(schema).replace_schema_metadata(CANONICAL))
     return replace(named, name=source.name)
+
+
+EXAMPLES: Mapping[str, Any] = {
+    "expected_facts": ["a"],
+    "expected_response": "a",
+    "guidelines": ["a"],
+    "documents": {"https://example.com/a": True},
+    "reference_trajectory": [{"tool_name": "a", "tool_input": {}}],
+    "tags": {"a": "b"},
+}
+"""A value of each label."""
 
 
 # --- queues: which rows come up, and in which order

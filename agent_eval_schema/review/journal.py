@@ -11,10 +11,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, Optional, TypeAlias
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -271,19 +273,53 @@ _decode = msgspec.json.Decoder(Event).decode
 # --- the files of the reviewers
 def journal_path(data: str, reviewer: str) -> str:
     """The journal of a reviewer of a file, beside it: `support.jsonl.maria.review.jsonl`."""
-    if not re.fullmatch(r"[\w.@+-]{1,64}", reviewer):
+    return f"{data}.{in_file_name(reviewer)}{JOURNALS}"
+
+
+def in_file_name(reviewer: str) -> str:
+    """A name as a part of a file name: letters of any script, blanks and apostrophes stay, what a file system or a
+    command line reads otherwise is percent-encoded."""
+    name = unicodedata.normalize("NFC", reviewer)
+    if not name.strip() or name != name.strip() or visible(name) != name or len(name) > MOST_NAME:
         raise EvalSetError(
-            f"--reviewer: expected a name of letters, digits and . @ + - _, got {visible(reviewer)[:80]!r}"
+            f"--reviewer: expected a name of 1 to {MOST_NAME} characters, without blanks around it and without line "
+            f"ends, got {visible(reviewer)[: MOST_NAME + 16]!r}"
         )
-    return f"{data}.{reviewer}{JOURNALS}"
+    return re.sub(r"[^\w.@+' -]", lambda found: quote(found[0], safe=""), name)
+
+
+MOST_NAME = 64
+"""Characters of the name of a reviewer, at most."""
+
+
+def read_journal(path: str) -> Journal:
+    """The journal in a file, with the name of its reviewer: that in its lines, as a file may have been renamed."""
+    found = Journal("", path)
+    names = list(dict.fromkeys(event.by for event in found.events))
+    if len(names) > 1:
+        raise EvalSetError(
+            f"{path}: expected the journal of one reviewer, got lines of {', '.join(map(visible, names))}: split it"
+        )
+    found.by = names[0] if names else unquote(os.path.basename(path).removesuffix(JOURNALS).rpartition(".")[2])
+    return found
+
+
+def own_journal(data: str, reviewer: str) -> Journal:
+    """The journal of a reviewer of a file. Raises EvalSetError if the file of that name is of somebody else, as where
+    capitals are the same."""
+    path = journal_path(data, reviewer)
+    found = Journal(reviewer, path)
+    if other := next((event.by for event in found.events if event.by != reviewer), None):
+        raise EvalSetError(f"{path}: expected the journal of {visible(reviewer)}, got that of {visible(other)}")
+    return found
 
 
 def other_journals(data: str, reviewer: str) -> Iterator[Journal]:
     """The journals of the other reviewers of a file."""
+    own = os.path.abspath(journal_path(data, reviewer))
     for path in sorted(glob.glob(f"{glob.escape(data)}.*{JOURNALS}")):
-        name = path[len(data) + 1 : -len(JOURNALS)]
-        if name != reviewer:
-            yield Journal(name, path)
+        if os.path.abspath(path) != own:
+            yield read_journal(path)
 
 
 def journal_schema() -> dict[str, Any]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cells.cells import native_rows
@@ -16,11 +14,10 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import InputFormat
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
-from agent_eval_schema.io.places import JOURNALS
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.review.agreement import merged_states
 from agent_eval_schema.review.dataset import QUEUE_NAMES, Reviewed
-from agent_eval_schema.review.journal import Journal, journal_path, other_journals
+from agent_eval_schema.review.journal import Journal, other_journals, own_journal, read_journal
 from agent_eval_schema.review.server import ReviewServer
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing
@@ -122,7 +119,7 @@ def default_reviewer() -> str:
     """The user of the machine, as far as the name can be one of a file."""
     name = ""
     with suppress(Exception):  # there may be no such user
-        name = re.sub(r"[^\w.@+-]", "", getpass.getuser())
+        name = getpass.getuser().strip()
     return name or "reviewer"
 
 
@@ -134,10 +131,9 @@ def open_session(
     overlap: int = 0,
 ) -> Session:
     """The session of a reviewer, with the journals that are beside the file."""
-    by = reviewer or default_reviewer()
+    by = default_reviewer() if reviewer is None else reviewer
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
-    path = journal_path(base, by)
-    own = Journal(by, path)
+    own = own_journal(base, by)
     return Session(Reviewed(source), own, list(other_journals(base, by)), overlap=overlap)
 
 
@@ -147,8 +143,7 @@ def merge(source: Source, paths: Sequence[str]) -> Session:
     for path in paths:
         if not os.path.isfile(path):
             raise EvalSetError(f"--merge {path}: there is no such journal")
-        name = Path(path).name.removesuffix(JOURNALS).rpartition(".")[2]
-        journals.append(Journal(name, path))
+        journals.append(read_journal(path))
     names = [journal.by for journal in journals]
     if len(set(names)) < len(names):
         raise EvalSetError(f"--merge: expected journals of different reviewers, got {', '.join(names)}")
@@ -220,7 +215,7 @@ class Review:  # numpydoc ignore=PR01
             return self._session.progress()
 
     def rows(self) -> pd.DataFrame:
-        """Return the rows with what was decided about them.
+        """Return the rows with what this reviewer decided about them.
 
         Returns
         -------
@@ -238,13 +233,13 @@ class Review:  # numpydoc ignore=PR01
         import pandas as pd
 
         with self._session.up_to_date():
-            reviewing = Reviewing(self._session.reviewed, self._session.together())
+            reviewing = Reviewing(self._session.reviewed, self._session.states)
             rows = [row for batch in reviewing.batches() for row in native_rows(batch)]
         names = dict.fromkeys([*self._session.reviewed.source.column_names(), *(name for row in rows for name in row)])
         return pd.DataFrame({name: pd.Series([row.get(name) for row in rows], dtype="object") for name in names})
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the reviewed rows to a file.
+        """Write the rows with what this reviewer decided to a file.
 
         Parameters
         ----------
@@ -264,7 +259,7 @@ class Review:  # numpydoc ignore=PR01
         >>> review.stop()
         """
         with self._session.up_to_date():
-            Reviewing(self._session.reviewed, self._session.together()).write(path_of(path))
+            Reviewing(self._session.reviewed, self._session.states).write(path_of(path))
 
     def to_mlflow_dataset(
         self, name: str, *, on_duplicate: OnDuplicate = "merge", tracking_uri: str | None = None

@@ -21,10 +21,13 @@ import msgspec
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.render.page import application
-from agent_eval_schema.render.phrases import Call
+from agent_eval_schema.render.phrases import Call, plural
+from agent_eval_schema.review.agreement import left_out, merged_states
 from agent_eval_schema.review.journal import Event, Stale, require_value
-from agent_eval_schema.review.session import Session
+from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
@@ -33,6 +36,12 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 TOKEN_HEADER = "x-review-token"
+
+MINE, AGREED = "mine", "agreed"
+"""What is written: what the reviewer of the page decided, or what all reviewers agree on."""
+
+MOST_CHANGES = 5_000
+"""Changes of cells that a preview has, at most."""
 
 MOST_BODY = 8 << 20
 """Bytes of a request, at most."""
@@ -46,7 +55,8 @@ class Answers:
 
     def __init__(self, session: Session, queue: str = "", out: str | None = None) -> None:
         self._session, self._queue = session, queue
-        self.out = out or out_path(session.reviewed.source.name)
+        name = session.reviewed.source.name
+        self.outs = {MINE: out or out_path(name, session.journal.by), AGREED: out_path(name)}
 
     def overview(self, _: Any) -> Any:
         return self._session.overview(self._queue)
@@ -87,14 +97,45 @@ class Answers:
         self._session.refresh()
         return {}
 
-    def preview(self, _: Any) -> Any:
-        reviewing = Reviewing(self._session.reviewed, self._session.together())
-        return {"summary": reviewing.summary(), "diff": reviewing.diff().to_text(width=100), "out": self.out}
+    def preview(self, what: Any) -> Any:
+        reviewing, told, hidden = self._reviewing(what)
+        found: dict[str, Any] = {"summary": [*reviewing.summary(), *told], "out": self.outs[what]}
+        if hidden:
+            return {**found, "hidden": hidden, "changes": [], "count": 0}
+        changed = reviewing.diff().changed
+        shown = changed.head(MOST_CHANGES)
+        return {
+            **found,
+            "hidden": 0,
+            "count": len(changed),
+            "changes": [
+                {"row": int(r), "id": i, "field": f, "old": _written(a), "new": _written(b)}
+                for r, i, f, a, b in zip(
+                    shown["old_row"], shown["request_id"], shown["field"], shown["old"], shown["new"], strict=True
+                )
+            ],
+        }
+
+    def _reviewing(self, what: Any) -> tuple[Reviewing, list[str], int]:
+        """What is written, what is said of rows that are not in it, and how many rows of others the reviewer must not
+        see yet."""
+        session = self._session
+        require_choice("what", what, (MINE, AGREED))
+        if what == MINE:
+            return Reviewing(session.reviewed, session.states), [], 0
+        everybody = {session.journal.by: session.states, **session.of_others()}
+        states, mine = merged_states(everybody), session.states
+        told = [f"{plural(count, 'row')} left out: {why}" for why, count in left_out(everybody).items()]
+        hidden = [row for row in states if mine.get(row, {}).get("status") != SUBMITTED]
+        return Reviewing(session.reviewed, states), told, len(hidden)
 
     def write(self, body: Any) -> Any:
-        path = _of_type(body, "path", str)
-        Reviewing(self._session.reviewed, self._session.together()).write(path)
-        self.out = path
+        path, what = _of_type(body, "path", str), body.get("what")
+        reviewing, _, _ = self._reviewing(what)
+        if os.path.lexists(path) and body.get("replace") is not True:
+            return {"exists": path}
+        reviewing.write(path)
+        self.outs[what] = path
         return bought(self._session, path)
 
     def _rows(self, events: list[Event]) -> Iterable[int]:
@@ -129,8 +170,14 @@ def bought(session: Session, path: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _written(value: Any) -> str | None:
+    """The value of a cell as a page shows it."""
+    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
+
+
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or (not isinstance(value, int) and not (isinstance(value, str) and value.isdecimal())):
+    is_text = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 18
+    if isinstance(value, bool) or not (isinstance(value, int) or is_text):
         raise EvalSetError("row: expected a whole number")
     return int(value)
 
@@ -194,9 +241,9 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
     routes = [
         Route("/", lambda _: HTMLResponse(page, headers=headers)),
         Route("/api/overview", get("overview")),
-        Route("/api/row/{row:int}", get("row", "row")),
+        Route("/api/row/{row}", get("row", "row")),
         Route("/api/search", get("search", "q")),
-        Route("/api/preview", get("preview")),
+        Route("/api/preview", get("preview", "what")),
         *(
             Route(f"/api/{n}", post(n), methods=["POST"])
             for n in ("change", "check", "undo", "kind", "refresh", "write")

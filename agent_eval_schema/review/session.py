@@ -150,7 +150,8 @@ class Session:
         made["changed"] = sorted(self._changed)
         made["overlap"] = overlap(self.reviewed, self._overlap) if self._overlap else []
         everybody = {self.journal.by: states, **self.of_others()}
-        made["together"] = undecided(everybody) if self.others else []
+        mine = {row for row, state in states.items() if state.get("status") == SUBMITTED}
+        made["together"] = [row for row in undecided(everybody) if row in mine]
         self._queues = {name: made[name] for name in QUEUE_NAMES}
 
     def overview(self, queue: str = "") -> dict[str, Any]:
@@ -182,6 +183,8 @@ class Session:
             "made": sorted(MADE_BY_THE_APP) if reviewed.plan.outputs == "generated" else [],
             "coverage": reviewed.coverage(),
             "guidelines": self.used,
+            "unheld": reviewed.unheld_labels,
+            "reviewers": [self.journal.by, *(journal.by for journal in self.others)],
             "notes": self._notes(),
             "agreement": agreement({self.journal.by: self.states, **self.of_others()}),
         }

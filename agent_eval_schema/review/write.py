@@ -26,7 +26,7 @@ from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import is_rewritten
-from agent_eval_schema.formats.names import InputFormat, TargetFormat
+from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
@@ -34,7 +34,7 @@ from agent_eval_schema.io.streams import DROPPED
 from agent_eval_schema.io.write import require_writable, rewrite_file, write_batches
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
-from agent_eval_schema.review.journal import State
+from agent_eval_schema.review.journal import DRAFT, State, in_file_name
 from agent_eval_schema.review.labels import Applied, taken
 from agent_eval_schema.rules.conversion import LEFT_OUT
 
@@ -42,12 +42,13 @@ NAMED = 8
 """Rows that a summary names; of more it gives the number."""
 
 
-def out_path(name: str | None) -> str:
-    """Where a reviewed file is written by default: `support.reviewed.jsonl`."""
+def out_path(name: str | None, reviewer: str = "") -> str:
+    """Where a reviewed file is written by default: `support.maria.reviewed.jsonl` has the labels of maria,
+    `support.reviewed.jsonl` those of all."""
     name = os.path.basename(name or "data.jsonl")
     ending, packed = ending_of(name) if kind_of(name) else "", compression_of(name)
     stem = name.removesuffix(packed).removesuffix(ending)
-    return f"{stem}.reviewed{ending or '.jsonl'}{packed}"
+    return f"{stem}{reviewer and '.' + in_file_name(reviewer)}.reviewed{ending or '.jsonl'}{packed}"
 
 
 class Reviewing:
@@ -93,10 +94,12 @@ class Reviewing:
         )
 
     def diff(self) -> Diff:
-        """What would differ."""
-        form = cast(InputFormat, self._reviewed.plan.format)
-        before = replace(self._reviewed.source, batches=lambda: iter(self._reviewed.batches), shares=None, fixed=True)
-        return diff_eval_sets(before, self.source, format=form)
+        """What would differ, in the format that is written."""
+        reviewed = self._reviewed
+        if reviewed.is_document:
+            return diff_eval_sets(reviewed.original, self._document.data)
+        before = replace(reviewed.source, batches=lambda: iter(reviewed.batches), shares=None, fixed=True)
+        return diff_eval_sets(before, self.source)
 
     def summary(self) -> list[str]:
         """What would be written, and what would not."""
@@ -109,10 +112,11 @@ class Reviewing:
         for label, count in self.unheld.items():
             where = f"{label} of {plural(count, 'row')}"
             found.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
+        if typed := sorted(r for r, state in self._states.items() if any(p.startswith(DRAFT) for p in state)):
+            found.append(f"{plural(len(typed), 'row')} with text that is typed and not entered: {_named(typed)}")
         if lost := self._left_out():
-            named = ", ".join(f"{row:,}" for row in lost[:NAMED]) + (", …" if len(lost) > NAMED else "")
             found.append(
-                f"{plural(len(lost), 'invalid row')} cannot be written: {named}; correct or drop what is wrong"
+                f"{plural(len(lost), 'invalid row')} cannot be written: {_named(lost)}; correct or drop what is wrong"
             )
         return found
 
@@ -155,6 +159,10 @@ class Reviewing:
         for start, applied in zip(self._reviewed.starts, self._applied, strict=True):
             for at in range(applied.batch.num_rows):
                 yield DROPPED if start + at in dropped else applied.edits.get(at, {})
+
+
+def _named(rows: list[int]) -> str:
+    return ", ".join(f"{row:,}" for row in rows[:NAMED]) + (", …" if len(rows) > NAMED else "")
 
 
 def _without(applied: Applied, start: int, dropped: list[int]) -> pa.RecordBatch:

@@ -15,7 +15,16 @@ from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.io import atomic
 from agent_eval_schema.io.locks import locked
 from agent_eval_schema.review import journal as journals
-from agent_eval_schema.review.journal import Change, Journal, RowKey, Stale, journal_path, journal_schema
+from agent_eval_schema.review.journal import (
+    Change,
+    Journal,
+    RowKey,
+    Stale,
+    journal_path,
+    journal_schema,
+    own_journal,
+    read_journal,
+)
 
 ROW = RowKey(id="q1", hash="00ff", n=3)
 
@@ -190,8 +199,21 @@ def test_a_journal_is_no_part_of_the_table_beside_it(tmp_path: Path) -> None:
 
 def test_the_name_of_a_reviewer_is_part_of_a_file_name() -> None:
     assert journal_path("a/rows.jsonl", "maria") == "a/rows.jsonl.maria.review.jsonl"
-    with pytest.raises(EvalSetError, match="--reviewer: expected a name"):
-        journal_path("rows.jsonl", "../maria")
+    assert journal_path("rows.jsonl", "../maria") == "rows.jsonl...%2Fmaria.review.jsonl"
+    assert journal_path("rows.jsonl", "José O'Neil 王") == "rows.jsonl.José O'Neil 王.review.jsonl"
+    for name in ("", " ", " maria", "a\nb", "\u202ea", "x" * 65):
+        with pytest.raises(EvalSetError, match="--reviewer: expected a name"):
+            journal_path("rows.jsonl", name)
+
+
+def test_a_file_of_somebody_else_is_no_journal_of_mine(tmp_path: Path) -> None:
+    data = str(tmp_path / "rows.jsonl")
+    Journal("Maria", journal_path(data, "maria")).append([change(["a"])])
+    with pytest.raises(EvalSetError, match="expected the journal of maria, got that of Maria"):
+        own_journal(data, "maria")
+    Journal("maria", journal_path(data, "maria")).append([change(["b"], ["a"])])
+    with pytest.raises(EvalSetError, match="expected the journal of one reviewer, got lines of Maria, maria"):
+        read_journal(journal_path(data, "maria"))
 
 
 def test_a_step_that_is_sent_again_is_made_once_over_restarts(tmp_path: Path) -> None:

@@ -317,7 +317,6 @@ def test_what_is_typed_and_not_entered_is_found_again(
     assert {name: tab.page.get_by_label(field).input_value() for name, field in FIELDS.items()} == {
         name: f"half a {name}" for name in FIELDS
     }
-    tab.saved()
     assert states(review)[0] == {f"draft:{name}": f"half a {name}" for name in FIELDS}
     tab.keys("Control+Enter")
     tab.at(1)

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,15 +98,20 @@ def test_a_kind_of_fix_the_search_and_the_written_file(review: Review, tmp_path:
     kind = ask(review, "/api/row/5")[1]["fixes"][0]["kind"]
     assert ask(review, "/api/kind", {"kind": kind, "choice": "accept"})[1]["rows"] == [5, 6]
     assert ask(review, "/api/search?q=DOCUMENTS")[1] == {"rows": [1]}
-    preview = ask(review, "/api/preview")[1]
+    preview = ask(review, "/api/preview?what=mine")[1]
     assert preview["summary"] == ["2 rows changed: request 2"]
-    assert "2 of 8 matched rows changed" in preview["diff"]
+    assert (preview["out"], preview["count"]) == ("rows.maria.reviewed.jsonl", 2)
+    assert [(c["row"], c["field"]) for c in preview["changes"]] == [(5, "request"), (6, "request")]
     out = tmp_path / "out.jsonl"
-    done = ask(review, "/api/write", {"path": str(out)})[1]
+    done = ask(review, "/api/write", {"path": str(out), "what": "mine"})[1]
     assert (done["valid_before"], done["valid"], done["rows"]) == (5, 7, 8)
     assert done["next"][:2] == [f"agent-eval-schema validate {out}", f"agent-eval-schema metrics {out}"]
     assert {"metric": "response/llm_judged/relevance_to_query/rating", "before": 5, "after": 7} in done["gained"]
     assert review.rows().shape[0] == 8
+    before = out.stat()
+    assert ask(review, "/api/write", {"path": str(out), "what": "mine"})[1] == {"exists": str(out)}
+    assert out.stat() == before
+    assert ask(review, "/api/write", {"path": str(out), "what": "mine", "replace": True})[1]["path"] == str(out)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +124,12 @@ def test_a_kind_of_fix_the_search_and_the_written_file(review: Review, tmp_path:
         ("/api/change", {"steps": [{"id": "1", "changes": [{"row": 0, "path": "expected_facts", "new": 3}]}]}),
         ("/api/check", {"row": 0, "state": {"documents": [1]}}),
         ("/api/row/99", None),
+        ("/api/row/-1", None),
+        ("/api/row/" + "9" * 5_000, None),
+        ("/api/preview?what=x", None),
         ("/api/kind", {"kind": "x", "choice": "perhaps"}),
-        ("/api/write", {"path": "rows.doc"}),
+        ("/api/write", {"path": "rows.doc", "what": "mine"}),
+        ("/api/write", {"path": "rows.jsonl"}),
     ],
 )
 def test_a_request_that_makes_no_sense_is_an_error(review: Review, path: str, body: Any) -> None:
@@ -227,6 +237,75 @@ def test_two_reviewers_of_one_file_see_each_other(tmp_path: Path) -> None:
         assert queues["together"] == [1]
     finally:
         review.stop()
+
+
+def test_what_i_write_is_mine_and_what_all_agree_on_is_another_file(tmp_path: Path) -> None:
+    path = written(tmp_path, ROWS)
+    from agent_eval_schema.formats.opening import open_source
+
+    theirs = open_session(open_source(path), "José O'Neil")
+    for row, facts in ((0, ["same"]), (1, ["theirs"]), (4, ["only theirs"])):
+        theirs.apply([{"row": row, "path": "expected_facts", "new": facts}])
+        theirs.apply([{"row": row, "path": "status", "new": "submitted"}])
+    review = review_eval_set(path, reviewer="ana@example.com")
+    try:
+        work = review._session
+        assert work.overview()["reviewers"] == ["ana@example.com", "José O'Neil"]
+        for row, facts in ((0, ["same"]), (1, ["mine"])):
+            work.apply([{"row": row, "path": "expected_facts", "new": facts}])
+        work.apply([{"row": 1, "path": "draft:tags", "new": "half"}])
+        mine = ask(review, "/api/preview?what=mine")[1]
+        assert mine["out"] == "rows.ana@example.com.reviewed.jsonl"
+        assert [(c["row"], c["new"]) for c in mine["changes"]] == [(0, '["same"]'), (1, '["mine"]')]
+        assert mine["summary"][1] == "1 row with text that is typed and not entered: 1"
+        assert review.rows()["expected_facts"].tolist()[:2] == [["same"], ["mine"]]
+        agreed = ask(review, "/api/preview?what=agreed")[1]
+        assert (agreed["hidden"], agreed["changes"]) == (3, [])
+        assert "theirs" not in json.dumps(agreed)
+        for row in (0, 1, 4):
+            work.apply([{"row": row, "path": "status", "new": "submitted"}])
+        agreed = ask(review, "/api/preview?what=agreed")[1]
+        assert agreed["out"] == "rows.reviewed.jsonl"
+        assert [c["row"] for c in agreed["changes"]] == [0]
+        assert "2 rows left out: the reviewers differ; the queue `together` has them" in agreed["summary"]
+    finally:
+        review.stop()
+
+
+def test_reviewers_are_named_by_their_journals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, journals = written(tmp_path, ROWS), []
+    for by in ("ana@example.com", "bob@example.com"):
+        (tmp_path / f"{by[:3]}.review.jsonl").write_bytes(
+            b"".join(json.dumps(e).encode() + b"\n" for e in _events(labeled(by, {1: {"a": True}})))
+        )
+        journals.append(str(tmp_path / f"{by[:3]}.review.jsonl"))
+    assert main(["review", path, "--merge", *journals]) == 0
+    assert capsys.readouterr().out.startswith("2 reviewers: 1 row submitted")
+    assert main(["review", path, "--merge", journals[0], journals[0]]) == 2
+    assert "got ana@example.com, ana@example.com" in capsys.readouterr().err
+
+
+def test_a_page_finds_the_next_server_of_its_journal(tmp_path: Path) -> None:
+    path = written(tmp_path, ROWS)
+    urls = []
+    for by in ("maria", "maria", "jonas"):
+        review = review_eval_set(path, reviewer=by)
+        urls.append(review.url)
+        review.stop()
+    assert urls[0] == urls[1]
+    assert urls[2].partition("#")[2] != urls[0].partition("#")[2]
+    kept = list((Path(os.environ["XDG_STATE_HOME"]) / "agent-eval-schema").iterdir())
+    assert {file.stat().st_mode & 0o777 for file in kept} == {0o600}
+    first = review_eval_set(path, reviewer="maria")
+    second = review_eval_set(path, reviewer="maria")  # two at once: the same token at another port
+    first.stop()
+    second.stop()
+    assert first.url == urls[0] != second.url
+    for file in kept:
+        file.chmod(0o644)  # others could have read it
+    again = review_eval_set(path, reviewer="maria")
+    again.stop()
+    assert again.url.partition("#")[2] != urls[0].partition("#")[2]
 
 
 def _events(journal: Any) -> list[Any]:

@@ -170,6 +170,26 @@ def test_the_rules_of_a_document_judge_a_row_until_it_has_a_label() -> None:
 
 def test_the_name_of_the_reviewed_file() -> None:
     assert out_path("a/support.jsonl") == "support.reviewed.jsonl"
+    assert out_path("a/support.jsonl", "José/2") == "support.José%2F2.reviewed.jsonl"
     assert out_path("rows.csv.gz") == "rows.reviewed.csv.gz"
     assert out_path("catalog.schema.table") == "catalog.schema.table.reviewed.jsonl"
     assert out_path(None) == "data.reviewed.jsonl"
+
+
+def test_the_diff_of_a_document_is_in_its_format_and_has_what_the_written_file_has(tmp_path: Path) -> None:
+    path, out = SAMPLES / "help_desk.evalset.json", tmp_path / "out.evalset.json"
+    found = reviewing(path, {0: {"expected_response": "Another answer."}})
+    found.write(str(out))
+    shown, real = found.diff(), diff_eval_sets(str(path), str(out))
+    assert shown.changed.to_dict("records") == real.changed.to_dict("records")
+    assert "adk format" in shown.to_text()
+    # the next turn of the conversation has the answer in its history
+    assert shown.changed[["old_row", "field"]].values.tolist() == [[0, "expected_response"], [1, "request"]]
+
+
+def test_labels_that_a_format_cannot_hold_are_known_before_one_types() -> None:
+    for name, unheld in (("bedrock.jsonl", "tags"), ("help_desk.evalset.json", "expected_facts")):
+        labels = Reviewed(open_source(str(SAMPLES / name))).unheld_labels
+        assert unheld in labels
+        assert "expected_response" not in labels
+    assert Reviewed(open_source(str(SAMPLES / "good.jsonl"))).unheld_labels == []

@@ -39,7 +39,7 @@ const server = {
   overview: () => ask("overview"), row: n => ask("row/" + n), change: steps => ask("change", {steps}),
   check: (n, state) => ask("check", {row: n, state}), undo: () => ask("undo", {}),
   kind: (kind, choice) => ask("kind", {kind, choice}), search: text => ask("search?" + new URLSearchParams({q: text})),
-  refresh: () => ask("refresh", {}), preview: () => ask("preview"), write: path => ask("write", {path}), where: "on disk",
+  refresh: () => ask("refresh", {}), preview: what => ask("preview?" + new URLSearchParams({what})), write: (path, what, replace) => ask("write", {path, what, replace}), where: "on disk",
 };
 const held = $("data") && JSON.parse($("data").textContent);
 const bundle = held && (() => {
@@ -350,7 +350,7 @@ const KEYS = [
   {id: "together", keys: ["y"], show: "Y", text: "this is what we decided together", when: () => D?.others.length, run: () => decide("submitted", () => set("decided", true))},
   {id: "refresh", keys: ["."], show: ".", text: "make the queues anew", run: refresh},
   {id: "search", keys: ["/"], show: "/", text: "search", run: () => focus("#find")},
-  {id: "write", keys: ["w"], show: "W", text: bundle ? "download the journal" : "write the reviewed file", run: bundle ? download : write},
+  {id: "write", keys: ["w"], show: "W", text: bundle ? "download the journal" : "write the reviewed file", run: () => bundle ? download() : write()},
   {id: "help", keys: ["?"], show: "?", text: "all keys", run: help},
   {id: "leave", keys: ["Escape"], show: "Esc", text: "leave a field", typing: true, run: () => document.activeElement?.blur()},
 ];
@@ -499,7 +499,7 @@ function drawRow() {
     D.fixes.length > 0 && [h2(plural(D.fixes.length, "fix").replace("fixs", "fixes")), D.fixes.map(drawFix)],
     (D.answer || D.error) && [h2("Answer of the agent (not ground truth)"), hidden ? el("div", {class: "box muted"}, "Hidden until the first label.", " ", command("hide", "Show")) : el("div", {class: "box", id: "answer"}, text(D.answer ?? ""), D.error && el("p", {class: "error"}, D.error))],
     D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, D.calls.map(c => el("pre", {}, callText(c))), command("calls", "Expect these calls"))],
-    D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), D.documents.map(drawDocument)],
+    D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), unheld("documents"), D.documents.map(drawDocument)],
     D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box"}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
     D.others.length > 0 && [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf({...EMPTY, ...o.state}), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")],
   ].flat(9).filter(Boolean));
@@ -545,6 +545,7 @@ function newLine(name, placeholder, add) {
   input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take(); focus(`[data-new=${name}]`) } };
   return el("div", {class: "line"}, input, button("+", () => { input.take(); focus(`[data-new=${name}]`) }, null, {"aria-label": `add to ${name}`}));
 }
+const unheld = name => O.unheld.includes(name) && el("p", {class: "issue warning"}, `The format ${O.format} has no place for it: it stays in the journal.`);
 let drawn = null;  // the row of the form
 function drawForm() {
   const box = $("form");
@@ -553,12 +554,12 @@ function drawForm() {
   const active = document.activeElement, kept = drawn === D.n && box.contains(active) && active.selectionStart !== undefined && [active.getAttribute("aria-label"), active.selectionStart, active.selectionEnd];
   box.replaceChildren(...[
     [...conflicts.values()].filter(c => c.row === D.n).map(drawConflict),
-    h2("Expected facts: what must a right answer state?", badge("fact")), label("expected_facts").map((f, i) => lineOf("expected_facts", i, f)), newLine("expected_facts", "one fact, then Enter", add("expected_facts")),
-    writesResponse || label("expected_response") ? [h2("Expected response"), el("textarea", {id: "response", "aria-label": "expected response", value: label("expected_response"), oninput: e => { set("expected_response", e.target.value, true); checkLive() }, onchange: flush}), D.answer && !label("expected_response") && command("response", "Take over the answer of the agent")] : el("p", {}, command("response", "Write one expected response instead")),
-    h2("Guidelines", badge("guideline")), label("guidelines").map((g, i) => lineOf("guidelines", i, g)), newLine("guidelines", "a guideline, then Enter", add("guidelines")),
+    h2("Expected facts: what must a right answer state?", badge("fact")), unheld("expected_facts"), label("expected_facts").map((f, i) => lineOf("expected_facts", i, f)), newLine("expected_facts", "one fact, then Enter", add("expected_facts")),
+    writesResponse || label("expected_response") ? [h2("Expected response"), unheld("expected_response"), el("textarea", {id: "response", "aria-label": "expected response", value: label("expected_response"), oninput: e => { set("expected_response", e.target.value, true); checkLive() }, onchange: flush}), D.answer && !label("expected_response") && command("response", "Take over the answer of the agent")] : el("p", {}, command("response", "Write one expected response instead")),
+    h2("Guidelines", badge("guideline")), unheld("guidelines"), label("guidelines").map((g, i) => lineOf("guidelines", i, g)), newLine("guidelines", "a guideline, then Enter", add("guidelines")),
     offered.length > 0 && el("p", {class: "muted"}, "In other rows: ", offered.map(g => [button(g, () => edit("guidelines", [...label("guidelines"), g])), " "])),
-    h2("Expected tool calls", D.calls.length > 0 && badge("calls")), label("reference_trajectory").map((c, i) => drawCall(c, i)), newLine("reference_trajectory", "the name of a tool, then Enter", v => edit("reference_trajectory", [...label("reference_trajectory"), {tool_name: v, tool_input: {}}])),
-    h2("Tags", badge("tag")), el("p", {}, Object.entries(label("tags")).map(([k, v]) => [button([v === "true" ? k : `${k}: ${v}`, " ×"], () => edit("tags", Object.fromEntries(Object.entries(label("tags")).filter(([name]) => name !== k))), null, {"aria-label": `remove tag ${k}`}), " "])), newLine("tags", "tag, or name: value", v => { const [k, ...rest] = v.split(":"); edit("tags", Object.fromEntries([...Object.entries(label("tags")).filter(([name]) => name !== k.trim()), [k.trim(), rest.join(":").trim() || "true"]])) }),
+    h2("Expected tool calls", D.calls.length > 0 && badge("calls")), unheld("reference_trajectory"), label("reference_trajectory").map((c, i) => drawCall(c, i)), newLine("reference_trajectory", "the name of a tool, then Enter", v => edit("reference_trajectory", [...label("reference_trajectory"), {tool_name: v, tool_input: {}}])),
+    h2("Tags", badge("tag")), unheld("tags"), el("p", {}, Object.entries(label("tags")).map(([k, v]) => [button([v === "true" ? k : `${k}: ${v}`, " ×"], () => edit("tags", Object.fromEntries(Object.entries(label("tags")).filter(([name]) => name !== k))), null, {"aria-label": `remove tag ${k}`}), " "])), newLine("tags", "tag, or name: value", v => { const [k, ...rest] = v.split(":"); edit("tags", Object.fromEntries([...Object.entries(label("tags")).filter(([name]) => name !== k.trim()), [k.trim(), rest.join(":").trim() || "true"]])) }),
     h2("Note for the others", badge("note")), el("textarea", {id: "note", "aria-label": "note for the others", value: L.note ?? "", oninput: e => set("note", e.target.value || null, true), onchange: flush}),
     el("div", {id: "live"}),
   ].flat(9).filter(Boolean));
@@ -614,19 +615,37 @@ function sheet(...content) { $("sheet").replaceChildren(...content.flat(9).filte
 const close = () => button("Close", () => $("sheet").close());
 const title = words => el("h2", {id: "sheettitle"}, words);
 function help() { sheet(title("Keys (off while you type)"), el("table", {}, el("tbody", {}, KEYS.map(k => el("tr", {}, el("td", {}, el("kbd", {}, k.show)), el("td", {}, k.text))))), el("p", {}, close())) }
-async function write() {
+async function write(what = "mine") {
   takeTyped();
   await flush();
+  const head = title(what === "mine" ? "Write my labels" : "Write what all agree on");
+  if (steps.length) return sheet(head, el("p", {class: "error"}, `${plural(steps.length, "step")} could not be saved yet, so the file would lack them.`), close());
   let p;
-  try { p = await api.preview() } catch (error) { return sheet(title("Write the reviewed file"), el("p", {class: "error"}, error.message), close()) }
+  sheet(head, el("p", {role: "status"}, "The file is compared …"));
+  try { p = await api.preview(what) } catch (error) { return sheet(head, el("p", {class: "error"}, error.message), close()) }
   const path = el("input", {value: p.out, "aria-label": "path of the reviewed file", id: "out"}), told = el("div", {role: "status"});
-  const run = async () => {
+  const run = async replace => {
+    told.replaceChildren(el("p", {}, "Writing …"), el("progress", {"aria-label": "writing"}));
     try {
-      const done = await api.write(path.value);
+      const done = await api.write(path.value, what, replace);
+      if (done.exists) return told.replaceChildren(el("p", {}, `${done.exists} exists. `, button("Replace it", () => run(true)), " ", button("Keep it", () => { told.replaceChildren(); path.focus() })));
       told.replaceChildren(el("p", {class: "good"}, `Written to ${done.path}: ${done.valid.toLocaleString("en")} of ${plural(done.rows, "row")} valid (before: ${done.valid_before.toLocaleString("en")}).`), el("ul", {}, done.gained.map(g => el("li", {}, `${g.metric}: ${g.before.toLocaleString("en")} → ${g.after.toLocaleString("en")} rows`))), el("p", {}, "Next:"), el("pre", {}, done.next.join("\n")));
     } catch (error) { told.replaceChildren(el("p", {class: "error"}, error.message)) }
   };
-  sheet(title("Write the reviewed file"), el("ul", {}, p.summary.map(s => el("li", {}, s))), el("p", {class: "muted"}, `${O.file} itself is not changed.`), el("pre", {tabindex: "0", "aria-label": "diff"}, p.diff), el("div", {class: "line"}, path, button("Write", run, null, {class: "first"})), told, el("p", {}, close()));
+  const list = el("div", {class: "changes", tabindex: "0", role: "region", "aria-label": "changes"});
+  const more = (from, last) => {
+    last?.remove();
+    list.append(...p.changes.slice(from, from + 100).map(c => el("div", {}, el("b", {}, `row ${c.row}${c.id ? " · " + c.id : ""} · ${c.field}`), c.old !== null && el("del", {}, c.old), c.new !== null && el("ins", {}, c.new))));
+    const next = button(`Show more of ${plural(p.count, "change")}`, () => more(from + 100, next));
+    if (from + 100 < p.changes.length) list.append(next);
+    else if (p.count > p.changes.length) list.append(el("p", {class: "muted"}, `${plural(p.count - p.changes.length, "more change")}: the diff command shows them.`));
+  };
+  more(0);
+  sheet(head,
+    O.reviewers.length > 1 && el("p", {}, button("My labels", () => write("mine"), null, {"aria-pressed": String(what === "mine")}), " ", button(`What all ${O.reviewers.length} reviewers agree on`, () => write("agreed"), null, {"aria-pressed": String(what === "agreed")})),
+    el("ul", {}, p.summary.map(s => el("li", {}, s))), el("p", {class: "muted"}, `${O.file} itself is not changed.`),
+    p.hidden ? el("p", {}, `The changes are shown when you have submitted the ${plural(p.hidden, "row")} that only others have labeled.`) : p.count > 0 && list,
+    el("div", {class: "line"}, path, button("Write", () => run(false), null, {class: "first"})), told, el("p", {}, close()));
 }
 function download() {
   const link = el("a", {download: held.journal, href: URL.createObjectURL(new Blob([bundle.journal()], {type: "application/x-ndjson"}))});
