@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
     from agent_eval_schema.errors import EvalSetError as EvalSetError
     from agent_eval_schema.errors import EvalSetNotFoundError as EvalSetNotFoundError
+    from agent_eval_schema.errors import ExtensionWarning as ExtensionWarning
     from agent_eval_schema.errors import FormulaWarning as FormulaWarning
     from agent_eval_schema.errors import HardLinkWarning as HardLinkWarning
     from agent_eval_schema.errors import MissingExtraError as MissingExtraError
@@ -122,6 +123,7 @@ else:
         "InvalidEvalSetError": "validation.report",
         "EvalSetNotFoundError": "errors",
         "MissingExtraError": "errors",
+        "ExtensionWarning": "errors",
         "FormulaWarning": "errors",
         "HardLinkWarning": "errors",
         "InvalidRowsWarning": "integrations.mlflow.prepare",

@@ -88,6 +88,23 @@ class HardLinkWarning(UserWarning):
     """
 
 
+class ExtensionWarning(UserWarning):
+    """A format of another package cannot be used; everything else works without it.
+
+    The package does not load, its object is not a `Format`, or the name is taken.
+
+    See Also
+    --------
+    agent_eval_schema.extend : What packages with formats of their own import.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import ExtensionWarning
+    >>> warnings.simplefilter("error", ExtensionWarning)  # in CI: a package that is installed has to work
+    """
+
+
 class FormulaWarning(UserWarning):
     """A CSV file was written with cells that a spreadsheet reads as formulas.
 

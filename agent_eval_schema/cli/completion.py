@@ -24,7 +24,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.errors import import_extra
     from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
     from agent_eval_schema.formats.json_schema import SCHEMAS
-    from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
+    from agent_eval_schema.formats.registry import all_formats, targets
     from agent_eval_schema.inference_tables.make_plan import KEEPABLE
     from agent_eval_schema.metrics.catalog import SYSTEMS
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
@@ -39,13 +39,13 @@ def _run(arguments: argparse.Namespace) -> int:
             "CODE": codes,
             "CODES": codes,
             "TABLE_FORMAT": ["auto", *(family.name for family in TABLE_FAMILIES)],
-            "FORMAT": ["auto", *FORMAT_NAMES],
+            "FORMAT": ["auto", *(form.name for form in all_formats())],
             "METRICS": list(TRAJECTORY_METRICS),
             "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
             "REASON": list(KEEPABLE),
             "SCHEMA": list(SCHEMAS),
             "SYSTEM": [*SYSTEMS, "all"],
-            "TARGET": list(TARGETS),
+            "TARGET": targets(),
         },
         shtab.FILE,
     )

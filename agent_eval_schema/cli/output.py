@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING, Any
 
-from agent_eval_schema.errors import EvalSetError, FormulaWarning, HardLinkWarning
+from agent_eval_schema.errors import EvalSetError, ExtensionWarning, FormulaWarning, HardLinkWarning
 
 if TYPE_CHECKING:
     import argparse
@@ -85,19 +85,22 @@ def print_note(text: str, arguments: argparse.Namespace) -> None:
         print_line(text)
 
 
+_NOTED = (ExtensionWarning, FormulaWarning, HardLinkWarning)
+
+
 @contextmanager
 def noting_warnings(arguments: argparse.Namespace) -> Iterator[None]:
-    """Print what a user has to know of a file that is written, unless the command is to be quiet: what a spreadsheet
-    would run in a CSV file, and other names of a file that is replaced."""
+    """Print what a user has to know, unless the command is to be quiet: what a spreadsheet would run in a CSV file,
+    other names of a file that is replaced, and formats of other packages that cannot be used."""
     import warnings
 
     with warnings.catch_warnings():
-        for noted in (FormulaWarning, HardLinkWarning):
+        for noted in _NOTED:
             warnings.simplefilter("always", noted)
         others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if not issubclass(category, FormulaWarning | HardLinkWarning):
+            if not issubclass(category, _NOTED):
                 others(message, category, *where, **more)
             elif not getattr(arguments, "quiet", False):
                 print_line(str(message))

@@ -12,8 +12,7 @@ from msgspec import Struct
 from agent_eval_schema.conversion.loss_log import LISTED, FieldLosses, LossLog
 from agent_eval_schema.conversion.losses import LostMetrics
 from agent_eval_schema.formats.format import RowWriter, Writer, save_lines
-from agent_eval_schema.formats.names import TARGETS
-from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.registry import find_format, targets
 from agent_eval_schema.formats.suggestions import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.io.atomic import require_place
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def find_writer(target: str) -> Writer:
-    require_choice("to", target, TARGETS)
+    require_choice("to", target, targets())
     writer = find_format(target).writer
     assert writer is not None
     return writer

@@ -14,7 +14,7 @@ and `history`, the turns before it. A format (adk.py) then reads the turns as it
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Sequence, Set
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice, pairwise, product
 from typing import Any
 
@@ -27,7 +27,7 @@ from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems,
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.format import Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
-from agent_eval_schema.formats.registry import FORMATS, detect
+from agent_eval_schema.formats.registry import all_formats, detect
 from agent_eval_schema.formats.shapes import objects_of
 from agent_eval_schema.formats.suggestions import is_question
 from agent_eval_schema.io.pandas import with_new_rows
@@ -92,10 +92,14 @@ def is_unfolded(names: Sequence[str]) -> bool:
 def _candidates(names: Collection[str]) -> Iterator[Nested]:
     """The formats that a table can have: where rows have their own request, another list is a column of the user's."""
     requests = _REQUESTS.intersection(names)
-    return (f for f in _NESTED if not requests or not f.parts or not requests.isdisjoint(f.parts))
+    return (f for f in _nested() if not requests or not f.parts or not requests.isdisjoint(f.parts))
 
 
-_NESTED = tuple(nested for form in FORMATS for nested in form.nested)
+@lru_cache(maxsize=1)
+def _nested() -> tuple[Nested, ...]:
+    return tuple(nested for form in all_formats() for nested in form.nested)
+
+
 _REQUESTS = frozenset({"request", "inputs"})
 
 

@@ -27,7 +27,7 @@ from agent_eval_schema.formats.format import Format as Format
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.langsmith import LANGSMITH
 from agent_eval_schema.formats.mlflow import MLFLOW, SEARCH_TRACES, TRACES
-from agent_eval_schema.formats.names import FORMAT_NAMES
+from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
 from agent_eval_schema.formats.names import FormatName as FormatName
 from agent_eval_schema.formats.names import InputFormat as InputFormat
 from agent_eval_schema.formats.openai import OPENAI
@@ -38,6 +38,7 @@ from agent_eval_schema.formats.suggestions import naming_columns
 from agent_eval_schema.formats.vertex import VERTEX
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
+from agent_eval_schema.runtime.extensions import Extension, extensions
 from agent_eval_schema.schema import COLUMNS, are_canonical
 from agent_eval_schema.text.choices import no_choice
 from agent_eval_schema.text.describe import names as listed
@@ -49,7 +50,23 @@ FORMATS: tuple[Format, ...] = (
 )
 """Every format. Of several that claim a table alike, the first one has it, and of those that are near it, the last."""
 
-_SIGNS = {form.name: form.signs for form in FORMATS}
+
+def formats_of_packages() -> dict[str, Extension[Format]]:
+    """The formats that other packages declare (entry point `agent_eval_schema.formats`), by name."""
+    return extensions("formats", Format, _NAMES)
+
+
+def all_formats() -> tuple[Format, ...]:
+    """Every format of this package and of others; those of others last, so that a claim alike is ours."""
+    return (*FORMATS, *(extension.value for extension in formats_of_packages().values()))
+
+
+_NAMES = frozenset(form.name for form in FORMATS)
+
+
+@lru_cache(maxsize=1)
+def _signs() -> dict[str, Signs]:
+    return {form.name: form.signs for form in all_formats()}
 
 
 NORMALIZED = structs.replace(
@@ -65,7 +82,7 @@ NORMALIZED = structs.replace(
 
 def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[tuple[int, str | None, list[Finding]]]:
     names = column_names(batch.schema)
-    near = nearest_formats(_SIGNS, names)
+    near = nearest_formats(_signs(), names)
     lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)
     message = f"expected the columns of a format, got {listed(names[:SHOWN])}; nearest: {lacks}"
     hint = hint_for_unknown(batch, {})
@@ -77,7 +94,7 @@ def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[
 def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str:
     """What to do with a table of no format: its columns may look like ours."""
     names = column_names(batch.schema)
-    format = naming(nearest_formats(_SIGNS, names)[0][0])
+    format = naming(nearest_formats(_signs(), names)[0][0])
     if suggested:
         return f"Name the format ({format}), or the columns as they look ({naming_columns(suggested)})."
     if len(names) == 1 and all(isinstance(row.get(names[0]), list) for row in native_rows(batch)):
@@ -115,8 +132,16 @@ def find_format(name: str) -> Format:
     """The format of that name. Raises EvalSetError if there is none."""
     found = _BY_NAME.get(name) if isinstance(name, str) else None
     if found is None:
-        raise no_choice("format", name, [*FORMAT_NAMES, "auto"])
+        others = formats_of_packages()
+        if not isinstance(name, str) or name not in others:
+            raise no_choice("format", name, [*FORMAT_NAMES, *others, "auto"])
+        found = others[name].value
     return found
+
+
+def targets() -> list[str]:
+    """The formats that conversions write."""
+    return [*TARGETS, *(name for name, found in formats_of_packages().items() if found.value.writer is not None)]
 
 
 def require_rows(name: str) -> None:
@@ -140,4 +165,4 @@ def detect(names: Sequence[str], metadata: Mapping[bytes, bytes] | None = None) 
 @lru_cache(maxsize=64)
 def _detected(names: tuple[str, ...]) -> Detection:
     """The tables of one run mostly have the same columns; comparing them takes as long as checking twenty rows."""
-    return detect_among(_SIGNS, names)
+    return detect_among(_signs(), names)

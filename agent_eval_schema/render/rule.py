@@ -136,7 +136,8 @@ def formats_text(formats: Sequence[FormatOverview], *, color: bool = False, widt
     lines: list[Line] = []
     for entry in formats:
         use = "read, written" if entry.written else "read"
-        lines.append(((f"{entry.name:{longest}}", "bold"), f"  {use:13}  ", entry.summary))
+        origin = f" (of {entry.package})" if entry.package else ""
+        lines.append(((f"{entry.name:{longest}}", "bold"), f"  {use:13}  ", entry.summary + origin))
         signs = " | ".join(", ".join(group) for group in entry.signs[:SHOWN])
         signs += " | …" if len(entry.signs) > SHOWN else ""
         lines.append((f"{'':{longest}}  known by       ", signs))
@@ -150,6 +151,7 @@ def format_text(entry: FormatOverview, *, color: bool = False, width: int | None
     lines.append((("Known by all columns of a group:", "bold"),))
     lines += [(f"  {', '.join(group)}",) for group in entry.signs]
     lines += [("",), (f"Metrics: --system {entry.system}",)]
+    lines += [(f"From the package {entry.package}",)] if entry.package else []
     if entry.example is not None:
         lines += [("",), (("Example:", "bold"),)]
         example = entry.example

@@ -47,4 +47,4 @@ def test_the_command_lists_all_formats_or_shows_one(capsys: pytest.CaptureFixtur
     assert main(["formats", "--output", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema_version"], len(document["formats"])) == (1, len(FORMATS))
-    assert document["formats"][0].keys() == {"name", "summary", "written", "signs", "system", "example"}
+    assert document["formats"][0].keys() == {"name", "summary", "written", "signs", "system", "example", "package"}

@@ -1,0 +1,1 @@
+"""Tests of the formats that other packages declare."""

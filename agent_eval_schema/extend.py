@@ -1,0 +1,56 @@
+"""What packages with formats of their own import: stable by semantic versioning, as the functions are.
+
+    [project.entry-points."agent_eval_schema.formats"]      in pyproject.toml of the package
+    help-desk = "help_desk_format:HELP_DESK"                a module, and its `Format`
+
+Everything else below `agent_eval_schema` is private. The guide is docs/how-to/extend; `pytest
+--agent-eval-schema-conformance` tests the formats that are installed.
+"""
+
+from agent_eval_schema.formats.detection import Signs as Signs
+from agent_eval_schema.formats.detection import each_with as each_with
+from agent_eval_schema.formats.format import Field as Field
+from agent_eval_schema.formats.format import Format as Format
+from agent_eval_schema.formats.format import Nested as Nested
+from agent_eval_schema.formats.format import Writer as Writer
+from agent_eval_schema.formats.format import Written as Written
+from agent_eval_schema.formats.format import lists_in as lists_in
+from agent_eval_schema.formats.format import save_json as save_json
+from agent_eval_schema.formats.format import save_lines as save_lines
+from agent_eval_schema.formats.shapes import as_tags as as_tags
+from agent_eval_schema.formats.shapes import as_text as as_text
+from agent_eval_schema.formats.shapes import calls_from as calls_from
+from agent_eval_schema.formats.shapes import calls_to as calls_to
+from agent_eval_schema.formats.shapes import question as question
+from agent_eval_schema.formats.shapes import question_or_messages as question_or_messages
+from agent_eval_schema.formats.shapes import read_context as read_context
+from agent_eval_schema.formats.shapes import read_statements as read_statements
+from agent_eval_schema.formats.shapes import read_texts as read_texts
+from agent_eval_schema.formats.shapes import write_statements as write_statements
+from agent_eval_schema.formats.shapes import write_texts as write_texts
+from agent_eval_schema.text.jsontext import structured as structured
+
+__all__ = [
+    "Field",
+    "Format",
+    "Nested",
+    "Signs",
+    "Writer",
+    "Written",
+    "as_tags",
+    "as_text",
+    "calls_from",
+    "calls_to",
+    "each_with",
+    "lists_in",
+    "question",
+    "question_or_messages",
+    "read_context",
+    "read_statements",
+    "read_texts",
+    "save_json",
+    "save_lines",
+    "structured",
+    "write_statements",
+    "write_texts",
+]

@@ -1,0 +1,91 @@
+"""What other packages add, by entry points: found when it is needed; one that cannot be used costs only itself.
+
+[project.entry-points."agent_eval_schema.formats"]
+giskard = "giskard_eval_schema:GISKARD"
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from glob import escape as glob_escape
+from glob import glob
+from typing import Any, Generic, Protocol, TypeVar
+
+from agent_eval_schema.errors import ExtensionWarning
+
+PREFIX = "agent_eval_schema."
+"""What the groups of entry points begin with: `agent_eval_schema.formats`."""
+
+
+class Named(Protocol):
+    """What can be an extension."""
+
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+@dataclass(frozen=True)
+class Extension(Generic[T]):
+    """An object of another package, and the package with its version."""
+
+    value: T
+    package: str
+
+
+_FOUND: dict[str, dict[str, Extension[Any]]] = {}
+"""The extensions of each group, which are found once per process."""
+
+
+def extensions(group: str, kind: type[T], taken: Collection[str]) -> dict[str, Extension[T]]:
+    """The extensions of a group by the name of each object, all of one kind. One that does not load, is of another
+    kind, or has a name that is taken, by the core or by another package, is excluded with an ExtensionWarning."""
+    if group not in _FOUND:
+        _FOUND[group] = {}  # a package that asks for formats while it is imported has none of its own
+        _FOUND[group] = _installed(group, kind, taken) if is_any_extension(group) else {}
+    return _FOUND[group]
+
+
+def _installed(group: str, kind: type[T], taken: Collection[str]) -> dict[str, Extension[T]]:
+    from importlib.metadata import entry_points  # imports the parsers of mails: 40 ms that few need
+
+    found: dict[str, list[Extension[T]]] = {}
+    for point in entry_points(group=PREFIX + group):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+        try:
+            value = point.load()
+            if not isinstance(value, kind):
+                raise TypeError(f"expected a {kind.__name__}, got a {type(value).__name__}")
+        except Exception as error:  # of the code of others, which may raise anything
+            _warn(group, point.name, package, f"{type(error).__name__}: {error}")
+            continue
+        found.setdefault(value.name, []).append(Extension(value, package))
+    for name, several in found.items():
+        if name in taken or len(several) > 1:
+            packages = [*(["agent-eval-schema"] if name in taken else []), *sorted(one.package for one in several)]
+            _warn(group, name, " and ".join(packages), "the name is taken: rename one, or uninstall a package")
+    return {name: several[0] for name, several in found.items() if len(several) == 1 and name not in taken}
+
+
+def _warn(group: str, name: str, package: str, why: str) -> None:
+    message = f"{name} of {package} is not used ({PREFIX}{group}): {why}"
+    warnings.warn(message, ExtensionWarning, stacklevel=4)
+
+
+@cache
+def is_any_extension(group: str) -> bool:
+    """Whether an installed package has an entry point of the group: reading the files takes a tenth of the time that
+    importing `importlib.metadata` does, and mostly there is none."""
+    header = f"[{PREFIX}{group}]".encode()
+    for folder in sys.path:
+        for path in glob(os.path.join(glob_escape(folder or "."), "*.*-info", "entry_points.txt")):
+            with suppress(OSError), open(path, "rb") as file:
+                if header in file.read():
+                    return True
+    return False
