@@ -120,7 +120,7 @@ if sys.platform == "win32":
 
     def lock_file(handle: int) -> bool:
         place = os.lseek(handle, 0, os.SEEK_CUR)
-        os.lseek(handle, 1 << 30, os.SEEK_SET)  # beyond what is in it: there a lock keeps nobody from reading
+        os.lseek(handle, 1 << 30, os.SEEK_SET)  # beyond what is in it: there a lock does not block readers
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError as error:
