@@ -122,17 +122,18 @@ def test_two_packages_with_one_name_are_both_named(here: Path, installed: Path, 
 
 ON_SPARK = """
 import sys
-from pyspark.sql import SparkSession
-from agent_eval_schema import normalize_eval_set, spark_validate
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
-df = spark.createDataFrame([("The badge does not open.", "Renew it."), (" ", "Restart it.")], ["problem", "solution"])
+from pathlib import Path
+from agent_eval_schema import normalize_eval_set
+from tests.helpers.spark_session import start_spark
+rows = [("The badge does not open.", "Renew it."), (" ", "Restart it.")]
+df = start_spark(Path(sys.argv[1])).createDataFrame(rows, ["problem", "solution"])
 print([row.expected_response for row in normalize_eval_set(df, on_invalid="drop").collect()])
 """
 
 
 @pytest.mark.spark
 def test_the_executors_of_spark_find_it(here: Path, installed: Path) -> None:
-    found = run(here, installed, "-W", "ignore", "-c", ON_SPARK)
+    found = run(here, installed, "-W", "ignore", "-c", ON_SPARK, str(here))
     assert found.stdout.strip() == "['Renew it.']", found.stderr[-2000:]
 
 
