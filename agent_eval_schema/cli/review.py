@@ -162,15 +162,11 @@ def _named(patterns: list[str]) -> list[str]:
 
 def merge_report(session: Session, found: Reviewing) -> list[str]:
     """How far the reviewers agree, and what is written."""
-    from agent_eval_schema.render.phrases import plural, share
-    from agent_eval_schema.review.agreement import agreement, submitted, undecided
+    from agent_eval_schema.render.phrases import plural
+    from agent_eval_schema.review.agreement import agreement_text, excluded_rows, submitted
 
     everybody = session.of_others()
     lines = [f"{plural(len(everybody), 'reviewer')}: {plural(len(submitted(everybody)), 'row')} submitted"]
-    for kind in agreement(everybody):
-        alpha = "" if kind["alpha"] is None else f", α = {kind['alpha']:.2f}"
-        lines.append(f"{kind['kind']}: the same in {share(kind['same'], kind['items'])} of {kind['items']:,}{alpha}")
-    left = undecided(everybody)
-    if left:
-        lines.append(f"{plural(len(left), 'row')} to decide together stay as they are: the queue `together` has them")
+    lines += map(agreement_text, session.agreement())
+    lines += [f"{plural(count, 'row')} excluded: {why}" for why, count in excluded_rows(everybody).items()]
     return [*lines, *found.summary()]

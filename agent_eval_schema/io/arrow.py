@@ -71,7 +71,7 @@ def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> lis
                 entry["tool_input"] = {} if text is None else jsontext.decode(text)
             if others:
                 parsed = jsontext.parse_leniently(others)
-                entry.update(parsed if isinstance(parsed, dict) else {OTHER_KEYS: others})  # of somebody else
+                entry.update(parsed if isinstance(parsed, dict) else {OTHER_KEYS: others})  # not made here
         return values
     plain = plain_values(field.type)
     return values if plain is unchanged else [plain(v) for v in values]

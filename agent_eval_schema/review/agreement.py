@@ -1,23 +1,58 @@
 """Several reviewers: where they agree, what they have to decide together, and their labels as one.
 
-Percent and Krippendorff's α are counted per kind of decision, over what at least two of them have submitted. α corrects
-for chance: 1 is agreement on everything, 0 what chance gives. It comes from nltk (`nltk.metrics.agreement`).
+    choices    documents, ratings, drops, conflicts, fixes   percent and Krippendorff's α
+    texts      facts, guidelines                              matched one to one: both, only one of them
+    the rest   responses, tool calls, tags                    the same or not, per row
+
+All of it is counted over all rows that at least two have submitted, whether or not they marked anything. α corrects for
+chance: 1 is agreement on everything, 0 what chance gives. It comes from nltk (`nltk.metrics.agreement`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
+from msgspec import Struct
+
 from agent_eval_schema.errors import import_extra
-from agent_eval_schema.review.journal import State
+from agent_eval_schema.render.phrases import plural, share
+from agent_eval_schema.review.journal import FIX, State
 from agent_eval_schema.review.labels import LABELS
 from agent_eval_schema.text import jsontext
 
 Everybody = Mapping[str, Mapping[int, State]]
 """What each reviewer decided, by row."""
 
-DECISIONS = (*LABELS, "choice", "dropped")
+DECISIONS = (*LABELS, "choice", "dropped", "rating")
+TEXTS = ("expected_facts", "guidelines")
+
+
+class Subject(Struct, frozen=True):
+    """What there is to be decided about a row: the labels of its source, its documents and fixes, and whether other
+    rows ask the same."""
+
+    truth: State
+    documents: Sequence[str] = ()
+    fixes: Sequence[str] = ()
+    has_group: bool = False
+
+
+def normalized(text: str) -> str:
+    """A text by which two are the same: in one case, without the punctuation around its words."""
+    return " ".join(word for part in text.casefold().split() if (word := part.strip(_PUNCTUATION)))
+
+
+_PUNCTUATION = ".,;:!?\"'“”„‘’«»()[]…。，、！？"
+
+
+def matched(one: Iterable[str], other: Iterable[str]) -> tuple[int, int, int]:
+    """Of two lists of texts: how many are in both, each matched once, and how many are in one of them only."""
+    counts = [Counter(map(normalized, texts)) for texts in (one, other)]
+    both = (counts[0] & counts[1]).total()
+    return both, counts[0].total() - both, counts[1].total() - both
 
 
 def submitted(everybody: Everybody) -> dict[int, dict[str, State]]:
@@ -31,10 +66,13 @@ def submitted(everybody: Everybody) -> dict[int, dict[str, State]]:
 
 
 def _decided(state: State) -> State:
-    """The decisions of a state that two reviewers are compared by; the order of facts does not matter."""
+    """The decisions of a state that two reviewers are compared by; of facts neither the order nor the spelling."""
     found = {k: v for k, v in state.items() if v not in ([], {}, "", False)}
-    found = {k: v for k, v in found.items() if k in DECISIONS or k.startswith("fix:")}
-    return {k: sorted(v, key=jsontext.encode) if k in ("expected_facts", "guidelines") else v for k, v in found.items()}
+    found = {k: v for k, v in found.items() if k in DECISIONS or k.startswith(FIX)}
+    found |= {k: sorted(map(normalized, found[k])) for k in TEXTS if k in found}
+    if "expected_response" in found:
+        found["expected_response"] = normalized(found["expected_response"])
+    return found
 
 
 def _differ(states: Mapping[str, State]) -> bool:
@@ -64,7 +102,7 @@ def merged_states(everybody: Everybody) -> dict[int, State]:
     return found
 
 
-def left_out(everybody: Everybody) -> dict[str, int]:
+def excluded_rows(everybody: Everybody) -> dict[str, int]:
     """How many rows with labels are not in `merged_states`, by the reason."""
     known = {row for states in everybody.values() for row, state in states.items() if _decided(state)}
     done = submitted(everybody)
@@ -82,39 +120,89 @@ def signed_rows(everybody: Everybody) -> dict[int, list[str]]:
     return {row: names or list(found[row]) for row, names in together.items()}
 
 
-class _Kinds(dict[str, list[tuple[str, str, str]]]):
-    def add(self, kind: str, by: str, item: str, value: Any) -> None:
-        self.setdefault(kind, []).append((by, item, jsontext.value_key(value).decode()))
+class Agreement(Struct, frozen=True):
+    """How far reviewers agree on one kind of decision, and on what that was computed: `rows` that at least two have
+    submitted, with `items` to decide on. Of texts, `same` are matched, and `only` has the rest of each reviewer."""
+
+    kind: str
+    rows: int
+    items: int
+    same: int
+    alpha: float | None = None
+    only: dict[str, int] = {}
 
 
-def _data(everybody: Everybody) -> Mapping[str, list[tuple[str, str, str]]]:
-    kinds = _Kinds()
-    for row, states in submitted(everybody).items():
-        if len(states) < 2:
-            continue
-        paths = {path for state in states.values() for path in _decided(state)}
-        uris = {uri for state in states.values() for uri in state.get("documents", ())}
+def agreement(everybody: Everybody, subject_of: Callable[[int], Subject]) -> list[Agreement]:
+    """The agreement per kind of decision, of those that there was something to decide about."""
+    both = {row: states for row, states in submitted(everybody).items() if len(states) > 1}
+    subjects = {row: subject_of(row) for row in both}
+    found = [_of_choices(kind, data) for kind, data in sorted(_choices(both, subjects).items())]
+    found += [part for kind in TEXTS if (part := _of_texts(kind, both, subjects)).items]
+    for kind in ("expected_response", "reference_trajectory", "tags"):
+        values = [_values(kind, states, subjects[row]) for row, states in both.items()]
+        values = [own for own in values if any(own)]
+        same = sum(len({jsontext.value_key(value) for value in own}) == 1 for own in values)
+        found += [Agreement(kind, len(values), len(values), same)] if values else []
+    return found
+
+
+def _values(kind: str, states: Mapping[str, State], subject: Subject) -> list[Any]:
+    """What each reviewer has for a label: what was decided, or else what the source has."""
+    values = [state.get(kind, subject.truth.get(kind)) for state in states.values()]
+    return [normalized(value or "") for value in values] if kind == "expected_response" else values
+
+
+def _choices(
+    both: Mapping[int, Mapping[str, State]], subjects: Mapping[int, Subject]
+) -> dict[str, list[tuple[str, str, str]]]:
+    """The choices by kind: (reviewer, item, value). A document that is not marked is not relevant, as it is written."""
+    kinds: dict[str, list[tuple[str, str, str]]] = {}
+    for row, states in both.items():
+        subject = subjects[row]
+        own = subject.truth.get("documents") or {}
+        uris = {*subject.documents, *(uri for state in states.values() for uri in state.get("documents", ()))}
         for by, state in states.items():
-            for uri in uris:
-                kinds.add("documents", by, f"{row} {uri}", state.get("documents", {}).get(uri))
-            for path in paths - {"documents"}:
-                kind = "fixes" if path.startswith("fix:") else "decisions" if path in ("choice", "dropped") else path
-                kinds.add(kind, by, f"{row} {path}", _decided(state).get(path))
-    return kinds
+            found: list[tuple[str, str, Any]] = [("drop", "", bool(state.get("dropped")))]
+            found += [("conflict", "", state.get("choice"))] if subject.has_group else []
+            found += [("rating", "", state.get("rating"))] if any("rating" in s for s in states.values()) else []
+            found += [("fixes", path, state.get(path)) for path in subject.fixes]
+            marks: Mapping[str, bool] = {"documents": own, **state}["documents"]
+            found += [("documents", uri, marks.get(uri) is True) for uri in sorted(uris)]
+            for kind, name, value in found:
+                kinds.setdefault(kind, []).append((by, f"{row} {name}", repr(value)))
+    return {kind: data for kind, data in kinds.items() if any(value not in ("False", "None") for _, _, value in data)}
 
 
-def agreement(everybody: Everybody) -> list[dict[str, Any]]:
-    """Per kind of decision: on how many items at least two decided, on how many of them all agree, and α."""
-    return list(_measured(_data(everybody)))
+def _of_choices(kind: str, data: list[tuple[str, str, str]]) -> Agreement:
+    by_item: dict[str, set[str]] = {}
+    for _, item, value in data:
+        by_item.setdefault(item, set()).add(value)
+    rows = {item.partition(" ")[0] for item in by_item}
+    same = sum(len(values) == 1 for values in by_item.values())
+    return Agreement(kind, len(rows), len(by_item), same, alpha(data))
 
 
-def _measured(kinds: Mapping[str, list[tuple[str, str, str]]]) -> Iterator[dict[str, Any]]:
-    for kind, data in sorted(kinds.items()):
-        by_item: dict[str, list[str]] = {}
-        for _, item, value in data:
-            by_item.setdefault(item, []).append(value)
-        same = sum(len(set(values)) == 1 for values in by_item.values())
-        yield {"kind": kind, "items": len(by_item), "same": same, "alpha": alpha(data)}
+def _of_texts(kind: str, both: Mapping[int, Mapping[str, State]], subjects: Mapping[int, Subject]) -> Agreement:
+    rows, same, only = 0, 0, Counter[str]()
+    for row, states in both.items():
+        texts = dict(zip(states, _values(kind, states, subjects[row]), strict=True))
+        rows += any(texts.values())
+        for (one, first), (other, second) in combinations(texts.items(), 2):
+            in_both, *rest = matched(first or (), second or ())
+            same += in_both
+            only.update(dict(zip((one, other), rest, strict=True)))
+    return Agreement(kind, rows, same + only.total(), same, None, dict(only))
+
+
+def agreement_text(found: Agreement) -> str:
+    """The agreement in words, with what it was computed on."""
+    rows = plural(found.rows, "row")
+    if found.only:
+        rest = ", ".join(f"{count:,} only {name}" for name, count in found.only.items())
+        return f"{found.kind}: {found.same:,} the same, {rest} ({rows} that several submitted)"
+    what = rows if found.items == found.rows else f"{found.items:,} {found.kind} of {rows}"
+    words = f"{found.kind}: the same in {share(found.same, found.items)} of {what} that several submitted"
+    return words if found.alpha is None else f"{words}, α = {found.alpha:.2f}"
 
 
 def alpha(data: list[tuple[str, str, str]]) -> float | None:

@@ -305,7 +305,7 @@ def read_journal(path: str) -> Journal:
 
 
 def own_journal(data: str, reviewer: str) -> Journal:
-    """The journal of a reviewer of a file. Raises EvalSetError if the file of that name is of somebody else, as where
+    """The journal of a reviewer of a file. Raises EvalSetError if the file of that name is of another one, as where
     capitals are the same."""
     path = journal_path(data, reviewer)
     found = Journal(reviewer, path)

@@ -22,7 +22,7 @@ import msgspec
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.render.page import application
 from agent_eval_schema.render.phrases import Call, plural
-from agent_eval_schema.review.agreement import left_out, merged_states
+from agent_eval_schema.review.agreement import excluded_rows, merged_states
 from agent_eval_schema.review.journal import Event, Stale, require_value
 from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
@@ -117,15 +117,14 @@ class Answers:
         }
 
     def _reviewing(self, what: Any) -> tuple[Reviewing, list[str], int]:
-        """What is written, what is said of rows that are not in it, and how many rows of others the reviewer must not
-        see yet."""
+        """What is written, why rows are not in it, and how many rows of others the reviewer must not see yet."""
         session = self._session
         require_choice("what", what, (MINE, AGREED))
         if what == MINE:
             return Reviewing(session.reviewed, session.states), [], 0
         everybody = {session.journal.by: session.states, **session.of_others()}
         states, mine = merged_states(everybody), session.states
-        told = [f"{plural(count, 'row')} left out: {why}" for why, count in left_out(everybody).items()]
+        told = [f"{plural(count, 'row')} excluded: {why}" for why, count in excluded_rows(everybody).items()]
         hidden = [row for row in states if mine.get(row, {}).get("status") != SUBMITTED]
         return Reviewing(session.reviewed, states), told, len(hidden)
 

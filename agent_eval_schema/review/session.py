@@ -26,7 +26,15 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
-from agent_eval_schema.review.agreement import agreement, merged_states, signed_rows, undecided
+from agent_eval_schema.review.agreement import (
+    Agreement,
+    Subject,
+    agreement,
+    agreement_text,
+    merged_states,
+    signed_rows,
+    undecided,
+)
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
 from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
 from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
@@ -186,8 +194,19 @@ class Session:
             "unheld": reviewed.unheld_labels,
             "reviewers": [self.journal.by, *(journal.by for journal in self.others)],
             "notes": self._notes(),
-            "agreement": agreement({self.journal.by: self.states, **self.of_others()}),
+            "agreement": [{"text": agreement_text(found), **structs.asdict(found)} for found in self.agreement()],
         }
+
+    def agreement(self) -> list[Agreement]:
+        """How far the reviewers agree."""
+        everybody = self.of_others()
+        return agreement({self.journal.by: self.states, **everybody} if self.states else everybody, self._subject)
+
+    def _subject(self, row: int) -> Subject:
+        canonical = canonical_rows(self.reviewed.batch_of(row), self.reviewed.plan)[0]
+        documents = list(dict.fromkeys(d["doc_uri"] for d in canonical["retrieved_context"] or ()))
+        fixes = [fix_path(fix) for fix in self.reviewed.fixes.get(row, ())]
+        return Subject(self._truth(canonical), documents, fixes, row in self.reviewed.group_of)
 
     def _notes(self) -> list[str]:
         """What a reviewer has to know when a review begins."""

@@ -207,9 +207,8 @@ def test_journals_are_merged_and_written(tmp_path: Path, capsys: pytest.CaptureF
     assert main(command) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "2 reviewers: 2 rows submitted"
-    # expected_facts: 0 (s s), 1 (f g): α = 1 - 3 · 2 / (2 · (4 · 3 - 2) / 2)
-    assert said[1] == "expected_facts: the same in 50% of 2, α = 0.40"
-    assert said[2].startswith("1 row to decide together")
+    assert said[1] == "expected_facts: 1 the same, 1 only jonas, 1 only maria (2 rows that several submitted)"
+    assert said[2] == "1 row excluded: the reviewers differ; the queue `together` has them"
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert rows[0]["expected_facts"] == ["same"]
     assert "expected_facts" not in rows[1]
@@ -267,7 +266,7 @@ def test_what_i_write_is_mine_and_what_all_agree_on_is_another_file(tmp_path: Pa
         agreed = ask(review, "/api/preview?what=agreed")[1]
         assert agreed["out"] == "rows.reviewed.jsonl"
         assert [c["row"] for c in agreed["changes"]] == [0]
-        assert "2 rows left out: the reviewers differ; the queue `together` has them" in agreed["summary"]
+        assert "2 rows excluded: the reviewers differ; the queue `together` has them" in agreed["summary"]
     finally:
         review.stop()
 

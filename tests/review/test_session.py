@@ -1,6 +1,7 @@
 """Queues, one row, its live rules, several reviewers: what a page is told."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.review.agreement import alpha
+from agent_eval_schema.review.agreement import Agreement, agreement_text, alpha, matched
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import Journal
 from agent_eval_schema.review.session import Session
@@ -247,9 +248,12 @@ def test_agreement_and_what_is_to_be_decided_together() -> None:
         Reviewed(open_source(ROWS)), labeled("maria", {0: {"a": True}, 1: {"a": False, "b": False}}), (jonas,)
     )
     # units: 0a (1 1), 1a (0 1), 1b (0 0); α = 1 - (n - 1) · observed / expected pairs = 1 - 5 · 2 / (2 · 3 · 3)
-    assert work.overview()["agreement"] == [
-        {"kind": "documents", "items": 3, "same": 2, "alpha": pytest.approx(1 - 5 * 2 / 18, abs=1e-4)}
-    ]
+    documents = next(found for found in work.agreement() if found.kind == "documents")
+    assert documents == Agreement("documents", 2, 3, 2, pytest.approx(1 - 5 * 2 / 18, abs=1e-4))
+    assert (
+        agreement_text(documents)
+        == "documents: the same in 67% of 3 documents of 2 rows that several submitted, α = 0.44"
+    )
     assert queues(work)["together"] == [1]
     assert sorted(work.together()) == [0, 2]
     work.apply([{"row": 1, "path": "documents", "old": {"a": False, "b": False}, "new": {"a": True, "b": False}}])
@@ -266,6 +270,63 @@ def test_alpha_of_the_example_of_its_author() -> None:
     data = [(by, str(i), str(v)) for by, values in (("a", one), ("b", other)) for i, v in enumerate(values)]
     assert alpha(data) == pytest.approx(0.095, abs=5e-4)
     assert alpha([("a", "1", "x"), ("b", "1", "x")]) is None
+
+
+def test_alpha_is_that_of_the_reference_implementation() -> None:
+    """Recorded from the package `krippendorff`, for random marks, marks that are mostly the same, and missing ones."""
+    chance = random.Random(7)
+    for agreed, expected in ((0.0, -0.027447089947089998), (0.8, 0.8570574162679425)):
+        one = [chance.random() < 0.3 for _ in range(120)]
+        other = [mark if chance.random() < agreed else chance.random() < 0.3 for mark in one]
+        data = [(by, str(i), str(v)) for by, marks in (("a", one), ("b", other)) for i, v in enumerate(marks)]
+        assert alpha(data) == pytest.approx(expected, abs=1e-4)
+
+
+def test_agreement_is_over_all_rows_that_both_have_submitted() -> None:
+    """Rows on which nobody marked anything count: random marks agree as chance does."""
+    chance = random.Random(3)
+    rows = [{**ROWS[1], "request_id": f"{i}", "request": f"{i}?"} for i in range(60)]
+    journals, marks = [], []
+    for by in ("ana", "bob"):
+        work = session(rows, by)
+        marks.append([[chance.random() < 0.2 for _ in "ab"] for _ in rows])
+        for row, own in enumerate(marks[-1]):
+            marked = {uri: True for uri, is_marked in zip("ab", own, strict=True) if is_marked}
+            if marked:
+                work.apply([{"row": row, "path": "documents", "new": marked}])
+            work.apply([{"row": row, "path": "status", "new": "submitted"}])
+        journals.append(work.journal)
+    found = session(rows, "merged", tuple(journals)).agreement()
+    assert [(part.kind, part.rows, part.items) for part in found] == [("documents", 60, 120)]
+    data = [(by, f"{row} {i}", str(m)) for by, own in zip("ab", marks, strict=True)
+            for row, pair in enumerate(own) for i, m in enumerate(pair)]  # fmt: skip
+    assert found[0].alpha == alpha(data)
+    assert abs(found[0].alpha or 1) < 0.2
+
+
+def test_facts_are_matched_one_to_one() -> None:
+    assert matched(["It lasts 16 weeks.", "It is paid", "x", "x"], ["it lasts  16 weeks", "X!", "It is not paid"]) == (
+        2,
+        2,
+        1,
+    )
+    assert matched(["−5 °C", "C++", "1.5"], ["5 °C", "C", "15"]) == (0, 3, 3)
+    journals = []
+    for by, facts in (("ana", ["It lasts 16 weeks"]), ("bob", ["It lasts 16 weeks."])):
+        work = session(by=by)
+        work.apply(
+            [{"row": 0, "path": "expected_facts", "new": facts}, {"row": 0, "path": "status", "new": "submitted"}]
+        )
+        if by == "bob":
+            work.apply([{"row": 1, "path": "expected_facts", "new": ["a", "b"]}])
+        work.apply([{"row": 1, "path": "status", "new": "submitted"}])
+        journals.append(work.journal)
+    merged = session(by="merged", others=tuple(journals))
+    assert merged.agreement()[-1] == Agreement("expected_facts", 2, 3, 1, None, {"ana": 0, "bob": 2})
+    assert agreement_text(merged.agreement()[-1]) == (
+        "expected_facts: 1 the same, 0 only ana, 2 only bob (2 rows that several submitted)"
+    )
+    assert sorted(merged.together()) == [0]
 
 
 def test_a_sample_for_audit_is_the_same_again() -> None:

@@ -606,7 +606,7 @@ function drawLive() {
     checked?.unheld?.length > 0 && el("div", {class: "issue warning"}, `The format ${O.format} cannot hold: ${checked.unheld.join(", ")}. It stays in the journal.`),
     h2("What this row can be scored with"), el("ul", {class: "plain"}, gained.map(m => el("li", {class: "gained"}, "+ " + short(m.name))), kept.map(m => el("li", {}, "✓ " + short(m.name))), near.slice(0, 6).map(([m, missing]) => el("li", {class: "muted"}, `○ ${short(m.name)}: add ${missing[0].map(f => FIELD[f] ?? f).join(" or ")}`))),
     h2("The whole file"), el("ul", {class: "plain muted"}, O.coverage.filter(c => c.rows).map(c => el("li", {}, `${short(c.metric)}: ${plural(c.rows, "row")} · ± ${c.half} points`))),
-    O.agreement.length > 0 && [h2("Agreement"), el("ul", {class: "plain"}, O.agreement.map(a => el("li", {}, `${a.kind}: ${a.same} of ${a.items} the same (${Math.round(100 * a.same / a.items)} %)${a.alpha === null ? "" : `, α = ${a.alpha.toFixed(2)}`}`)))],
+    O.agreement.length > 0 && [h2("Agreement"), el("ul", {class: "plain"}, O.agreement.map(a => el("li", {}, a.text)))],
   ].flat(9).filter(Boolean));
 }
 
