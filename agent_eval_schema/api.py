@@ -27,6 +27,7 @@ from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.inference_tables.options import FEEDBACK
 from agent_eval_schema.io.arrow import fitted, like
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
@@ -728,9 +729,10 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
     require_one_format(source, out)
     if source.repeated_columns:
         raise EvalSetError(f"two columns are called {source.repeated_columns[0]!r}: only one could be written")
+    settle({"": out}, {"the data": source})
     schema = schema_of(source)
     counts = TextCounts(schema, out)
-    written = write_batches(out, counts.of(_whole(source)), schema, source.state)
+    written = write_batches(out, counts.of(_whole(source)), schema)
     counts.warn()
     return written
 

@@ -26,7 +26,7 @@ from agent_eval_schema.cli import (
     score,
     validate,
 )
-from agent_eval_schema.cli.options import Commands, Parser, require_streams_once
+from agent_eval_schema.cli.options import Commands, Parser, require_streams_once, settle_outputs
 from agent_eval_schema.cli.output import (
     ExitCode,
     close_stdout,
@@ -111,6 +111,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
         if show_or_apply(arguments):
             return ExitCode.CLEAN
+    settle_outputs(arguments)
     with noting_warnings(arguments):
         code: int = arguments.run(arguments)
     return code

@@ -13,6 +13,7 @@ def add(commands: Commands) -> None:
     verbs = group.add_subparsers(required=True, metavar="VERB", prog=group.prog)
     command = add_command(verbs, "template", _template, "write a golden CSV to start from", ["ces template golden.csv"])
     command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
+    command.reads_and_writes([], places=["output"])
     command.add_quiet()
 
     command = add_command(
@@ -57,6 +58,7 @@ def add(commands: Commands) -> None:
         command = add_command(verbs, verb, _stored, f"write {what} as JSON", [example])
         command.add_argument("name", metavar=name, help=f"resource name of the {'evaluation' if of else 'app'}")
         command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
+        command.reads_and_writes([], places=["output"])
         command.set_defaults(every=not of)
         _add_service(command)
 

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import EXIT, INPUT, Commands, add_command, codes_in
-from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, require_places, save_page
+from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.phrases import signed
 
     read = {"OLD": arguments.old, **{f"NEW {i}": place for i, place in enumerate(arguments.new, 1)}}
-    require_places(arguments, read)
     metrics, columns = list(codes_in(arguments.metrics)) or None, dict(arguments.columns) or None
     old, *new = (load_result(place, metrics=metrics, columns=columns) for place in read.values())
     judged = old.compare(new[-1], key=arguments.key, cluster=arguments.cluster)

@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("input", metavar="IN", help=ROW_FILES)
     command.add_argument("output", metavar="OUT", help=f"{ROWS_OUT}; or .evalset.json")
-    command.reads_and_writes(["input"], ["output"])
+    command.reads_and_writes(["input"], places=["output"])
     command.add_format("IN")
     command.group(OUTPUT).add_argument(
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"

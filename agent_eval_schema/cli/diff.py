@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, ROW_FILES, Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, in_color, print_text, require_places, save_page
+from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
 
 
 def add(commands: Commands) -> None:
@@ -39,7 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is reported before the files are read
-    require_places(arguments, {"OLD": arguments.old, "NEW": arguments.new})
     found = diff_eval_sets(
         arguments.old,
         arguments.new,

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, column_pairs, whole
+from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, AddColumns, Commands, add_command, whole
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
         metavar="OUT",
         help=f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json",
     )
-    command.reads_and_writes(["table", "labels", "traces"], ["output", "excluded"])
+    command.reads_and_writes(["table", "labels", "traces", "extend"], places=["output", "excluded"])
     for group, options in COMMAND_LINE.items():
         for name, argument in options.items():
             own: dict[str, Any] = _TYPES.get(name, {})
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
     command.add_jobs()
 
 
-_TYPES: dict[str, dict[str, Any]] = {"columns": {"type": column_pairs, "action": "extend"}, "seed": {"type": whole}}
+_TYPES: dict[str, dict[str, Any]] = {"columns": {"action": AddColumns}, "seed": {"type": whole}}
 """How the values of options are read that are not strings."""
 
 

@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
     command.add_argument("output", metavar="OUT", help=f"rows: {ROWS_OUT}")
-    command.reads_and_writes(["input", "labels"], ["output"])
+    command.reads_and_writes(["input", "labels", "extend"], ["output"])
     for title, options in COMMAND_LINE.items():
         for name in sorted(_OF_BUILD.intersection(options), key=list(options).index):
             command.group(title).add_argument(flag(name), dest=name, **options[name])
@@ -49,16 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the rows; print the report."""
     from agent_eval_schema.api import build_from_traces, validate_traces
     from agent_eval_schema.inference_tables.build_summary import funnel_view
-    from agent_eval_schema.io.atomic import require_apart
-    from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.rules import RULES
     from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.report import summary_of, text_of
 
-    require_writable(arguments.output)
-    files = {"IN": arguments.input, flag("extend"): arguments.extend, flag("labels"): arguments.labels}
-    require_apart({name: path for name, path in files.items() if path}, {"OUT": arguments.output})
     ignored = () if arguments.input is None else arguments.ignored(arguments.input)
     rules: dict[str, Any] = {"select": codes_in(arguments.select), "ignore": (*codes_in(arguments.ignore), *ignored)}
     columns = arguments.columns or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.names import FORMAT_NAMES
@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
             "(.json, .toml); or auto: as the columns look, where that is unambiguous; repeatable"
         )
         self.group(INPUT).add_argument(
-            "--columns", metavar="PATH=NAME|FILE|auto", type=column_pairs, action="extend", default=[], help=named
+            "--columns", metavar="PATH=NAME|FILE|auto", action=AddColumns, default=[], help=named
         )
 
     def add_reading(self) -> None:
@@ -137,9 +137,13 @@ class Parser(argparse.ArgumentParser):
         help = "number of worker processes (default: one per core where the first rows show that it pays)"
         self.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
 
-    def reads_and_writes(self, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
-        """Note which arguments are places of rows, that are read and that are written: `-` can be one of each."""
-        self.set_defaults(reads=tuple(reads), writes=tuple(writes))
+    def reads_and_writes(
+        self, reads: Sequence[str], rows: Sequence[str] = (), places: Sequence[str] = (), in_place: str = ""
+    ) -> None:
+        """Note which arguments are places that are read, and that are written: `rows` in any form, `places` as the
+        command says; `-` can be one of each. `in_place` may be the first that is read."""
+        own = {"reads": tuple(reads), "writes": (*rows, *places), "rows": tuple(rows), "in_place": in_place}
+        self.set_defaults(**own)
 
 
 SYSTEM_NAMES = (
@@ -201,8 +205,44 @@ def require_streams_once(arguments: argparse.Namespace) -> bool:
     return any("-" in _places(getattr(arguments, name)) for name in getattr(arguments, "writes", ()))
 
 
+def settle_outputs(arguments: argparse.Namespace) -> None:
+    """Raise EvalSetError before the work if an output of the command cannot be written, or would overwrite an input,
+    what is kept for it, the settings or another output."""
+    pages = [name for name in ("html", "bundle") if getattr(arguments, name, None)]
+    written = [name for name in (*getattr(arguments, "writes", ()), *pages) if getattr(arguments, name)]
+    if not written:
+        return
+    from agent_eval_schema.io.atomic import require_place
+    from agent_eval_schema.io.outputs import settle
+    from agent_eval_schema.io.write import require_writable
+
+    names = {action.dest: str((*action.option_strings, action.metavar)[0]) for action in arguments.parser._actions}
+    names["output"] = "OUT"  # of --output there is no place
+    for name in written:
+        if name in pages or name in arguments.rows:
+            (require_place if name in pages else require_writable)(getattr(arguments, name))
+    read = {names[name]: getattr(arguments, name) for name in arguments.reads}
+    in_place = (names[arguments.in_place], names[arguments.reads[0]]) if arguments.in_place else None
+    files = {"the settings": "settings_path", "--columns": "column_files"}
+    read |= {what: getattr(arguments, name, None) for what, name in files.items()}
+    settle({names[name]: getattr(arguments, name) for name in written}, read, in_place)
+
+
 def _places(value: str | Sequence[str] | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
+
+
+class AddColumns(argparse.Action):
+    """Add pairs to the mapping, and note the file that they are from."""
+
+    def __call__(self, *call: Any) -> None:
+        _, namespace, text, _ = call
+        try:
+            pairs = column_pairs(text)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), *pairs])
+        namespace.column_files = [*getattr(namespace, "column_files", []), text]
 
 
 def column_pairs(text: str) -> list[tuple[str, str]]:

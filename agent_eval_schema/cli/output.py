@@ -13,7 +13,7 @@ from agent_eval_schema.errors import EvalSetError, ExtensionWarning, FormulaWarn
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from agent_eval_schema.render.printable import Printable
     from agent_eval_schema.runtime.progress import ProgressDisplay
@@ -172,19 +172,6 @@ def progress_screen(arguments: argparse.Namespace, name: str = "") -> ProgressDi
     from agent_eval_schema.text.visible import visible
 
     return None if arguments.quiet else terminal(name=visible(os.path.basename(name)))
-
-
-def require_places(arguments: argparse.Namespace, read: Mapping[str, str | None], *rows: str) -> None:
-    """Raise EvalSetError now, rather than after the work, if the page or these options for rows name a place that
-    cannot be written, or that is read."""
-    from agent_eval_schema.io.atomic import require_apart, require_place
-    from agent_eval_schema.io.write import require_writable
-
-    written = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in ("html", *rows)}
-    for option, path in written.items():
-        if path:
-            (require_place if option == "--html" else require_writable)(path)
-    require_apart(read, written)
 
 
 def save_page(result: Printable, what: str, arguments: argparse.Namespace) -> None:

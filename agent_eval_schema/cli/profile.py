@@ -3,15 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command, open_input
-from agent_eval_schema.cli.output import (
-    ExitCode,
-    in_color,
-    print_note,
-    print_text,
-    progress_screen,
-    require_places,
-    save_page,
-)
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
 
@@ -29,7 +21,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    command.reads_and_writes(["file", "against", "past"], ["write_distinct"])
+    command.reads_and_writes(["file", "against", "past", "documents"], ["write_distinct"])
     command.add_reading()
     group = command.group(INPUT)
     group.add_argument(
@@ -91,8 +83,6 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.profile.options import Options
     from agent_eval_schema.profile.profile import build_profile
 
-    read = {"FILE": arguments.file, **{f"--against {name}": name for name in arguments.against}}
-    require_places(arguments, read, "write_distinct")
     options = Options(**{name: getattr(arguments, name) for name in Options.__struct_fields__})
     found = build_profile(
         open_input(arguments.file, arguments),

@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    command.reads_and_writes(["file"])
+    command.reads_and_writes(["file", "merge"], ["out"])
     command.add_reading()
     group = command.group("review")
     group.add_argument("--reviewer", metavar="NAME", help="name in the journal and of its file (default: the user)")
@@ -91,10 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.CLEAN
     session = open_session(source, arguments.reviewer, overlap=arguments.overlap)
     if arguments.bundle:
-        from agent_eval_schema.io.atomic import require_place, write_text
+        from agent_eval_schema.io.atomic import write_text
         from agent_eval_schema.review.bundle import bundle_page
 
-        require_place(arguments.bundle)
         write_text(arguments.bundle, bundle_page(session, arguments.queue, arguments.redact))
         print_note(f"the review as a page written to {arguments.bundle}", arguments)
         return ExitCode.CLEAN

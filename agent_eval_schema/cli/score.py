@@ -15,7 +15,6 @@ from agent_eval_schema.cli.output import (
     print_note,
     print_text,
     progress_screen,
-    require_places,
     save_page,
 )
 from agent_eval_schema.errors import EvalSetError
@@ -143,7 +142,6 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.text.choices import require_choice
 
     read = {"FILE": arguments.file, **({"--against": arguments.against} if arguments.against else {})}
-    require_places(arguments, read, "write_scores")
     for option in ("fail_on_regression", "key", "min_effect"):
         if getattr(arguments, option) and not arguments.against:
             raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")

@@ -32,6 +32,7 @@ def show_or_apply(arguments: argparse.Namespace) -> bool:
             value = "text" if name == "output" and value not in arguments.output_choices else value
             setattr(arguments, _argument(arguments, name), value)
     arguments.ignored = found.ignored
+    arguments.settings_path = None if found.path is None else str(found.path)
     if arguments.show_settings:
         place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
         defaults = msgspec.to_builtins(found.settings)

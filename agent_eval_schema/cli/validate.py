@@ -19,7 +19,6 @@ from agent_eval_schema.cli.output import (
     print_pace,
     print_text,
     progress_screen,
-    require_places,
     save_page,
 )
 from agent_eval_schema.errors import EvalSetError
@@ -51,7 +50,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
-    command.reads_and_writes(["files"], ["write_normalized", "write_invalid", "fix"])
+    command.reads_and_writes(["files"], ["write_normalized", "write_invalid"], ["fix"], in_place="fix")
     command.add_reading()
     command.add_output("report", "concise", *_WHOLE_RUN, default=None)
     command.add_html("report")
@@ -82,10 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
     if several and arguments.html:
         raise EvalSetError("--html takes one FILE at a time")
-    read = {"FILE": arguments.files[0], "--fix": arguments.fix}  # OUT of --fix may be FILE
     if arguments.resume:
         _require_resumable(arguments)
-    require_places(arguments, read, "write_normalized", "write_invalid")
     if arguments.fix or arguments.diff:
         return _fix(arguments)
     with sole_writer([arguments.write_normalized] if arguments.resume else ()):
@@ -214,7 +211,7 @@ def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:
 # --- --fix, --diff
 def _fix(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.fix import fix_source, require_fixable
-    from agent_eval_schema.io.atomic import require_apart
+    from agent_eval_schema.io.outputs import settle
     from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.validate import check_source
 
@@ -223,7 +220,7 @@ def _fix(arguments: argparse.Namespace) -> int:
     if arguments.diff and not arguments.values:
         raise EvalSetError("--diff shows cell values: it excludes --no-values")
     if arguments.columns:  # the rows are written under the names of the mapping
-        require_apart({"FILE": arguments.files[0]}, {"--fix": arguments.fix})
+        settle({"--fix": arguments.fix}, {"FILE": arguments.files[0]})
     select, ignore = codes_in(arguments.select), _ignored(arguments.files[0], arguments)
     source = open_input(arguments.files[0], arguments)
     if arguments.fix:

@@ -16,6 +16,7 @@ from agent_eval_schema.formats.registry import find_format, targets
 from agent_eval_schema.formats.suggestions import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.write import write_batches
@@ -233,6 +234,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         1
         """
         out, writer = path_of(path), find_writer(self.target)
+        settle({"": out}, {"the data": self._inputs()})
         if writer.save is not None:
             require_place(out, stdout=True)
             writer.save(self.data, out)
@@ -244,6 +246,9 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         written = write_batches(out, counts.of([batch_of_rows(cells)] if cells else []), schema)
         counts.warn()
         return written
+
+    def _inputs(self) -> object:
+        return [run_of(self.report).source, self._out]
 
     @property
     def _headline(self) -> str:

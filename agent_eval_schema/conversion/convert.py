@@ -18,8 +18,9 @@ from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import EvalSetLike, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.atomic import require_apart, require_place
+from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.locks import sole_writer
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.io.work_folder import PartsFolder
@@ -95,7 +96,7 @@ def convert_file(
     writer = find_writer(to)
     if resume and (writer.save is not None or out == STDOUT or is_url(out) or path == STDIN):
         raise EvalSetError(f"{out}: --resume is of a file of rows on this machine, neither of stdin nor of a document")
-    require_apart({"IN": path}, {"OUT": out})
+    settle({"OUT": out}, {"IN": path})
     if writer.save is None:
         require_writable(out)
     else:

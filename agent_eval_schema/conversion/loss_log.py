@@ -93,8 +93,7 @@ class LossLog:
             self._later = self._later or TemporaryFolder()
             text = msgspec.msgpack.encode(later)
             packed = pa.compress(text, codec="lz4", asbytes=True)
-            with Path(self._later.file("losses")).open("ab") as file:
-                file.write(b"".join([len(packed).to_bytes(8, "big"), len(text).to_bytes(8, "big"), packed]))
+            self._later.append("losses", len(packed).to_bytes(8, "big") + len(text).to_bytes(8, "big") + packed)
 
     def __len__(self) -> int:
         return self.codes.total()

@@ -142,6 +142,9 @@ class Diff(Savable):  # numpydoc ignore=PR01
         self.old: Report = comparison.old.report
         self.new: Report = comparison.new.report
 
+    def _inputs(self) -> object:
+        return [run_of(report).source for report in (self.old, self.new)]
+
     # numbers
 
     @property

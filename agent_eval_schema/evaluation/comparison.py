@@ -73,10 +73,15 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         units: str,
         matched_by: str,
         remarks: Sequence[str] = (),
+        results: Sequence[str | None] = (),
     ) -> None:
+        self._results = list(results)
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
         self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
         self._command = 'comparison.save("comparison.html")'
+
+    def _inputs(self) -> object:
+        return self._results
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -198,6 +203,7 @@ def compare(
     key: str | None,
     units: Units | None,
     remarks: Sequence[str] = (),
+    results: Sequence[str | None] = (),
 ) -> ScoreComparison:
     """Compare two tables by these metrics; `EvalResult.compare` documents `key`, `units` are those of the old rows."""
     pairs = matched_rows(old, new, key)
@@ -221,7 +227,7 @@ def compare(
     adjusted = holm([line.p_value for line in lines])
     lines = [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
     words = (units or Units(codes)).words(len(np.unique(codes)))
-    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks)
+    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results)
 
 
 IDENTIFYING = ("request_id", "prompt", "request", "inputs")

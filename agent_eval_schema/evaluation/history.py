@@ -105,7 +105,9 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         scores: Mapping[str, Numbers],
         keys: Sequence[Any],
         units: Numbers,
+        results: Sequence[str | None] = (),
     ) -> None:
+        self._results = list(results)
         self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
         self.lines = [
             line for name, table in scores.items() for line in _lines(name, runs, configurations, table, units)
@@ -120,6 +122,9 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         ]
         changed.sort(key=lambda line: -line[2])
         self.rows = pd.DataFrame(changed, columns=["key", "metric", "changes", "scores"]).astype({"changes": "int64"})
+
+    def _inputs(self) -> object:
+        return self._results
 
     @property
     def summary(self) -> pd.DataFrame:

@@ -5,9 +5,7 @@ cells.
 """
 
 import math
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from string import ascii_lowercase
@@ -49,6 +47,7 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, number, plural
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.validation.report import Report, run_of
 
@@ -288,10 +287,9 @@ def log_result(
         mlflow.log_params(dict(params))
         for name, text in texts.items():
             mlflow.log_text(text(), f"{FOLDER}/{name}")
-        with tempfile.TemporaryDirectory() as folder:
-            table = os.path.join(folder, TABLE_FILE)
-            write_table(table)
-            mlflow.log_artifact(table, FOLDER)
+        folder = TemporaryFolder()
+        write_table(folder.file(TABLE_FILE))
+        mlflow.log_artifact(folder.file(TABLE_FILE), FOLDER)
     finally:
         if active is None:
             mlflow.end_run()

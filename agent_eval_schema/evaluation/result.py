@@ -52,6 +52,7 @@ from agent_eval_schema.evaluation.table import (
 )
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
@@ -717,7 +718,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         if not metrics:
             raise EvalSetError(f"the results share no metric: {names(self.tallies)}; {names(other.tallies)}")
         units = self._units_by(cluster)
-        return compare(self.metrics_table, other.metrics_table, metrics, key, units, list(self._differences(other)))
+        remarks, results = list(self._differences(other)), (self.name, other.name)
+        return compare(self.metrics_table, other.metrics_table, metrics, key, units, remarks, results)
 
     def _history(
         self,
@@ -745,7 +747,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         keys = at[0].tolist() if name is None else tables[0][name].iloc[at[0]].tolist()
         units = self._units_by(cluster)
         codes = at[0] if units is None else units.codes[at[0]]
-        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes)
+        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes, [run.name for run in results])
 
     def _differences(self, other: EvalResult) -> Iterator[str]:
         """What makes the scores of two results differ beside the agent: metrics, settings and data."""
@@ -928,10 +930,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().write("scores.csv")
         1
         """
+        settle({"": path_of(path)}, {"the data": self._inputs()})
         record = ResultRecord(metrics=self.metrics, row_count=self.row_count, **self.provenance)
         evaluated = self._evaluation is not None
         reasons = {} if evaluated else self._reasons()  # MLflow's are in its table
         return write_result(path_of(path), record, iter(self.iter_parts()), reasons)
+
+    def _inputs(self) -> object:
+        return self.name
 
     def log_to_mlflow(self) -> str:
         """Log the result to the active MLflow run.

@@ -52,7 +52,7 @@ from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.atomic import require_local_place
-from agent_eval_schema.io.locks import lock_file
+from agent_eval_schema.io.locks import open_locked
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
@@ -302,16 +302,17 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
         return
     head = _Head(JOURNAL_VERSION, rows, digest.hexdigest()[:32])
     try:
-        if not os.path.exists(path) or not os.path.getsize(path):
-            with open(path, "wb") as file:
-                file.write(jsontext.encode(head) + b"\n")
-        with open(path, "rb+") as file:
-            try:
-                lock_file(file.fileno())
-            except BlockingIOError:
-                raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
+        with open_locked(path) as file:
+            first = jsontext.encode(head) + b"\n"
+            if first.startswith(file.read()):  # it is new, or its run was killed before it had its head
+                file.seek(0)
+                file.write(first)
+                file.flush()
+            file.seek(0)
             finished = _read(path, file, head)
             yield Journal(file, finished)
+    except BlockingIOError:
+        raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
     except EvalSetError:
         raise
     except OSError as error:

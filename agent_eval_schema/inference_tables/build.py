@@ -349,6 +349,7 @@ def build_set(
     add_side_tables(work, options)
     found = decided(work, plan)
     build = EmbeddedBuild(plan, work, options.hook, source.remarks)
+    build._tables = names
     kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()
     with progress(lambda done: done / max(kept, 1), screen) as so_far:
         build.store(finish(job, options.hook), so_far.add, out)

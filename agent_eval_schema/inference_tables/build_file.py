@@ -24,9 +24,10 @@ from agent_eval_schema.inference_tables.build_summary import BuildSummary, funne
 from agent_eval_schema.inference_tables.options import flag
 from agent_eval_schema.inference_tables.plan import BuildOptions
 from agent_eval_schema.inference_tables.work_folder import BuildFolder
-from agent_eval_schema.io.atomic import replacing, require_apart, require_place, write_text
+from agent_eval_schema.io.atomic import replacing, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.locks import sole_writer
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.io.work_folder import input_of, work_of
@@ -52,7 +53,7 @@ def build_file(
         require_out(path)
     for path in filter(None, (html, None if out == STDOUT else manifest_of(out))):
         require_place(path)
-    require_apart(_read(table, chosen), {"OUT": out, "--excluded": excluded, "--html": html})
+    settle(_written(out, excluded, html), _read(table, chosen))
     # What goes to stdout or to a URL is built in a temporary folder.
     folder = TemporaryFolder() if out == STDOUT or is_url(out) else None
     if folder is not None and resume:
@@ -93,7 +94,7 @@ def build_on_spark(
     run."""
     from agent_eval_schema.io.spark import read_table, require_new, spark_session
 
-    require_apart(_read(table, chosen), {"OUT": out, "--excluded": excluded, "--html": html})
+    settle(_written(out, excluded, html), _read(table, chosen))
     for path in filter(None, (out, excluded)):
         require_new(path)
     for path in filter(None, (html, manifest_of(out))):
@@ -112,6 +113,12 @@ def build_on_spark(
         summary = build.summary
         write_text(manifest_of(out), manifest(table, out, chosen, summary, more=("--engine", "spark")))
     return summary
+
+
+def _written(out: str, excluded: str | None, html: str | None) -> dict[str, str | None]:
+    """What a build writes, by the names on the command line."""
+    manifest = None if out == STDOUT else manifest_of(out)
+    return {"OUT": out, "the manifest of OUT": manifest, "--excluded": excluded, "--html": html}
 
 
 def _read(table: str, chosen: Mapping[str, Any]) -> dict[str, str | None]:

@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar
 import pyarrow as pa
 
 from agent_eval_schema.inference_tables.build_summary import BuildSummary, funnel_view
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text.choices import path_of
@@ -54,6 +55,7 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
         raise NotImplementedError
 
     _run: CheckedRun
+    _tables: tuple[str | None, ...] = ()
 
     @cached_property
     def summary(self) -> BuildSummary:
@@ -219,7 +221,7 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
         >>> build.write("rows.jsonl")
         5
         """
-        return self._write("rows", path_of(path))
+        return self._write("rows", self._settled(path))
 
     def write_excluded(self, path: str | os.PathLike[str]) -> int:
         """Write the excluded rows to a file or a new Delta table.
@@ -247,7 +249,14 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
         >>> build.write_excluded("excluded.parquet") == len(build.excluded)
         True
         """
-        return self._write("excluded", path_of(path))
+        return self._write("excluded", self._settled(path))
+
+    def _settled(self, path: str | os.PathLike[str]) -> str:
+        settle({"": path_of(path)}, {"a table of the build": self._inputs()})
+        return path_of(path)
+
+    def _inputs(self) -> object:
+        return self._tables
 
     def close(self) -> None:
         """Release the temporary files of the build, or the rows that are persisted on Spark.

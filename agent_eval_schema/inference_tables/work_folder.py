@@ -22,9 +22,8 @@ A part that is not there under its own name does not exist. Memory never holds m
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -79,7 +78,7 @@ class BuildFolder(WorkFolder):
         index = pa.table(call_columns(part.number, facts, stratum), schema=CALL_TABLE)
         entries = entry_table(part.number, facts)
         with self.writing():
-            new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
+            new = self.new_folder()
             self._write(new / "rows.arrow", rows)
             pq.write_table(index, new / "index.parquet", compression="lz4")
             if len(entries):
@@ -115,10 +114,9 @@ class BuildFolder(WorkFolder):
 
     def take_finished(self, part: PartKey) -> pa.RecordBatch:
         """What another process has left; it is gone then."""
-        path = self.folder / "finished" / f"{part.name}.arrow"
-        rows = _mapped(path)
-        with suppress(PermissionError):  # where mapped files cannot be removed, they are removed with the folder
-            path.unlink()
+        name = f"finished/{part.name}.arrow"
+        rows = _mapped(self.folder / name)
+        self.discard(name)
         return rows
 
     def files(self, name: str) -> list[str]:

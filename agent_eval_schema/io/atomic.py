@@ -14,7 +14,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 
@@ -23,9 +23,9 @@ from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError, HardLinkWarning
 from agent_eval_schema.io.locks import claim, lock_file, lock_of, locked
-from agent_eval_schema.io.places import compression_of, files_of, is_url, real_path
+from agent_eval_schema.io.places import JOURNALS, compression_of, is_url, real_path
 from agent_eval_schema.io.remote import require_store, send_file
-from agent_eval_schema.io.streams import STDIN, STDOUT, creating
+from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
@@ -64,6 +64,7 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
     `read` is the state of the file that the block reads. If that is the one at `path`, and it has changed since, it is
     kept, and the new content is written next to it. Raises EvalSetError then, and if the place cannot be written.
     """
+    require_no_journal(path)
     if path == STDOUT or is_url(path):
         with _sent(path) as temporary:
             yield temporary
@@ -351,6 +352,21 @@ def write_text(path: str, text: str) -> None:
         file.write(text.encode())
 
 
+def write_private(path: str, content: bytes) -> None:
+    """Replace a file by one that only its owner can read, whoever could read the old one."""
+    place = real_path(path)
+    temporary = _name_beside(place)
+    try:
+        remove_leftovers(place)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+        put(temporary, place)
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+        TEMPORARY.discard(temporary)
+
+
 def require_place(path: str, *, stdout: bool = False) -> None:
     """Raise EvalSetError now, rather than after the work, if `path` (a URL; `"-"` if `stdout`) cannot be written."""
     if path == STDOUT and not stdout:
@@ -376,25 +392,10 @@ def require_local_place(path: str) -> None:
     require_place(path)
 
 
-def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | None]) -> None:
-    """Raise EvalSetError now, rather than after the work, if an input or another output would be overwritten. Both are
-    paths by the names that they have for the user."""
-    seen: dict[str, str] = {}
-    for name, path in read.items():
-        if path and path != STDIN:
-            files = [] if is_url(path) or "\0" in path else files_of(path)
-            seen |= {_real(file): name for file in [path, *files]}
-    for name, path in written.items():
-        if path and path != STDIN:
-            real = _real(path)
-            if real in seen:
-                raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
-            seen[real] = name
-
-
-def _real(path: str) -> str:
-    # of a path with a NUL, which names no file, the place that it would have
-    return os.path.normcase(path if "\0" in path else real_path(path))
+def require_no_journal(path: str) -> None:
+    """Raise EvalSetError for the name of a journal: it may hold what people decided."""
+    if path.endswith(JOURNALS):
+        raise EvalSetError(f"{path}: is the name of a review journal, which is not overwritten: choose another path")
 
 
 def append_synced(path: str, text: bytes) -> int:

@@ -4,16 +4,14 @@ window."""
 from __future__ import annotations
 
 import codecs
-import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, write_jsonl
+from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, row_texts
 from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.text.jsontext import is_json
 
@@ -189,18 +187,12 @@ _STRING_PART = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 
 def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Write a JSON array, one row per line."""
-    lines = f"{path}.lines"
-    try:
-        count = write_jsonl(lines, batches, schema)
-        with open(lines, "rb") as rows, creating(path) as file:
-            between = b"[\n"
-            for row in rows:
-                file.write(between + row.rstrip(b"\n"))
-                between = b",\n"
-            file.write(b"\n]\n" if count else b"[]\n")
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(lines)
+    count = 0
+    with creating(path) as file:
+        for text in row_texts(batches, schema):
+            file.write((b",\n" if count else b"[\n") + text)
+            count += 1
+        file.write(b"\n]\n" if count else b"[]\n")
     return count
 
 

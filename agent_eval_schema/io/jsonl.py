@@ -272,20 +272,26 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
 
 
 def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Write one row per line, without absent cells; the first canonical row has all keys, with the marker."""
+    """Write one row per line. Returns the number of rows."""
     count = 0
-    whole = are_canonical(schema.names, schema.metadata)
     with creating(path) as file:
-        for batch in batches:
-            names = [n for n in schema.names if n in batch.schema.names]
-            keys = [jsontext.encode(n) + b":" for n in names]
-            columns = [_json_texts(batch, n) for n in names]
-            for cells in zip(*columns, strict=True):
-                pairs = [k + (c or b"null") for k, c in zip(keys, cells, strict=True) if c is not None or whole]
-                file.write(b"{" + b",".join(pairs) + b"}\n")
-                whole = False
-            count += batch.num_rows
+        for text in row_texts(batches, schema):
+            file.write(text + b"\n")
+            count += 1
     return count
+
+
+def row_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[bytes]:
+    """Each row as JSON, without absent cells; the first canonical row has all keys, with the marker."""
+    whole = are_canonical(schema.names, schema.metadata)
+    for batch in batches:
+        names = [n for n in schema.names if n in batch.schema.names]
+        keys = [jsontext.encode(n) + b":" for n in names]
+        columns = [_json_texts(batch, n) for n in names]
+        for cells in zip(*columns, strict=True):
+            pairs = [k + (c or b"null") for k, c in zip(keys, cells, strict=True) if c is not None or whole]
+            yield b"{" + b",".join(pairs) + b"}"
+            whole = False
 
 
 def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import IO
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.places import real_path
@@ -111,6 +112,13 @@ def claim(path: str, mode: int, flags: int = 0) -> int | None:
         raise
     os.close(handle)
     return None
+
+
+def open_locked(path: str) -> IO[bytes]:
+    """A file, made if there is none, to be changed by this process only. Raises BlockingIOError if another has it."""
+    while (handle := claim(path, 0o666)) is None:
+        pass
+    return open(handle, "rb+")
 
 
 # lock_file: lock an open file, until it is closed or its process ends. Returns whether there are such locks here.

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from tempfile import TemporaryDirectory
 from typing import IO
 
 from agent_eval_schema.errors import EvalSetError
@@ -46,10 +45,11 @@ def copy_pipe(name: str, path: str) -> str:
 @contextmanager
 def stdin_as_file() -> Iterator[str]:
     """A copy of stdin for a reader that takes a path."""
-    with TemporaryDirectory() as folder:
-        path = copy_stdin(os.path.join(folder, "stdin"))
-        with naming(path, STDIN_NAME):
-            yield path
+    folder = TemporaryFolder()
+    path = copy_stdin(folder.file("stdin"))
+    with naming(path, STDIN_NAME):
+        yield path
+    folder.remove()
 
 
 def _copied(stream: IO[bytes], path: str, name: str, lacking: str) -> str:

@@ -130,6 +130,14 @@ class WorkFolder:
         os.close(handle)
         return Path(name)
 
+    def new_folder(self) -> Path:
+        return Path(tempfile.mkdtemp(dir=self.folder / "new"))
+
+    def discard(self, name: str) -> None:
+        """Remove a file that nothing needs any more."""
+        with suppress(PermissionError):  # where mapped files cannot be removed, they are removed with the folder
+            (self.folder / name).unlink()
+
 
 class PartsFolder(WorkFolder):
     """The work folder of a run that makes one batch of each batch that it reads, from a file to a file.

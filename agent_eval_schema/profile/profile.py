@@ -22,6 +22,7 @@ from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.source import rows_where, schema_of
 from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
@@ -242,6 +243,7 @@ class Profile(Savable):  # numpydoc ignore=PR01
         self._facts, self._repeats = facts, find_repeats(facts, options.near)
         self._leaks = list(find_leaks(facts, self._repeats, others, options.near))
         scores, compared = read_past(past, facts), tuple(other.name for other in others)
+        self._compared = [*compared, *(past if isinstance(past, list | tuple) else [past])]
         self.report = facts.report
         self.summary: ProfileSummary = summarize(facts, options, self._repeats, self._leaks, compared, scores)
 
@@ -398,10 +400,14 @@ class Profile(Savable):  # numpydoc ignore=PR01
         1
         """
         source, near = self._facts.source, self._repeats.near
+        settle({"": path_of(path)}, {"the data": self._inputs()})
         require_one_format(source, path_of(path))
         rows = rows_where(source.batches(), near == np.arange(len(near)))
         kept = (batch.select(own_columns(batch.schema)) for batch in rows)
-        return write_batches(path_of(path), kept, schema_of(source), source.state)
+        return write_batches(path_of(path), kept, schema_of(source))
+
+    def _inputs(self) -> object:
+        return [self._facts.source, *self._compared]
 
     def __repr__(self) -> str:
         summary = self.summary

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import write_text
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.text.choices import path_of
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Savable(Printable):
         Raises
         ------
         EvalSetError
-            The file extension is not supported, or the file cannot be written.
+            The file extension is not supported, or the file cannot be written or is an input of the result.
 
         Examples
         --------
@@ -147,7 +148,12 @@ class Savable(Printable):
         if extension not in forms:
             instead = "; write(path) writes the rows" if hasattr(self, "write") else ""
             raise EvalSetError(f"{out}: save writes a report, to {', '.join(forms)}{instead}")
+        settle({"": out}, {"the data": self._inputs()})
         write_text(out, forms[extension]())
+
+    def _inputs(self) -> object:
+        """The paths and sources that the result was made of: nothing of it is written over them."""
+        return ()
 
     def _forms(self) -> dict[str, Callable[[], str]]:
         return {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json, ".txt": self.to_text}

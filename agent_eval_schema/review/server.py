@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from agent_eval_schema.errors import EvalSetError, import_extra
+from agent_eval_schema.io.atomic import write_private
 from agent_eval_schema.render.page import application
 from agent_eval_schema.render.phrases import Call, plural
 from agent_eval_schema.review.agreement import excluded_rows, merged_states
@@ -295,12 +296,9 @@ def _address(session: Session) -> Address:
 def _remember(session: Session, address: Address) -> None:
     """Keep the address for the next server. Where that is not possible, a page has to be opened anew."""
     path = _address_file(session)
-    with suppress(OSError):
+    with suppress(OSError, EvalSetError):
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(address))
+        write_private(path, msgspec.json.encode(address))
 
 
 class ReviewServer:

@@ -24,10 +24,10 @@ from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.conversion.conversion import Conversion, find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
-from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import is_rewritten
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import require_one_format
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED
@@ -137,8 +137,7 @@ class Reviewing:
         """Write the rows. Raises EvalSetError if the source has changed since it was read, or is the file itself."""
         reviewed = self._reviewed
         own = reviewed.original.path
-        if own is not None and os.path.exists(path) and os.path.samefile(own, path):
-            raise EvalSetError(f"{path}: is the file under review, which is never changed: choose another name")
+        settle({"": path}, {"the file under review": reviewed.original})
         if reviewed.is_document:
             save = find_writer(reviewed.format).save
             assert save is not None
@@ -152,7 +151,7 @@ class Reviewing:
         require_writable(path)
         require_one_format(source, path)
         rows = (batch.select(own_columns(batch.schema)) for batch in self.batches())
-        write_batches(path, rows, schema_of(self.source), source.state)
+        write_batches(path, rows, schema_of(self.source))
 
     def _edits(self) -> Iterator[dict[str, Any]]:
         dropped = set(self.dropped)

@@ -19,6 +19,10 @@ class TemporaryFolder:
     def file(self, name: str) -> str:
         return os.path.join(self.path, name)
 
+    def append(self, name: str, content: bytes) -> None:
+        with open(self.file(name), "ab") as file:
+            file.write(content)
+
 
 def _remove(path: str) -> None:
     shutil.rmtree(path, ignore_errors=True)

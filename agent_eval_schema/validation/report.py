@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 from agent_eval_schema.cells.notes import LINE, NOTE
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.pandas import issues_frame, to_pandas
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import write_batches
@@ -506,8 +507,9 @@ class Report(Savable):  # numpydoc ignore=PR01
         12
         """
         schema = self._run.schema if passthrough else ROW_SCHEMA
+        settle({"": path_of(path)}, {"the data": self._inputs()})
         with quoting(self._run.plan.values):
-            return write_batches(path_of(path), self._run.normalized(), schema, self._run.source.state)
+            return write_batches(path_of(path), self._run.normalized(), schema)
 
     def write_invalid(self, path: str | Path) -> int:
         """Write the invalid rows and their issues to a file.
@@ -536,10 +538,14 @@ class Report(Savable):  # numpydoc ignore=PR01
         1
         """
         source = self._run.source
+        settle({"": path_of(path)}, {"the data": source})
         own = [f for f in schema_of(source) if f.name not in (ISSUES_COLUMN, LINE)]
         schema = pa.schema([*own, pa.field(LINE, pa.string()), pa.field(ISSUES_COLUMN, pa.list_(NOTE))])
         with quoting(self._run.plan.values):
-            return write_batches(path_of(path), self._run.invalid_rows(), schema, source.state)
+            return write_batches(path_of(path), self._run.invalid_rows(), schema)
+
+    def _inputs(self) -> object:
+        return self._run.source
 
     def __repr__(self) -> str:
         return (

@@ -105,8 +105,8 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     [
         (["OUT.txt"], "unknown file extension"),
         (["missing/OUT.jsonl"], "no such folder"),
-        (["t.parquet"], "must not be the same file"),
-        (["OUT.jsonl", "--excluded", "OUT.jsonl"], "must not be the same file"),
+        (["t.parquet"], "would overwrite"),
+        (["OUT.jsonl", "--excluded", "OUT.jsonl"], "would overwrite"),
         (["OUT.jsonl", "--sample", "many"], "sample: expected a number of rows"),
         (["OUT.jsonl", "--redact", "nowhere:f"], "redact: cannot find"),
         (["OUT.jsonl", "--since", "soon"], "since: expected a date or time"),

@@ -95,7 +95,7 @@ def test_the_file_itself_and_one_that_changed_are_refused(tmp_path: Path) -> Non
     path = tmp_path / "rows.jsonl"
     path.write_text('{"request": "Hi", "response": "x"}\n', encoding="utf-8")
     found = reviewing(path, {0: {"expected_response": "y"}})
-    with pytest.raises(EvalSetError, match="is the file under review"):
+    with pytest.raises(EvalSetError, match="would overwrite the file under review"):
         found.write(str(path))
     path.write_text('{"request": "Hello", "response": "x"}\n', encoding="utf-8")
     with pytest.raises(EvalSetError, match="changed since it was read"):

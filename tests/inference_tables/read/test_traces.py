@@ -147,7 +147,7 @@ def test_the_command_has_the_options_of_a_build(tmp_path: Path, capsys: pytest.C
     assert [row["request_id"] for row in rows] == ["id-0", "id-1", "id-2", "id-3"]
     assert [row.get("expected_response") for row in rows] == ["Call desk 0.", None, None, None]
     assert main(["from-traces", new, first, "--extend", first]) == 2
-    assert "must not be the same file" in capsys.readouterr().err
+    assert "would overwrite" in capsys.readouterr().err
     assert main(["from-traces", new, out, "--extend", first, "--dedupe", "none"]) == 2
     with pytest.raises(SystemExit):
         main(["from-traces", "--help"])
