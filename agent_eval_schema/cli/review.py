@@ -40,6 +40,7 @@ def add(commands: Commands) -> None:
     group.add_argument(
         "--overlap", metavar="N", type=whole, default=0, help="rows that every reviewer gets, to measure agreement"
     )
+    group.add_argument("--guide", metavar="PATH", help="Markdown file with instructions, shown beside the form")
     group.add_argument("--port", metavar="N", type=whole, default=0, help="port of the page (default: a free one)")
     group.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
     command.group(INPUT).add_argument(
@@ -73,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise EvalSetError("--redact: expected --bundle: the page of a server shows the rows as they are")
     if arguments.tracking_uri and arguments.to is None:
         raise EvalSetError("--tracking-uri: expected --to mlflow or --to mlflow:DATASET")
+    if arguments.overlap < 0:
+        raise EvalSetError(f"--overlap: expected a whole number of at least 0; got {arguments.overlap}")
     if arguments.queue:
         from agent_eval_schema.review.dataset import QUEUE_NAMES
         from agent_eval_schema.text.choices import require_choice
@@ -89,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.to is not None:
             _to_mlflow(session, arguments)
         return ExitCode.CLEAN
-    session = open_session(source, arguments.reviewer, overlap=arguments.overlap)
+    session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide)
     if arguments.bundle:
         from agent_eval_schema.io.atomic import write_text
         from agent_eval_schema.review.bundle import bundle_page

@@ -103,6 +103,7 @@ def application(name: str, title: str, data: Any = None) -> tuple[str, str]:
     style = _style("style.css", f"{name}.css")
     policy = "; ".join([
         *("default-src 'none'", f"script-src {source}", f"style-src {_digest(style)}", "base-uri 'none'"),
+        "img-src data:",
         *("form-action 'none'", "connect-src 'none'" if data is not None else "connect-src 'self'"),
     ])  # fmt: skip
     held = Markup("") if data is None else json_block(data)

@@ -23,7 +23,7 @@ from agent_eval_schema.fix.fix import FIXED_FORMATS, fix_source
 from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import UNKNOWN, find_format, require_rows
+from agent_eval_schema.formats.registry import UNKNOWN, find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
@@ -32,6 +32,7 @@ from agent_eval_schema.metrics.support import metrics_of, supports
 from agent_eval_schema.profile.facts import question_of, unit_keys
 from agent_eval_schema.profile.options import Options
 from agent_eval_schema.profile.size import half_of_rate
+from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.review.journal import RowKey, State
 from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states, taken
 from agent_eval_schema.rule import Severity
@@ -58,7 +59,11 @@ class Reviewed:
 
     def __init__(self, source: Source) -> None:
         plan = make_plan(source)
-        require_rows(plan.format)
+        if find_format(plan.format).system == "ces":
+            command = Call(source.name, source.options).command("convert", "rows.jsonl", "--to", "databricks")
+            advice = command or 'convert_eval_set(data, "databricks").data'
+            what = find_format(plan.format).summary
+            raise EvalSetError(f"expected evaluation rows, got {what}: review the rows of their turns: {advice}")
         if plan.format == UNKNOWN.name:
             raise EvalSetError(f"{source.name or 'data'}: expected evaluation rows, got columns of no known format")
         self.format, self.original = plan.format, source
@@ -113,6 +118,10 @@ class Reviewed:
         self._truths = np.concatenate(truths) if truths else np.zeros(0, np.uint64)
         self._askings = np.concatenate(askings) if askings else np.zeros(0, np.uint64)
         self.fixes, self.fixable = self._find_fixes()
+
+    def issues_at(self, row: int) -> bool:
+        """Whether a row is invalid as it is in the source."""
+        return not self.run.builder.valid[row] or self.is_rejected(row)
 
     def is_rejected(self, row: int) -> bool:
         """Whether its own format rejects a normalized row as long as it has no label."""

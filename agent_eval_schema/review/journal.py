@@ -38,6 +38,16 @@ class ToolCall(Struct, frozen=True, forbid_unknown_fields=True):
     tool_input: dict[str, Any] = {}
 
 
+class Labels(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The labels that a row had before it got those of another one that asks the same."""
+
+    expected_facts: list[str] = []
+    expected_response: str = ""
+    guidelines: list[str] = []
+    documents: dict[str, bool] = {}
+    reference_trajectory: list[ToolCall] = []
+
+
 class RowKey(Struct, frozen=True, kw_only=True):
     """The row that a change is about: known by its place, its cells and its ID together, as exact copies are rows of
     their own. In a file that has changed it is found by its cells and ID, or else by its ID."""
@@ -60,8 +70,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
         str,
         Meta(
             description="What was set: a label (expected_facts, expected_response, guidelines, documents, "
-            "reference_trajectory, tags, note), a decision (status, dropped, choice, fix:COLUMN), what is typed and "
-            "not yet entered (draft:FIELD) or, of several reviewers, what they decided together (decided).",
+            "reference_trajectory, tags, note), the rating of the answer and its reason (rating, reason), a decision "
+            "(status, dropped, choice, fix:COLUMN), the labels before a choice (before), what is typed and not yet "
+            "entered (draft:FIELD) or, of several reviewers, what they decided together (decided).",
         ),
     ]
     old: Any = None
@@ -235,6 +246,9 @@ VALUES: dict[str, Any] = {
     "dropped": bool,
     "choice": str,
     "decided": bool,
+    "rating": Literal["right", "partly", "wrong"],
+    "reason": str,
+    "before": Labels,
 }
 """What can be set of a row, and the type of its value; beside it the decision about each fix."""
 

@@ -39,6 +39,9 @@ LABELS = ("expected_facts", "expected_response", "guidelines", "documents", "ref
 COLUMN_OF = {label: label for label in LABELS} | {"documents": "expected_retrieved_context"}
 """The canonical column of each label."""
 
+RATING = {"rating": "human_rating", "reason": "human_rating_reason"}
+"""The columns of what a person thinks of the answer of the agent: a judge can be aligned with them."""
+
 ACCEPTED, REJECTED = "accept", "reject"
 
 
@@ -108,6 +111,9 @@ def apply_states(
     if unheld:  # a label that is not held leaves nothing behind
         held = {r: {k: v for k, v in state.items() if k not in unheld.get(r, ())} for r, state in states.items()}
         cells, _ = _of_labels(fixed, held, plan)
+    for row, state in states.items():
+        if rated := {column: state[path] for path, column in RATING.items() if path in state}:
+            cells[row] = {**cells.get(row, {}), **rated}
     for row, own in cells.items():
         edits.setdefault(row, {}).update(own)
     return Applied(_edited(fixed, cells, plan), edits, unheld)

@@ -38,6 +38,7 @@ def review_eval_set(
     queue: str = "",
     journal: str | os.PathLike[str] | None = None,
     overlap: int = 0,
+    guide: str | os.PathLike[str] | None = None,
     port: int = 0,
     open_browser: bool = False,
     format: InputFormat = "auto",
@@ -63,8 +64,10 @@ def review_eval_set(
         `"data.maria.review.jsonl"`.
     overlap : int, default 0
         The number of rows that every reviewer gets, to measure their agreement.
+    guide : str, os.PathLike or None, default None
+        The path of a Markdown file with the instructions of the team, which the page shows beside the form.
     port : int, default 0
-        The port of the server. 0 is a free one.
+        The port of the server. 0 is the one of the last review of the journal, or a free one.
     open_browser : bool, default False
         If True, open the page in a browser.
     format : FormatName or "auto", default "auto"
@@ -106,7 +109,7 @@ def review_eval_set(
         if value:
             require_count(option, value)
     source = open_source(data, "data", columns, format=format, outputs=outputs)
-    session = open_session(source, reviewer, journal, overlap=overlap)
+    session = open_session(source, reviewer, journal, overlap=overlap, guide=guide)
     if queue:
         require_choice("queue", queue, QUEUE_NAMES)
     review = Review(session, ReviewServer(session, port=port, queue=queue))
@@ -129,12 +132,29 @@ def open_session(
     journal: str | os.PathLike[str] | None = None,
     *,
     overlap: int = 0,
+    guide: str | os.PathLike[str] | None = None,
 ) -> Session:
     """The session of a reviewer, with the journals that are beside the file."""
     by = default_reviewer() if reviewer is None else reviewer
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
-    own = own_journal(base, by)
-    return Session(Reviewed(source), own, list(other_journals(base, by)), overlap=overlap)
+    own, words = own_journal(base, by), "" if guide is None else read_guide(path_of(guide, "guide"))
+    return Session(Reviewed(source), own, list(other_journals(base, by)), overlap=overlap, guide=words)
+
+
+MOST_GUIDE = 200_000
+"""Bytes of a guide, at most."""
+
+
+def read_guide(path: str) -> str:
+    """The instructions in a file."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MOST_GUIDE + 1)
+    except OSError as error:
+        raise EvalSetError(f"guide: {path}: cannot be read: {error.strerror}") from error
+    if len(text) > MOST_GUIDE:
+        raise EvalSetError(f"guide: {path}: expected at most {MOST_GUIDE:,} bytes")
+    return text.decode("utf-8-sig", "replace")
 
 
 def merge(source: Source, paths: Sequence[str]) -> Session:

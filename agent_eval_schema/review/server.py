@@ -63,7 +63,7 @@ class Answers:
         return self._session.overview(self._queue)
 
     def row(self, row: Any) -> Any:
-        return self._session.detail(_whole(row))
+        return self._session.detail(_whole(row), with_markdown=True)
 
     def change(self, body: Any) -> Any:
         session, rows = self._session, dict[int, None]()

@@ -37,7 +37,8 @@ from agent_eval_schema.review.agreement import (
 )
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
 from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
-from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
+from agent_eval_schema.review.labels import ACCEPTED, COLUMN_OF, LABELS, REJECTED, canonical_rows, fix_path
+from agent_eval_schema.review.markdown import tree_of
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
 from agent_eval_schema.text import jsontext
@@ -48,14 +49,21 @@ from agent_eval_schema.validation.shown import spans_of
 
 SUBMITTED = "submitted"
 
+MOST_TWINS = 200
+"""Rows that ask the same, at most, beside which a row is shown; of more their number."""
+
+MOST_OFFERED = 200
+"""Facts of other rows that are offered."""
+
 
 class Session:
     """The work of one reviewer on a dataset."""
 
     def __init__(
-        self, reviewed: Reviewed, journal: Journal, others: Sequence[Journal] = (), *, overlap: int = 0
+        self, reviewed: Reviewed, journal: Journal, others: Sequence[Journal] = (), *, overlap: int = 0, guide: str = ""
     ) -> None:
         self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
+        self.guide = guide
         self._lock, self._seen = threading.RLock(), len(journal.events)
         self.gone: list[RowKey] = []
         self._places: dict[RowKey, int] = {}
@@ -63,7 +71,7 @@ class Session:
         self._changed: set[int] = set()
         self._find_rows()
         self._kinds = Counter(kind_of(fix) for fixes in reviewed.fixes.values() for fix in fixes)
-        self.used = self._used_guidelines()
+        self.used, self.used_facts = self._used_texts()
         self.reviewed.recount(self.states)
         self._queues: dict[str, list[int]] = {}
         self.refresh()
@@ -161,6 +169,7 @@ class Session:
         mine = {row for row, state in states.items() if state.get("status") == SUBMITTED}
         made["together"] = [row for row in undecided(everybody) if row in mine]
         self._queues = {name: made[name] for name in QUEUE_NAMES}
+        self._members = {name: frozenset(rows) for name, rows in self._queues.items()}
 
     def overview(self, queue: str = "") -> dict[str, Any]:
         """What a page needs once: the queues, the rows of its list, the metrics and the coverage."""
@@ -192,6 +201,9 @@ class Session:
             "coverage": reviewed.coverage(),
             "guidelines": self.used,
             "unheld": reviewed.unheld_labels,
+            "facts": self.used_facts,
+            "guide": tree_of(self.guide) or ([["p", [self.guide]]] if self.guide else []),
+            "progress": self.progress(),
             "reviewers": [self.journal.by, *(journal.by for journal in self.others)],
             "notes": self._notes(),
             "agreement": [{"text": agreement_text(found), **structs.asdict(found)} for found in self.agreement()],
@@ -220,43 +232,51 @@ class Session:
         found += [f"{n:,} lines of the journal of {by} cannot be read and are ignored." for by, n in unread.items()]
         return found
 
-    def _used_guidelines(self) -> list[str]:
-        """The guidelines that most rows have, to be offered."""
-        found = Counter[str]()
+    def _used_texts(self) -> tuple[list[str], list[str]]:
+        """The guidelines and the facts that most rows have, to be offered."""
+        guidelines, facts = Counter[str](), Counter[str]()
         for batch, start in zip(self.reviewed.batches, self.reviewed.starts, strict=True):
-            has = self.reviewed.masks[start : start + batch.num_rows] & BIT["guidelines"]
+            has = self.reviewed.masks[start : start + batch.num_rows] & (BIT["guidelines"] | BIT["expected_facts"])
             if has.any():
                 rows = canonical_rows(batch.slice(0, 2_000), self.reviewed.plan)
-                found.update(t for row in rows for own in (row["guidelines"] or {}).values() for t in own)
-        return [text for text, _ in found.most_common(12)]
+                guidelines.update(t for row in rows for own in (row["guidelines"] or {}).values() for t in own)
+                facts.update(t for row in rows for t in row["expected_facts"] or ())
+        return [t for t, _ in guidelines.most_common(12)], [t for t, _ in facts.most_common(MOST_OFFERED)]
 
     # --- one row
 
-    def detail(self, row: int) -> dict[str, Any]:
-        """Everything that a page shows of a row."""
+    def detail(self, row: int, *, with_markdown: bool = False) -> dict[str, Any]:
+        """Everything that a page shows of a row; `with_markdown` has its texts as trees of elements, too."""
         self._require(row)
         reviewed = self.reviewed
         batch = reviewed.batch_of(row)
         canonical = canonical_rows(batch, reviewed.plan)[0]
         state = self.state(row)
-        group = [other for other in reviewed.group_of.get(row, ()) if other != row][:8]
+        group = [other for other in reviewed.group_of.get(row, ()) if other != row]
+        turns, documents = turns_of((canonical["request"] or {}).get("messages", [])), canonical["retrieved_context"]
+        texts = {t["text"] for t in turns} | {canonical["response"]} | {d["content"] for d in documents or ()}
+        trees = {text: tree for text in texts if with_markdown and text and (tree := tree_of(text)) is not None}
+        truth = self._truth(canonical)
         return {
             "n": row,
             "id": reviewed.ids[row],
             "key": structs.asdict(reviewed.key(row)),
             "base": _fields(int(reviewed.run.builder.masks[row])) if reviewed.run.builder.usable[row] else [],
             "line": self._line(row),
-            "turns": turns_of((canonical["request"] or {}).get("messages", [])),
+            "turns": turns,
+            "trees": [[text, tree] for text, tree in trees.items()],
             "source": None if canonical["request"] else _shown(native_rows(batch)[0]),
             "answer": canonical["response"],
             "error": canonical["error"],
-            "documents": [{"uri": d["doc_uri"], "content": d["content"]} for d in canonical["retrieved_context"] or ()],
+            "documents": [{"uri": d["doc_uri"], "content": d["content"]} for d in documents or ()],
             "calls": canonical["predicted_trajectory"] or [],
             "steps": [{n: getattr(span, n) for n in _SPAN} for span in spans_of(canonical["trace"] or "")],
-            "truth": self._truth(canonical),
+            "truth": truth,
+            "wrong": self._wrong(batch, truth) if reviewed.issues_at(row) else {},
             "state": state,
             "fixes": [self._shown_fix(fix, state) for fix in reviewed.fixes.get(row, ())],
-            "group": [self._twin(other) for other in group],
+            "group": [self._twin(other) for other in group[:MOST_TWINS]],
+            "group_rest": max(0, len(group) - MOST_TWINS),
             "conflicting": any(row in rows for rows in reviewed.conflicts),
             "changed": row in self._changed,
             "others": self.others_of(row),
@@ -281,6 +301,17 @@ class Session:
             "documents": {d["doc_uri"]: True for d in canonical["expected_retrieved_context"] or ()},
             "reference_trajectory": canonical["reference_trajectory"] or [],
             "tags": canonical["tags"] or {},
+        }
+
+    @staticmethod
+    def _wrong(batch: pa.RecordBatch, truth: State) -> dict[str, str]:
+        """The cells of labels that cannot be read, as a person corrects them."""
+        cells = native_rows(batch)[0]
+        columns = {label: COLUMN_OF[label] for label in LABELS}
+        return {
+            label: _text(cells[column])
+            for label, column in columns.items()
+            if not truth[label] and cells.get(column) not in (None, "", [], {})
         }
 
     def _twin(self, row: int) -> dict[str, Any]:
@@ -337,7 +368,7 @@ class Session:
         if not any(text for _, text in told):
             return []
         answer = (canonical_rows(batch, self.reviewed.plan)[0]["response"] or "").strip()
-        message = "it is the answer of the agent, which would be compared with itself"
+        message = "expected a label of a person; got the answer of the agent, which would be compared with itself"
         rule = {"code": COPIED_TRUTH.code, "message": message, "hint": ""}
         return [{**rule, "path": path} for path, text in told if answer and text.strip() == answer]
 
@@ -413,17 +444,33 @@ class Session:
 
     def progress(self) -> dict[str, Any]:
         """How far each queue is, and the coverage now."""
-        states = self.states
-        done = {
-            name: sum(states.get(row, {}).get("status") == SUBMITTED for row in rows)
-            for name, rows in self._queues.items()
-        }
+        done: Counter[str] = Counter(dict.fromkeys(self._queues, 0))
+        empty = done.copy()
+        for row, state in self.states.items():
+            for name, rows in self._members.items():
+                if row in rows:
+                    done[name] += self.is_done(name, row, state)
+                    empty[name] += name == "truth" and state.get("status") == SUBMITTED and not _is_labeled(state)
         return {
             "done": done,
+            "empty": empty,
             "rows": {name: len(rows) for name, rows in self._queues.items()},
             "coverage": self.reviewed.coverage(),
             "changes": len(self.journal.events),
         }
+
+    def is_done(self, queue: str, row: int, state: State) -> bool:
+        """Whether the question of a queue is answered for a row."""
+        is_submitted = state.get("status") == SUBMITTED
+        if queue == "truth":
+            return is_submitted and (_is_labeled(state) or bool(state.get("dropped")))
+        if queue == "fixes":
+            return all(fix_path(fix) in state for fix in self.reviewed.fixes.get(row, ()))
+        if queue == "errors":
+            return bool(state.get("dropped")) or (is_submitted and bool(self.reviewed.valid[row]))
+        if queue in ("conflicts", "duplicates"):
+            return "choice" in state or bool(state.get("dropped"))
+        return "decided" in state if queue == "together" else is_submitted
 
     def search(self, text: str, limit: int = 10_000) -> list[int]:
         """The rows whose cells contain a text, in any case."""
@@ -437,6 +484,10 @@ class Session:
                 hits[row] = wanted in " ".join(map(_text, cells.values())).casefold()
             found += (np.flatnonzero(hits) + start).tolist()
         return found[:limit]
+
+
+def _is_labeled(state: State) -> bool:
+    return not state.keys().isdisjoint(LABELS)
 
 
 _SPAN = ("name", "type", "status", "start", "width", "depth", "duration", "inputs", "outputs")
@@ -463,8 +514,20 @@ def turns_of(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         text = chat.join_text(content)
         calls = [{"tool_name": name, "tool_input": given or {}} for name, given in chat.read_tool_calls([message])]
         shown = text if isinstance(text, str) else _text(content)
-        found.append({"role": message["role"], "text": shown, "calls": calls})
+        found.append({"role": message["role"], "text": shown, "calls": calls, "images": list(images_of(content))})
     return found
+
+
+def images_of(content: Any) -> Iterator[str]:
+    """The images of a message that are in it; the address of another one stays text, as the page asks no network."""
+    for part in content if isinstance(content, list) else ():
+        image = part.get("image_url") if isinstance(part, dict) else None
+        address = image.get("url") if isinstance(image, dict) else image
+        if isinstance(address, str) and _IMAGE.fullmatch(address):
+            yield address
+
+
+_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 reviewed rows ──to_mlflow_dataset──▶ records of a dataset      source HUMAN, user_name
 labels of rows with a trace ───────▶ expectations of a trace   AssessmentSource HUMAN, source_id
+ratings of their answers ──────────▶ feedback of the trace     the same
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from agent_eval_schema.formats.names import InputFormat
 from agent_eval_schema.integrations.mlflow.datasets import WrittenDataset, as_source, to_mlflow_dataset, trace_id_of
 from agent_eval_schema.integrations.mlflow.records import SOURCE, OnDuplicate
 from agent_eval_schema.integrations.mlflow.store import Store
-from agent_eval_schema.review.labels import COLUMN_OF, LABELS, canonical_rows, with_labels
+from agent_eval_schema.review.labels import COLUMN_OF, LABELS, RATING, canonical_rows, with_labels
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing
 
@@ -70,8 +71,8 @@ def log_labels(session: Session, *, tracking_uri: str | None = None) -> dict[str
     store.require_there()
     done = Counter(dict.fromkeys(("written", "deleted", "unchanged", "rows_without_trace", "tags_not_kept"), 0))
     for row, by in session.reviewers().items():
-        labels = [label for label in LABELS if label in states[row]]
-        if not labels:
+        labels, rating = [label for label in LABELS if label in states[row]], states[row].get("rating")
+        if not labels and rating is None:
             continue
         canonical = canonical_rows(reviewed.batch_of(row), reviewed.plan)[0]
         trace_id = trace_id_of(canonical["trace"])
@@ -86,7 +87,26 @@ def log_labels(session: Session, *, tracking_uri: str | None = None) -> dict[str
         with store.reporting_errors(), store.active():
             for reviewer in by:
                 done.update(_log(store, trace_id, wanted, reviewer))
+                done.update(_rate(store, trace_id, rating, states[row].get("reason"), reviewer))
     return dict(done)
+
+
+def _rate(store: Store, trace_id: str, rating: str | None, reason: str | None, reviewer: str) -> Iterator[str]:
+    """Make what a reviewer thinks of the answer feedback of the trace, in place of that of an earlier call."""
+    mlflow = store.mlflow
+    source = mlflow.entities.AssessmentSource(source_type=HUMAN, source_id=reviewer)
+    name, found = RATING["rating"], store.client.get_trace(trace_id).info.assessments
+    before = [a for a in found if a.feedback and a.name == name and a.source == source]
+    if [(a.feedback.value, a.rationale) for a in before] == [(rating, reason)]:
+        yield "unchanged"
+        return
+    for own in before:
+        mlflow.delete_assessment(trace_id=trace_id, assessment_id=own.assessment_id)
+        if rating is None:
+            yield "deleted"
+    if rating is not None:
+        mlflow.log_feedback(trace_id=trace_id, name=name, value=rating, rationale=reason, source=source)
+        yield "written"
 
 
 def _log(store: Store, trace_id: str, wanted: dict[str, Any], reviewer: str) -> Iterator[str]:

@@ -109,10 +109,14 @@ class Reviewing:
             found.append(f"{plural(len(self.dropped), 'row')} excluded")
         if self._reviewed.is_canonical:
             found.append(f"the format {self._reviewed.format} has no place for labels: canonical rows are written")
+        if self._reviewed.is_document and (rated := sum("rating" in state for state in self._states.values())):
+            found.append(f"the ratings of {plural(rated, 'row')} are not in a document: they stay in the journal")
         for label, count in self.unheld.items():
             where = f"{label} of {plural(count, 'row')}"
             found.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
-        if typed := sorted(r for r, state in self._states.items() if any(p.startswith(DRAFT) for p in state)):
+        if typed := sorted(
+            r for r, state in self._states.items() if any(p.startswith(DRAFT) and state[p] for p in state)
+        ):
             found.append(f"{plural(len(typed), 'row')} with text that is typed and not entered: {_named(typed)}")
         if lost := self._left_out():
             found.append(

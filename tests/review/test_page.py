@@ -257,7 +257,7 @@ def test_two_tabs_do_not_overwrite_each_other(reviewing: Callable[..., Review], 
     other.type("second")
     other.keys("Enter")
     other.until("document.getElementById('saved').textContent.includes('another window')")
-    assert states(review)[0] == {"expected_facts": ["first"]}
+    assert states(review)[0]["expected_facts"] == ["first"]
     assert [text in other.text("#form .issue") for text in ("first", "second")] == [True, True]
     other.page.reload()
     other.page.wait_for_selector("#form .issue")

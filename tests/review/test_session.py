@@ -77,7 +77,7 @@ def test_two_sessions_of_a_reviewer_see_each_others_changes(tmp_path: Path) -> N
 
 def test_a_row_with_everything_that_a_page_shows() -> None:
     found = session().detail(1)
-    assert found["turns"] == [{"role": "user", "text": "Which documents?", "calls": []}]
+    assert found["turns"] == [{"role": "user", "text": "Which documents?", "calls": [], "images": []}]
     assert found["answer"] == "x"
     assert [d["uri"] for d in found["documents"]] == ["a", "b"]
     assert found["truth"]["expected_facts"] == []
@@ -86,6 +86,53 @@ def test_a_row_with_everything_that_a_page_shows() -> None:
     assert twin["conflicting"]
     assert [(g["n"], g["truth"]["expected_facts"]) for g in twin["group"]] == [(3, ["g"])]
     assert [i["code"] for i in session().detail(3)["issues"]] == ["AE902"]
+
+
+def test_markdown_is_a_tree_of_elements_and_nothing_else() -> None:
+    answer = "## Fees\n\n| a | b |\n|---|---|\n| **1** | `2` |\n\n"
+    answer += "<img src=x onerror=alert(1)> [here](javascript:alert(2)) ![i](http://x/y.png)"
+    row = {"request_id": "0", "request": "What?", "response": answer}
+    ((text, tree),) = session([row]).detail(0, with_markdown=True)["trees"]
+    assert text == answer
+    assert tree[0] == ["h2", ["Fees"]]
+    head = ["thead", [["tr", [["th", ["a"]], ["th", ["b"]]]]]]
+    body = ["tbody", [["tr", [["td", [["strong", ["1"]]]], ["td", [["code", ["2"]]]]]]]]
+    assert tree[1] == ["table", [head, body]]
+    assert tree[2] == ["p", ["<img src=x onerror=alert(1)> [here](javascript:alert(2)) i (http://x/y.png)"]]
+    assert session().detail(1, with_markdown=True)["trees"] == []
+
+
+def test_images_of_a_message_are_shown_if_they_are_in_it() -> None:
+    urls = ["data:image/png;base64,AAAA", "https://example.com/x.png", "data:image/svg+xml;base64,AAAA", "javascript:1"]
+    content = [{"type": "text", "text": "Look"}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+    row = {"request": {"messages": [{"role": "user", "content": content}]}, "response": "x"}
+    assert session([row]).detail(0)["turns"][0]["images"] == urls[:1]
+
+
+def test_each_queue_counts_what_it_means_by_done() -> None:
+    work = session()
+    for row, path, new in (
+        (0, "status", "submitted"), (1, "expected_facts", ["f"]), (1, "status", "submitted"),
+        (5, "fix:request", "reject"), (2, "choice", "row 2"), (7, "dropped", True),
+    ):  # fmt: skip
+        work.apply([{"row": row, "path": path, "new": new}])
+    found = work.progress()
+    assert {name: found["done"][name] for name in ("truth", "fixes", "conflicts", "errors")} == dict.fromkeys(
+        ("truth", "fixes", "conflicts", "errors"), 1
+    )
+    assert found["empty"]["truth"] == 1
+
+
+def test_a_cell_that_cannot_be_read_is_there_to_be_corrected() -> None:
+    row = {"request": "What?", "response": "x", "expected_facts": {"a": 1}}
+    assert session([row]).detail(0)["wrong"] == {"expected_facts": '{"a":1}'}
+    assert session().detail(1)["wrong"] == {}
+
+
+def test_all_rows_that_ask_the_same_are_shown() -> None:
+    rows = [{"request": "Who?", "response": "x", "expected_facts": [f"{i}"]} for i in range(16)]
+    found = session(rows).detail(0)
+    assert (len(found["group"]), found["group_rest"]) == (15, 0)
 
 
 def test_steps_of_a_trace_are_shown() -> None:

@@ -193,3 +193,17 @@ def test_labels_that_a_format_cannot_hold_are_known_before_one_types() -> None:
         assert unheld in labels
         assert "expected_response" not in labels
     assert Reviewed(open_source(str(SAMPLES / "good.jsonl"))).unheld_labels == []
+
+
+@pytest.mark.parametrize("name", ["good.jsonl", "good_mlflow.jsonl", "good.csv", "help_desk.evalset.json"])
+def test_a_rating_of_the_answer_is_a_column_that_changes_no_result(tmp_path: Path, name: str) -> None:
+    path, out = SAMPLES / name, tmp_path / name
+    found = reviewing(path, {0: {"rating": "wrong", "reason": "it is 16 weeks"}})
+    found.write(str(out))
+    before, after = validate_eval_set(str(path)), validate_eval_set(str(out))
+    assert (after.valid_count, after.format) == (before.valid_count, before.format)
+    if name.endswith("evalset.json"):
+        assert "the ratings of 1 row are not in a document: they stay in the journal" in found.summary()
+    else:
+        assert "human_rating 1" in found.summary()[0]
+        assert "it is 16 weeks" in out.read_text(encoding="utf-8")

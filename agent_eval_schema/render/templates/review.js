@@ -67,14 +67,20 @@ const bundle = held && (() => {
       path: c.path, old: c.old ?? null, new: c.new ?? null,
       ...(changes.length > 1 ? {first: seq} : {}), ...(c.undoes ? {undoes: c.undoes} : {})})));
   };
-  const answer = rows => ({rows, states: Object.fromEntries(rows.map(n => [n, stateOf(n)])), progress: {
-    coverage: held.overview.coverage, changes: events.length}});
+  const isDone = (name, d, s) => name === "truth" ? s.status === "submitted" && (LABELS.some(k => k in s) || !!s.dropped)
+    : name === "fixes" ? d.fixes.every(f => s[f.path]) : name === "conflicts" || name === "duplicates" ? "choice" in s || !!s.dropped
+    : name === "together" ? "decided" in s : s.status === "submitted";
+  const progress = () => {
+    const all = states(), count = test => Object.fromEntries(held.overview.queues.map(q => [q.name, q.rows.filter(n => held.details[n] && test(q.name, held.details[n], all[n] ?? held.details[n].state)).length]));
+    return {coverage: held.overview.coverage, changes: events.length, done: count(isDone), empty: count((name, d, s) => name === "truth" && s.status === "submitted" && !LABELS.some(k => k in s))};
+  };
+  const answer = rows => ({rows, states: Object.fromEntries(rows.map(n => [n, stateOf(n)])), progress: progress()});
   return {
     where: "in this browser",
     overview: async () => {
       const all = states();
       const status = Object.fromEntries(Object.entries(all).filter(([, s]) => s.status).map(([n, s]) => [n, s.status]));
-      return {...held.overview, states: {...held.overview.states, ...status}};
+      return {...held.overview, progress: progress(), states: {...held.overview.states, ...status}};
     },
     row: async n => ({...held.details[n], state: stateOf(n)}),
     change: async steps => { for (const s of steps) write("set", s.changes); return answer([...new Set(steps.flatMap(s => s.changes).map(c => c.row))]) },
@@ -173,23 +179,24 @@ function flush() {
   if (!steps.length && $("saved").textContent === "Saving…") shown(`✓ Saved ${api.where}`);
   return send();
 }
-function send() { return sending ??= drain().finally(() => { sending = null; if (steps.length && !pause) send() }) }
+function send() { return sending ?? (steps.length ? sending = drain() : Promise.resolve()) }
 async function drain() {
-  clearTimeout(timer);
-  while (steps.length) {
-    const batch = steps.slice(0, alone ? 1 : 100);
-    let answer;
-    try { answer = await api.change(batch) } catch (error) {
-      const isRefused = error.status === 409 || error.status === 400;
-      if (isRefused && batch.length > 1) { alone = true; continue }  // which of them it is
-      if (!isRefused) return unsent(error);
-      contradicted(error);
-      continue;
+  try {
+    while (steps.length) {
+      const batch = steps.slice(0, alone ? 1 : 100);
+      let answer;
+      try { answer = await api.change(batch) } catch (error) {
+        const isRefused = error.status === 409 || error.status === 400;
+        if (isRefused && batch.length > 1) alone = true;  // which of them it is
+        else if (isRefused) contradicted(error);
+        else return unsent(error);
+        continue;
+      }
+      steps.splice(0, batch.length);
+      pause = 0;
+      took(answer);
     }
-    steps.splice(0, batch.length);
-    pause = 0;
-    took(answer);
-  }
+  } finally { sending = null; keep() }
 }
 function unsent(error) {
   pause = Math.min(10_000, 2 * pause || 500);
@@ -242,7 +249,8 @@ function took(answer) {
   for (const [n, state] of Object.entries(answer.states)) known(+n, state);
   channel?.postMessage(answer.states);
   O.coverage = answer.progress.coverage;
-  const waits = pending.size || steps.length > 100 || steps.some(s => s.changes.some(c => c.row === D?.n));
+  O.progress = answer.progress;
+  const waits = pending.size || steps.length;
   if (answer.check && D && answer.row === D.n && !waits) { checked = answer.check; D.others = answer.others; drawLive() }
   if (!waits) { shown(`✓ Saved ${api.where}`); differing() }
   drawList();
@@ -291,6 +299,9 @@ async function open(n, again = false) {
   address();
   drawAll();
   $("row").scrollTop = $("form").scrollTop = 0;
+  document.body.classList.remove("rows");
+  if (!again && innerWidth <= 900) $("row").scrollIntoView();
+  if (document.activeElement === document.body || $("form").contains(document.activeElement)) $("row").focus({preventScroll: true});  // so PageDown, Space, End and arrows scroll it
   for (const next of [rows[at + 1], rows[at + 2], rows[at - 1]]) if (next !== undefined) load(next).catch(() => 0);
   const keys = waiting ?? [];
   waiting = null;
@@ -308,6 +319,7 @@ function go(step) { at = Math.max(0, Math.min(rows.length - 1, at + step)); open
 function pick(name, n) {
   queue = name;
   rows = name === "search" ? hits : O.queues.find(q => q.name === name)?.rows ?? [];
+  if (!rows.length) { ++busy; at = 0; D = null; address(); drawList(); drawQueues(); drawRow(); drawForm(); return }
   at = Math.max(0, n === undefined ? rows.findIndex(r => !O.states[r]) : rows.indexOf(n));
   if (n !== undefined && rows[at] !== n) { queue = "all"; rows = O.queues.find(q => q.name === "all").rows; at = Math.max(0, rows.indexOf(n)) }
   $("list").scrollTop = Math.max(0, at * HEIGHT - 150);
@@ -316,18 +328,18 @@ function pick(name, n) {
 }
 function decide(status, more = () => 0) {
   if (!D) return;
-  takeTyped();
+  takeTyped(status === "submitted");
   step(() => { more(); set("status", status) });
   drawQueues();
   if (at + 1 < rows.length) go(1); else { drawAll(); shown("The end of this queue"); }
 }
-function takeTyped() { for (const name of [...document.querySelectorAll("[data-new]")].filter(e => e.value.trim()).map(e => e.dataset.new)) document.querySelector(`[data-new=${name}]`).take() }
+function takeTyped(shown_ = false) { for (const name of [...document.querySelectorAll("[data-new]")].filter(e => e.value.trim() && (shown_ || L["draft:" + e.dataset.new])).map(e => e.dataset.new)) document.querySelector(`[data-new=${name}]`).take() }
 
 // --- what the keys do: this table makes the keys, the badges on buttons and the sheet
 const always = () => true, has = () => !!D;
 const KEYS = [
-  {id: "next", keys: ["j", "ArrowDown"], show: "J", text: "next row", run: () => go(1)},
-  {id: "previous", keys: ["k", "ArrowUp"], show: "K", text: "previous row", run: () => go(-1)},
+  {id: "next", keys: ["j"], show: "J", text: "next row", run: () => go(1)},
+  {id: "previous", keys: ["k"], show: "K", text: "previous row", run: () => go(-1)},
   {id: "submit", keys: ["Ctrl+Enter"], show: "Ctrl ⏎", text: "submit, next row (also while typing)", when: has, typing: true, run: () => decide("submitted")},
   {id: "skip", keys: ["s"], show: "S", text: "skip", when: has, run: () => decide("skipped")},
   {id: "flag", keys: ["!"], show: "!", text: "needs another person", when: has, run: () => decide("flagged")},
@@ -338,6 +350,8 @@ const KEYS = [
   {id: "guideline", keys: ["g"], show: "G", text: "write a guideline", when: has, run: () => focus("[data-new=guidelines]")},
   {id: "calls", keys: ["c"], show: "C", text: "expect the tool calls of the agent", when: () => D?.calls.length, run: () => { edit("reference_trajectory", structuredClone(D.calls)) }},
   {id: "tag", keys: ["t"], show: "T", text: "write a tag", when: has, run: () => focus("[data-new=tags]")},
+  {id: "rate", keys: ["v"], show: "V", text: "the answer is right, partly right, wrong, not rated", when: () => D?.answer, run: () => edit("rating", [...RATINGS, null][(RATINGS.indexOf(L.rating) + 1) % 4])},
+  {id: "raw", keys: ["m"], show: "M", text: "show the raw text, or Markdown rendered", when: () => D?.trees?.length, run: () => { raw = !raw; drawRow() }},
   {id: "note", keys: ["n"], show: "N", text: "write a note", when: has, run: () => focus("#note")},
   {id: "drop", keys: ["d"], show: "D", text: "drop the row from the written file, or keep it", when: has, run: () => { set("dropped", L.dropped ? null : true); drawAll() }},
   {id: "accept", keys: ["a"], show: "A", text: "accept the fix", when: () => D?.fixes.length, run: () => fix("accept")},
@@ -363,9 +377,9 @@ function pressed(event) {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), control = event.ctrlKey || event.metaKey;
   if ($("sheet").open || event.altKey || event.isComposing) return;
   const name = (control ? "Ctrl+" : "") + event.key;
+  if (event.target.id === "list" && (event.key === "ArrowDown" || event.key === "ArrowUp")) { event.preventDefault(); go(event.key === "ArrowDown" ? 1 : -1); return }
   const found = KEYS.find(k => k.keys.includes(name) && (k.when ?? always)() && (k.typing || !typing));
   if (!found) return;
-  if (event.target.id === "list" && found.keys[1]?.startsWith("Arrow") === false && /^Arrow/.test(event.key)) return;
   event.preventDefault();
   found.run(event.key);
 }
@@ -418,19 +432,27 @@ async function fixKind() {
 }
 const group = () => [D, ...D.group].map(g => ({n: g.n, id: g.id, state: g.state, dropped: g.state.dropped, truth: Object.fromEntries(LABELS.map(k => [k, g.state[k] ?? g.truth[k]]))}));
 const TRUTHS = ["expected_facts", "expected_response", "guidelines", "documents", "reference_trajectory"];
-function give(target, truth) { for (const k of TRUTHS) if (!same(target.truth[k], truth[k])) { set(k, structuredClone(truth[k]), false, target.n) } }
+// What a row has without the choice: a second thought starts from it, not from what the first one gave.
+const ownTruth = g => ({...g.truth, ...(g.state.before ?? {})});
+function give(target, truth, choice) {
+  const own = ownTruth(target);
+  if (!target.state.before) set("before", Object.fromEntries(TRUTHS.map(k => [k, own[k]])), false, target.n);
+  for (const k of TRUTHS) if (!same(target.truth[k], truth[k])) set(k, structuredClone(truth[k]), false, target.n);
+  set("choice", choice, false, target.n);
+}
 function choose(i) {
   const all = group(), right = all[i];
   if (!right) return;
-  decide("submitted", () => { for (const other of all) { if (other !== right) give(other, right.truth); set("choice", `row ${right.n}`, false, other.n) } });
+  const truth = ownTruth(right);
+  decide("submitted", () => { for (const one of all) give(one, truth, `row ${right.n}`) });
 }
 function mergeGroup() {
-  const all = group(), truth = structuredClone(all[0].truth);
-  truth.expected_facts = [...new Set(all.flatMap(g => g.truth.expected_facts.length ? g.truth.expected_facts : g.truth.expected_response ? [g.truth.expected_response] : []))];
+  const all = group(), own = all.map(ownTruth), truth = structuredClone(own[0]);
+  truth.expected_facts = [...new Set(own.flatMap(t => t.expected_facts?.length ? t.expected_facts : t.expected_response ? [t.expected_response] : []))];
   truth.expected_response = "";
-  truth.guidelines = [...new Set(all.flatMap(g => g.truth.guidelines))];
-  truth.documents = Object.fromEntries(all.flatMap(g => Object.entries(g.truth.documents)));
-  decide("submitted", () => { for (const one of all) { give(one, truth); set("choice", "merged", false, one.n) } });
+  truth.guidelines = [...new Set(own.flatMap(t => t.guidelines ?? []))];
+  truth.documents = Object.fromEntries(own.flatMap(t => Object.entries(t.documents ?? {})));
+  decide("submitted", () => { for (const one of all) give(one, truth, "merged") });
 }
 async function undo() {
   await flush();
@@ -458,10 +480,11 @@ const HEIGHT = 52;
 function drawQueues() {
   const all = [...O.queues, ...(hits.length || queue === "search" ? [{name: "search", title: "Search", rows: hits}] : [])];
   $("queues").replaceChildren(...all.map(q => button([q.title, " ", el("span", {class: "muted"}, q.rows.length.toLocaleString("en"))], () => pick(q.name), null, {"aria-pressed": String(q.name === queue)})));
-  const done = rows.filter(n => O.states[n] === "submitted").length, share = rows.length ? 100 * done / rows.length : 0;
+  const done = O.progress.done[queue] ?? rows.filter(n => O.states[n] === "submitted").length, empty = O.progress.empty?.[queue] ?? 0;
+  const share = rows.length ? 100 * done / rows.length : 0;
   $("bar").firstChild.style.width = share + "%";
   $("bar").setAttribute("aria-valuenow", Math.round(share));
-  $("done").textContent = `${done.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+  $("done").textContent = `${done.toLocaleString("en")} of ${rows.length.toLocaleString("en")}${empty ? ` · ${empty.toLocaleString("en")} submitted without a label` : ""}`;
 }
 const MARKS = {submitted: "✓", skipped: "–", flagged: "!"};
 function drawList() {
@@ -483,42 +506,69 @@ function see() { const list = $("list"), top = at * HEIGHT; if (top < list.scrol
 function drawAll() { see(); drawList(); drawQueues(); writesResponse = D ? !!label("expected_response") : false; drawRow(); drawForm() }
 
 const text = (t, cls = "text") => el("p", {class: cls}, t);
+// Markdown comes as a tree of elements; what is no element of the list is text.
+let raw = false;
+const TAGS = new Set("p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s table thead tbody tr th td hr br".split(" "));
+const nodes = tree => tree.map(part => typeof part === "string" ? part : TAGS.has(part[0]) ? el(part[0][0] === "h" && part[0] !== "hr" ? "p" : part[0], {class: /^h\d$/.test(part[0]) ? "heading" : null}, nodes(part[1])) : nodes(part[1]));
+function rich(t) {
+  const found = !raw && (D.trees ?? []).find(([own]) => own === t);
+  return found ? el("div", {class: "text rich"}, nodes(found[1])) : text(t);
+}
 const h2 = (...words) => el("h2", {}, ...words);
 function callText(c) { return `${c.tool_name}(${JSON.stringify(c.tool_input ?? {}, null, 1)})` }
 function drawRow() {
   const box = $("row");
-  if (!D) return box.replaceChildren(el("p", {class: "muted"}, "There is no row in this queue."));
+  if (!D) return box.replaceChildren(el("p", {class: "muted"}, queue === "search" ? "No row has this text." : "There is no row in this queue."));
   const asks = D.turns.findLastIndex(t => t.role === "user"), hidden = hideAnswer && !isLabeled();
   const place = [`row ${D.n}`, D.line && `line ${D.line}`, D.id].filter(Boolean).join(" · ");
+  const question = drawQuestion();
   box.replaceChildren(...[
+    question && el("div", {class: "question", role: "group", "aria-label": "what is to be decided"}, question),
     h2("Conversation · ", place, L.dropped ? " · dropped" : ""),
-    D.changed && el("div", {class: "issue warning"}, "The row has changed since your label: look at it again and submit it."),
-    D.turns.map((t, i) => el("div", {class: "turn" + (i === asks ? " asks" : "")}, el("b", {}, t.role), text(t.text), t.calls.map(c => el("pre", {}, callText(c))))),
+    D.turns.map((t, i) => el("div", {class: "turn" + (i === asks ? " asks" : "")}, el("b", {}, t.role), rich(t.text), (t.images ?? []).map(src => el("img", {src, alt: "image of the message"})), t.calls.map(c => el("pre", {}, callText(c))))),
     D.source && [h2("The cells of the row"), D.source.map(([k, v]) => el("div", {class: "box"}, el("b", {}, k), text(v)))],
-    choosing() && drawGroup(),
-    D.fixes.length > 0 && [h2(plural(D.fixes.length, "fix").replace("fixs", "fixes")), D.fixes.map(drawFix)],
-    (D.answer || D.error) && [h2("Answer of the agent (not ground truth)"), hidden ? el("div", {class: "box muted"}, "Hidden until the first label.", " ", command("hide", "Show")) : el("div", {class: "box", id: "answer"}, text(D.answer ?? ""), D.error && el("p", {class: "error"}, D.error))],
+    D.trees?.length > 0 && el("p", {}, command("raw", raw ? "Show Markdown rendered" : "Show the raw text")),
+    D.fixes.length > 0 && queue !== "fixes" && [h2(plural(D.fixes.length, "fix").replace("fixs", "fixes")), D.fixes.map(drawFix)],
+    (D.answer || D.error) && [h2("Answer of the agent (not ground truth)"), hidden ? el("div", {class: "box muted"}, "Hidden until the first label.", " ", command("hide", "Show")) : el("div", {class: "box", id: "answer"}, rich(D.answer ?? ""), D.error && el("p", {class: "error"}, D.error))],
     D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, D.calls.map(c => el("pre", {}, callText(c))), command("calls", "Expect these calls"))],
     D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), unheld("documents"), D.documents.map(drawDocument)],
     D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box"}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
-    D.others.length > 0 && [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf({...EMPTY, ...o.state}), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")],
+    D.others.length > 0 && queue !== "together" && drawOthers(),
   ].flat(9).filter(Boolean));
 }
-function truthOf(t) {
+// what the queue asks of the row, before everything else
+function drawQuestion() {
+  const errors = (checked?.issues ?? []).filter(i => i.severity === "error");
+  if (queue === "fixes" && D.fixes.length) return [h2(D.fixes.length === 1 ? "Is this fix right?" : "Are these fixes right?"), D.fixes.map(drawFix)];
+  if (queue === "errors" && (errors.length || Object.keys(D.wrong).length)) return [h2("What is wrong, and only a person can correct"), errors.map(drawIssue), Object.entries(D.wrong).map(([k, v]) => [el("b", {}, `${k} as it is in the file`), el("pre", {}, v)]), !errors.length && el("p", {class: "good"}, "The rules report no error with your labels.")];
+  if (choosing()) return drawGroup();
+  if (queue === "together" && D.others.length) return drawOthers();
+  if (D.changed) return el("div", {class: "issue warning"}, "The row has changed since your label: look at it again and submit it. Your label is of the row as it was.");
+}
+const drawIssue = i => el("div", {class: "issue " + i.severity}, el("b", {}, `${i.code} ${i.name}`), ` ${i.path ? i.path + ": " : ""}${i.message}`, i.hint && el("div", {class: "muted"}, i.hint));
+function drawOthers() {
+  return [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf({...EMPTY, ...o.state}), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")];
+}
+const wordsOf = t => [...t.expected_facts, t.expected_response].join(" ").toLocaleLowerCase("en").match(/[\p{L}\p{N}]+/gu) ?? [];
+function marked(t, common) {  // the words that not all have
+  return !common ? t : t.split(/([\p{L}\p{N}]+)/u).map((part, i) => i % 2 && !common.has(part.toLocaleLowerCase("en")) ? el("mark", {class: "pick"}, part) : part);
+}
+function truthOf(t, common) {
   return [
-    t.expected_facts.length > 0 && el("ul", {}, t.expected_facts.map(f => el("li", {}, f))), t.expected_response && text(t.expected_response),
+    t.expected_facts.length > 0 && el("ul", {}, t.expected_facts.map(f => el("li", {}, marked(f, common)))), t.expected_response && el("p", {class: "text"}, marked(t.expected_response, common)),
     t.guidelines.length > 0 && [el("b", {}, "guidelines"), el("ul", {}, t.guidelines.map(f => el("li", {}, f)))],
     Object.keys(t.documents).length > 0 && el("ul", {}, Object.entries(t.documents).map(([u, is]) => el("li", {class: "uri"}, `${is ? "relevant" : "not relevant"}: ${u}`))),
     t.reference_trajectory.map(c => el("pre", {}, callText(c))),
   ];
 }
 function drawGroup() {
-  const all = group();
+  const all = group(), sets = all.map(g => new Set(wordsOf(g.truth))), common = new Set([...sets[0]].filter(w => sets.every(own => own.has(w))));
   return [h2(D.conflicting ? "These rows ask the same and expect different answers: which one is right?" : "These rows ask the same"),
     el("div", {class: "side"}, all.map((g, i) => el("div", {class: "box" + (L.choice === `row ${g.n}` ? " chosen" : "")},
-      el("h3", {class: g.dropped ? "dropped" : ""}, `row ${g.n}${g.id ? " · " + g.id : ""}`), truthOf(g.truth),
-      el("p", {}, button(["Right", el("kbd", {"aria-hidden": "true"}, String(i + 1))], () => choose(i)), " ",
+      el("h3", {class: g.dropped ? "dropped" : ""}, `row ${g.n}${g.id ? " · " + g.id : ""}`), truthOf(g.truth, common),
+      el("p", {}, button(["Right", i < 9 && el("kbd", {"aria-hidden": "true"}, String(i + 1))].filter(Boolean), () => choose(i)), " ",
         button(g.dropped ? "Keep" : "Drop", () => { set("dropped", g.dropped ? null : true, false, g.n); drawAll() }))))),
+    D.group_rest > 0 && el("p", {class: "issue warning"}, `${plural(D.group_rest, "more row")} ask the same and are not shown: no choice here changes them.`),
     el("p", {}, command("both", "All are right: merge the facts"), " ", command("differ", "The questions differ")),
     L.choice && el("p", {class: "good"}, `Decided: ${L.choice}`)];
 }
@@ -531,22 +581,23 @@ function drawFix(f) {
 function drawDocument(d) {
   const i = uris().indexOf(d.uri), is = new Map(Object.entries(label("documents"))).get(d.uri);
   return el("div", {class: "box doc " + (is === true ? "yes" : is === false ? "no" : "")}, el("kbd", {"aria-hidden": "true"}, String(i + 1)),
-    el("div", {}, el("div", {class: "uri"}, d.uri ?? ""), text(d.content ?? "")),
+    el("div", {}, el("div", {class: "uri"}, d.uri ?? ""), rich(d.content ?? "")),
     button(is === true ? "relevant" : is === false ? "not relevant" : "undecided", () => mark(i), null, {"aria-label": `document ${i + 1}: ${is === true ? "relevant" : is === false ? "not relevant" : "undecided"}`}));
 }
 function lineOf(name, i, value, props = {}) {
   const change = v => { const list = [...label(name)]; list[i] = v; set(name, list, true); checkLive() };
-  return el("div", {class: "line"}, el("input", {value, "aria-label": `${name} ${i + 1}`, oninput: e => change(e.target.value), onchange: flush, ...props}),
+  return el("div", {class: "line"}, el(value.includes("\n") ? "textarea" : "input", {value, "aria-label": `${name} ${i + 1}`, oninput: e => change(e.target.value), onchange: flush, ...props}),
     button("×", () => { edit(name, label(name).filter((_, j) => j !== i)) }, null, {"aria-label": `remove ${name} ${i + 1}`}));
 }
 function newLine(name, placeholder, add) {
-  const path = "draft:" + name, input = el("input", {"data-new": name, placeholder, "aria-label": placeholder, value: L[path] ?? "", oninput: () => set(path, input.value || null, true)});
-  input.take = () => { const v = input.value.trim(); if (v) step(() => { set(path, null); add(v) }) };
+  const path = "draft:" + name, input = el("input", {"data-new": name, placeholder, "aria-label": placeholder, value: L[path] ?? (name in L ? "" : D.wrong?.[name] ?? ""), list: O.facts.length && name === "expected_facts" ? "facts" : null, oninput: () => set(path, input.value || (D.wrong?.[name] ? "" : null), true)});
+  input.take = () => { const v = input.value.trim(); if (v) step(() => { set(path, null); add(v) }); else if (L[path] !== undefined) set(path, null) };
   input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take(); focus(`[data-new=${name}]`) } };
   return el("div", {class: "line"}, input, button("+", () => { input.take(); focus(`[data-new=${name}]`) }, null, {"aria-label": `add to ${name}`}));
 }
 const unheld = name => O.unheld.includes(name) && el("p", {class: "issue warning"}, `The format ${O.format} has no place for it: it stays in the journal.`);
-let drawn = null;  // the row of the form
+const RATINGS = ["right", "partly", "wrong"];
+let guideOpen = true, drawn = null;  // the row of the form
 function drawForm() {
   const box = $("form");
   if (!D) return box.replaceChildren();
@@ -554,12 +605,16 @@ function drawForm() {
   const active = document.activeElement, kept = drawn === D.n && box.contains(active) && active.selectionStart !== undefined && [active.getAttribute("aria-label"), active.selectionStart, active.selectionEnd];
   box.replaceChildren(...[
     [...conflicts.values()].filter(c => c.row === D.n).map(drawConflict),
+    O.guide.length > 0 && el("details", {class: "box", id: "guide", open: guideOpen, ontoggle: e => { guideOpen = e.target.open }}, el("summary", {}, "Instructions of your team"), el("div", {class: "text rich"}, nodes(O.guide))),
+    el("datalist", {id: "facts"}, O.facts.map(value => el("option", {value}))),
     h2("Expected facts: what must a right answer state?", badge("fact")), unheld("expected_facts"), label("expected_facts").map((f, i) => lineOf("expected_facts", i, f)), newLine("expected_facts", "one fact, then Enter", add("expected_facts")),
     writesResponse || label("expected_response") ? [h2("Expected response"), unheld("expected_response"), el("textarea", {id: "response", "aria-label": "expected response", value: label("expected_response"), oninput: e => { set("expected_response", e.target.value, true); checkLive() }, onchange: flush}), D.answer && !label("expected_response") && command("response", "Take over the answer of the agent")] : el("p", {}, command("response", "Write one expected response instead")),
     h2("Guidelines", badge("guideline")), unheld("guidelines"), label("guidelines").map((g, i) => lineOf("guidelines", i, g)), newLine("guidelines", "a guideline, then Enter", add("guidelines")),
     offered.length > 0 && el("p", {class: "muted"}, "In other rows: ", offered.map(g => [button(g, () => edit("guidelines", [...label("guidelines"), g])), " "])),
     h2("Expected tool calls", D.calls.length > 0 && badge("calls")), unheld("reference_trajectory"), label("reference_trajectory").map((c, i) => drawCall(c, i)), newLine("reference_trajectory", "the name of a tool, then Enter", v => edit("reference_trajectory", [...label("reference_trajectory"), {tool_name: v, tool_input: {}}])),
     h2("Tags", badge("tag")), unheld("tags"), el("p", {}, Object.entries(label("tags")).map(([k, v]) => [button([v === "true" ? k : `${k}: ${v}`, " ×"], () => edit("tags", Object.fromEntries(Object.entries(label("tags")).filter(([name]) => name !== k))), null, {"aria-label": `remove tag ${k}`}), " "])), newLine("tags", "tag, or name: value", v => { const [k, ...rest] = v.split(":"); edit("tags", Object.fromEntries([...Object.entries(label("tags")).filter(([name]) => name !== k.trim()), [k.trim(), rest.join(":").trim() || "true"]])) }),
+    D.answer && [h2("Is the answer of the agent right?", badge("rate")), el("p", {role: "group", "aria-label": "rating of the answer"}, RATINGS.map(r => [button(r, () => edit("rating", L.rating === r ? null : r), null, {"aria-pressed": String(L.rating === r)}), " "])),
+      (L.rating || L.reason) && el("textarea", {"aria-label": "reason of the rating", placeholder: "why", value: L.reason ?? "", oninput: e => set("reason", e.target.value || null, true), onchange: flush})],
     h2("Note for the others", badge("note")), el("textarea", {id: "note", "aria-label": "note for the others", value: L.note ?? "", oninput: e => set("note", e.target.value || null, true), onchange: flush}),
     el("div", {id: "live"}),
   ].flat(9).filter(Boolean));
@@ -602,10 +657,10 @@ function drawLive() {
   const has_ = O.metrics.filter(m => ok(m, now)), gained = has_.filter(m => !ok(m, before)), kept = has_.filter(m => ok(m, before));
   const near = O.metrics.filter(m => !ok(m, now)).map(m => [m, m.needs.filter(n => !n.some(f => now.has(f)))]).filter(([, missing]) => missing.length === 1 && missing[0].some(f => ["expected_facts", "expected_response", "guidelines", "expected_uri", "reference_trajectory", "one_truth"].includes(f)));
   live.replaceChildren(...[
-    checked?.issues?.length > 0 && h2("Rules"), (checked?.issues ?? []).map(i => el("div", {class: "issue " + i.severity}, el("b", {}, `${i.code} ${i.name}`), ` ${i.path ? i.path + ": " : ""}${i.message}`, i.hint && el("div", {class: "muted"}, i.hint))),
+    checked?.issues?.length > 0 && h2("Rules"), (checked?.issues ?? []).map(drawIssue),
     checked?.unheld?.length > 0 && el("div", {class: "issue warning"}, `The format ${O.format} cannot hold: ${checked.unheld.join(", ")}. It stays in the journal.`),
     h2("What this row can be scored with"), el("ul", {class: "plain"}, gained.map(m => el("li", {class: "gained"}, "+ " + short(m.name))), kept.map(m => el("li", {}, "✓ " + short(m.name))), near.slice(0, 6).map(([m, missing]) => el("li", {class: "muted"}, `○ ${short(m.name)}: add ${missing[0].map(f => FIELD[f] ?? f).join(" or ")}`))),
-    h2("The whole file"), el("ul", {class: "plain muted"}, O.coverage.filter(c => c.rows).map(c => el("li", {}, `${short(c.metric)}: ${plural(c.rows, "row")} · ± ${c.half} points`))),
+    h2("The whole file"), el("ul", {class: "plain muted"}, O.coverage.filter(c => c.rows).map(c => el("li", {}, `${short(c.metric)}: ${plural(c.rows, "row")} · ± ${Math.round(c.half)} points`))),
     O.agreement.length > 0 && [h2("Agreement"), el("ul", {class: "plain"}, O.agreement.map(a => el("li", {}, a.text)))],
   ].flat(9).filter(Boolean));
 }
@@ -614,7 +669,7 @@ function drawLive() {
 function sheet(...content) { $("sheet").replaceChildren(...content.flat(9).filter(Boolean)); if (!$("sheet").open) $("sheet").showModal() }
 const close = () => button("Close", () => $("sheet").close());
 const title = words => el("h2", {id: "sheettitle"}, words);
-function help() { sheet(title("Keys (off while you type)"), el("table", {}, el("tbody", {}, KEYS.map(k => el("tr", {}, el("td", {}, el("kbd", {}, k.show)), el("td", {}, k.text))))), el("p", {}, close())) }
+function help() { sheet(title("Keys (off while you type)"), el("table", {}, el("tbody", {}, KEYS.map(k => el("tr", {}, el("td", {}, el("kbd", {}, k.show)), el("td", {}, k.keys.length < 9 && (k.when ?? always)() ? button(k.text, () => { $("sheet").close(); k.run() }) : k.text))))), el("p", {}, close())) }
 async function write(what = "mine") {
   takeTyped();
   await flush();
@@ -660,12 +715,12 @@ async function start() {
   $("file").textContent = O.file; $("by").textContent = O.reviewer; document.title = `review ${O.file}`;
   $("about").textContent = `${plural(O.titles.length, "row")} · ${O.format}`;
   $("notes").replaceChildren(...O.notes.map(n => el("p", {}, n)));
-  $("tools").replaceChildren(command("write", bundle ? "Download journal" : "Write file…"), " ", button("?", help, null, {"aria-label": "all keys"}));
+  $("tools").replaceChildren(button("Rows", () => { document.body.classList.toggle("rows"); drawList() }, null, {id: "rows"}), " ", command("write", bundle ? "Download journal" : "Write file…"), " ", button("?", help, null, {"aria-label": "all keys"}));
   $("actions").replaceChildren(command("submit", "Submit, next", {class: "first"}), command("skip", "Skip"), command("flag", "Needs another person"), command("drop", "Drop or keep"), command("undo", "Undo"), el("span", {class: "room"}), command("previous", "Previous"), command("next", "Next"));
   document.onkeydown = pressed;
   $("list").onscroll = drawList;
   let typed = 0;
-  $("find").oninput = () => { clearTimeout(typed); typed = setTimeout(async () => { const q = $("find").value.trim(); hits = q ? (await api.search(q)).rows : []; if (q) pick("search"); else if (queue === "search") pick(O.queue); else drawQueues() }, 200) };
+  $("find").oninput = () => { clearTimeout(typed); typed = setTimeout(async () => { const q = $("find").value.trim(); hits = q ? (await api.search(q)).rows : []; if ($("find").value.trim() !== q) return; if (q) pick("search"); else if (queue === "search") pick(O.queue); else drawQueues() }, 200) };
   addEventListener("hashchange", () => { const p = params(); if (p.get("row") !== null && +p.get("row") !== D?.n) pick(p.get("q") ?? "all", +p.get("row")) });
   addEventListener("pagehide", flush);
   addEventListener("beforeunload", e => { flush(); if (!place && steps.length) e.preventDefault() });

@@ -201,3 +201,18 @@ def test_a_trace_of_another_store_is_an_error() -> None:
     label(work, 0, expected_response="2")
     with pytest.raises(EvalSetError, match=f"rejected the operation: .*{id}"):
         log_labels(work)
+
+
+def test_a_rating_of_the_answer_is_feedback_of_a_person() -> None:
+    import mlflow
+
+    (trace_id,), file = traced("ratings", "What is 1?")
+    work = open_session(open_source(file), "maria")
+    for rating, reason in (("wrong", "it is 2"), ("partly", "almost")):
+        label(work, 0, rating=rating, reason=reason)
+        assert log_labels(work)["written"] == 1
+        found = [a for a in mlflow.MlflowClient().get_trace(trace_id).info.assessments if a.feedback]
+        assert [(a.name, a.feedback.value, a.rationale, a.source.source_type, a.source.source_id) for a in found] == [
+            ("human_rating", rating, reason, "HUMAN", "maria")
+        ]
+    assert log_labels(work)["unchanged"] == 1

@@ -1,0 +1,69 @@
+"""Markdown as a tree of elements, from which a page makes its nodes: no HTML text, no address that is followed.
+
+"a **b**" ──markdown-it──▶ ["p", ["a ", ["strong", ["b"]]]]
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
+
+ELEMENTS = frozenset(
+    (
+        *("p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s"),
+        *("table", "thead", "tbody", "tr", "th", "td", "hr", "br"),
+    )
+)
+"""The elements that a page makes; of others it makes what is in them."""
+
+MOST_CHARACTERS = 100_000
+"""A longer text stays as it is."""
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # imported late: only a page needs it
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+
+
+def tree_of(text: Any) -> list[Any] | None:
+    """The elements of a text with Markdown; None if it has none, so that it is shown as it is."""
+    from markdown_it.tree import SyntaxTreeNode
+
+    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+        return None
+    found = _parts(SyntaxTreeNode(_parser().parse(text)))
+    is_plain = all(part[0] == "p" and all(isinstance(p, str) or p[0] == "br" for p in part[1]) for part in found)
+    return None if is_plain else found
+
+
+def _parts(node: SyntaxTreeNode) -> list[Any]:
+    found: list[Any] = []
+    for part in (part for child in node.children for part in _part(child)):
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        elif part:
+            found.append(part)
+    return found
+
+
+def _part(node: SyntaxTreeNode) -> list[Any]:
+    if node.type in ("text", "html_inline", "html_block"):
+        return [node.content]
+    if node.type == "softbreak":
+        return ["\n"]
+    if node.type in ("fence", "code_block"):
+        return [["pre", [node.content]]]
+    if node.type == "code_inline":
+        return [["code", [node.content]]]
+    if node.type in ("link", "image"):  # where it leads is text beside it
+        address = str(node.attrs.get("href") or node.attrs.get("src") or "")
+        words = [node.content] if node.type == "image" else _parts(node)
+        return [*words, *([] if words == [address] else [f" ({address})"])]
+    inside = _parts(node)
+    return [[node.tag, inside]] if node.tag in ELEMENTS else inside
