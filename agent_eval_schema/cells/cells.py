@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import (
     _offsets,
-    deep_cells,
+    depths,
     is_text,
     is_valid_text,
     plain_values,
@@ -93,13 +93,13 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         array = simplified(array)
     if is_json_column(batch.schema.field(at)):
         nul = pc.any(pc.match_substring(array, "\\u0000")).as_py()
-        return Cells(True, array.to_pylist(), nul=bool(nul), deep=bool(deep_cells(array)))
+        return Cells(True, array.to_pylist(), nul=bool(nul), deep=bool(depths(array)[0]))
     if is_text(array.type):
         bounds, data = _offsets(array), array.buffers()[2]
         start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
         # the minimum of all bytes shows whether there is a NUL, without a copy of them
         nul = data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
-        deep = bool(deep_cells(array))
+        deep = bool(depths(array)[0])
         texts, unreadable = _decoded(array)
         return Cells(
             False, Texts(array) if texts is None else texts, None if unreadable else array, nul, unreadable, deep

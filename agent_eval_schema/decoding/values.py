@@ -195,11 +195,10 @@ class DocumentColumn:
     def _values(self) -> tuple[list[str], list[str | None]]:
         return self._uris.to_pylist(), self._contents.to_pylist()
 
-    def uris(self, row: int) -> list[str]:
-        """The doc_uris of a row's documents; a few rows are read without reading all."""
-        start, end = self._bounds[row], self._bounds[row + 1]
-        found: list[str] = self._uris.slice(start, end - start).to_pylist()
-        return found
+    def uris(self, count: int) -> tuple[pa.Array, np.ndarray[Any, Any]]:
+        """The doc_uris of the documents of the first rows, and the row of each."""
+        rows = np.repeat(np.arange(min(count, len(self))), self._lengths[:count])
+        return self._uris.slice(0, len(rows)), rows
 
     def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
         texts, starts = text_bytes(self._contents)

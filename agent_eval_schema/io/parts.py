@@ -34,7 +34,7 @@ class Parts:
             columns = columns_of_folders(self._path, file)
             for batch in self._read(file, self._position):
                 end += batch.num_rows
-                yield with_constants(batch, columns)
+                yield with_constants(batch, columns) if columns else batch
             if i == len(self._ends):
                 self._ends.append(end)
 

@@ -1,7 +1,7 @@
 """Validated rows → a checked batch: the result of each row and, if the plan requests them, the normalized columns."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -25,6 +25,7 @@ from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.derive import Derived
 from agent_eval_schema.validation.doc_uris import nearness
 from agent_eval_schema.validation.fill_from_traces import leave_to_traces
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
@@ -53,7 +54,15 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
             texts = rows.batch.column(name).cast(pa.string())
             presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint64(BIT[field])
     answers, truth_texts = values["response"].texts(), values["expected_response"].texts()
-    for field, present in _what_is_read(rows, plan, masks, answers, truth_texts).items():
+    masks["judged_text"] = np.ones(rows.size, bool)
+    if _may_be_values(answers):
+        masks["judged_text"] = _are_texts(rows)
+    if USER_INPUT in rows.batch.schema.names:
+        masks["conversation"] = _are_conversations(rows)
+    if plan.outputs != "provided" and "inputs" in rows.batch.schema.names:
+        masks["simulated"] = _simulated(rows)
+    derived = () if rows.derived is None else rows.derived
+    for field, present in _what_is_read(masks, truth_texts, plan.outputs, RUBRICS in rows.names, derived).items():
         presence |= present * np.uint64(BIT[field])
     truths = _truths(values["expected_response"], values["expected_facts"])
     questions = values["request"].array
@@ -108,26 +117,26 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
 
 
 def _what_is_read(
-    rows: Rows, plan: Plan, masks: dict[str, Mask], answers: pa.Array, truth_texts: pa.Array
+    masks: dict[str, Mask], truth_texts: pa.Array, outputs: str, has_rubrics: bool, derived: Sequence[Derived | None]
 ) -> dict[str, Mask]:
     """The fields of the metric catalog that no single column shows, by what a platform reads of a row."""
-    none = np.zeros(rows.size, bool)
+    none = np.zeros(len(truth_texts), bool)
     # MLflow reads a trace, or the one that is made of the columns of a row without
     untraced = ~masks.get("trace", none)
     read = {
         "retriever_span": untraced & masks.get("retrieved_content", none),
         "tool_span": untraced & masks.get("predicted_trajectory", none),
         "one_truth": masks.get("expected_response", none) ^ masks.get("expected_facts", none),
-        "recorded_session": masks.get("session", none) if plan.outputs == "provided" else _simulated(rows),
-        "judged_text": _are_texts(rows, answers),
-        "single_turn": ~_is_conversation(rows),
+        "recorded_session": masks.get("session" if outputs == "provided" else "simulated", none),
+        "judged_text": masks["judged_text"],
+        "single_turn": ~masks.get("conversation", none),
         "letter": np.asarray(pc.match_substring_regex(truth_texts, "^[A-Z]$").fill_null(False)),
         # as rubrics, guidelines of another format are of the response
-        "response_rubrics": masks.get("guidelines", none) & np.full(rows.size, RUBRICS not in rows.names),
+        "response_rubrics": none if has_rubrics else masks.get("guidelines", none),
     }
-    if rows.derived is not None:
-        read["retriever_span"] |= np.array([d is not None and d.has_retriever_span for d in rows.derived], bool)
-        read["tool_span"] |= np.array([d is not None and d.has_tool_span for d in rows.derived], bool)
+    if derived:
+        read["retriever_span"] |= np.array([d is not None and d.has_retriever_span for d in derived], bool)
+        read["tool_span"] |= np.array([d is not None and d.has_tool_span for d in derived], bool)
     return read
 
 
@@ -162,31 +171,35 @@ _HUGE = 1 << 63
 def _simulated(rows: Rows) -> Mask:
     """Whether MLflow will simulate a conversation for a row, and so record a session."""
     cells = read_cells(rows.batch, "inputs")
-    texts = [None] * rows.size if cells is None else cells.texts
+    assert cells is not None
+    texts = cells.texts
     return np.array([bool(t and '"goal"' in t and is_test_case(jsontext.parse_leniently(t))) for t in texts], bool)
 
 
-def _is_conversation(rows: Rows) -> Mask:
+def _are_conversations(rows: Rows) -> Mask:
     """Whether a row of Ragas is a conversation: the metrics of a single turn reject it, though its last message was
     read as the answer."""
     cells = read_cells(rows.batch, USER_INPUT)  # which may be texts, or lists of messages as Arrow has them
-    if cells is None:
-        return np.zeros(rows.size, bool)
+    assert cells is not None
     texts = cells.texts.array if isinstance(cells.texts, Texts) else pa.array(cells.texts, pa.string())
     return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
 
 
-def _are_texts(rows: Rows, answers: pa.Array) -> Mask:
+def _may_be_values(answers: pa.Array) -> bool:
+    """Whether the text of some answer may be that of a JSON number, boolean or list."""
+    likely = answers.take(pa.array(rows_beginning_with(answers, b" \t\n\v\f\r-[0123456789tf")))
+    return bool(pc.any(pc.match_substring_regex(likely, r"^\s*(?:\[|(?:-?\d[\d.eE+-]*|true|false)\s*$)")).as_py())
+
+
+def _are_texts(rows: Rows) -> Mask:
     """Whether the answer of a row, which may be an original, is none of the numbers and booleans of which some of
     MLflow's scorers make no text: of a list they read the first entry."""
     found = np.ones(rows.size, bool)
-    likely = answers.take(pa.array(rows_beginning_with(answers, b" \t\n\v\f\r-[0123456789tf")))
-    if pc.any(pc.match_substring_regex(likely, r"^\s*(?:[-\d\[]|true|false)")).as_py():
-        for row, text in enumerate(outputs_of(rows)):
-            value = jsontext.parse(text) if text else None
-            while isinstance(value, list) and value:
-                value = value[0]
-            found[row] = not isinstance(value, int | float)
+    for row, text in enumerate(outputs_of(rows)):
+        value = jsontext.parse(text) if text else None
+        while isinstance(value, list) and value:
+            value = value[0]
+        found[row] = not isinstance(value, int | float)
     return found
 
 

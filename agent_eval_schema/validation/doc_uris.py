@@ -6,7 +6,12 @@ document_recall compares URIs as text. Two notations of one document (another sc
 
 import re
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, DocumentColumn
 from agent_eval_schema.schema import Document
@@ -29,7 +34,7 @@ def nearness(expected: DecodedColumn, retrieved: DecodedColumn) -> tuple[list[in
     if row is not None:
         answers[row] = EXACT
         return answers, pairs
-    for row, wanted, found in _both(expected, retrieved):
+    for row, wanted, found in _may_be_near(expected, retrieved, answers):
         plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
         close = ([d.doc_uri, plain[near]] for d in wanted if (near := plain_uri(d.doc_uri)) in plain)
         pairs[row] = next(close, None)
@@ -43,13 +48,47 @@ FEW = 32
 def _first_exact(expected: DecodedColumn, retrieved: DecodedColumn) -> int | None:
     """The first row that has a URI in both contexts. It is usually among the first, so those are tried alone."""
     if isinstance(expected, DocumentColumn) and isinstance(retrieved, DocumentColumn):
-        for row in range(min(FEW, len(expected))):
-            if not set(expected.uris(row)).isdisjoint(retrieved.uris(row)):
-                return row
+        for count in (FEW, len(expected)):
+            shared = _rows_sharing(*expected.uris(count), *retrieved.uris(count))
+            if len(shared):
+                return int(shared[0])
+        return None
     for row, wanted, found in _both(expected, retrieved):
         if not {d.doc_uri for d in wanted}.isdisjoint([d.doc_uri for d in found]):
             return row
     return None
+
+
+def _may_be_near(
+    expected: DecodedColumn, retrieved: DecodedColumn, answers: list[int | None]
+) -> Iterator[tuple[int, list[Document], list[Document]]]:
+    """The rows whose URIs have to be compared one by one; the answer of those whose hashes tell is written."""
+    if not isinstance(expected, DocumentColumn) or not isinstance(retrieved, DocumentColumn):
+        yield from _both(expected, retrieved)
+        return
+    for row in np.flatnonzero(expected.filled() & retrieved.filled()).tolist():
+        answers[row] = NONE
+    (wanted, of_wanted), (found, of_found) = expected.uris(len(expected)), retrieved.uris(len(retrieved))
+    for row in _rows_sharing(_plain_uris(wanted), of_wanted, _plain_uris(found), of_found).tolist():
+        yield row, expected[row] or [], retrieved[row] or []
+
+
+def _rows_sharing(
+    wanted: pa.Array, of_wanted: np.ndarray[Any, Any], found: pa.Array, of_found: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """The rows that have a text in both of two arrays, each with the row of every text."""
+    codes = np.asarray(pa.concat_arrays([wanted, found]).dictionary_encode().indices).astype(np.int64)
+    keys = np.concatenate([of_wanted, of_found]) * len(codes) + codes
+    shared = np.intersect1d(keys[: len(wanted)], keys[len(wanted) :])
+    return np.unique(shared // max(len(codes), 1))
+
+
+def _plain_uris(uris: pa.Array) -> pa.Array:
+    """`plain_uri` of each: in Arrow if all are of the characters that most are."""
+    if not pc.all(pc.match_substring_regex(uris, r"^[!-$&-~]+$")).as_py():
+        return pa.array(map(plain_uri, uris.to_pylist()), uris.type)
+    bare = pc.replace_substring_regex(pc.ascii_lower(uris), r"^(?:[a-z][a-z0-9+.-]*:/*)?(?:www\.)?(?:/dbfs/)?", "")
+    return pc.replace_substring_regex(pc.ascii_trim(bare, "/"), "^dbfs/", "")
 
 
 def _both(expected: DecodedColumn, retrieved: DecodedColumn) -> Iterator[tuple[int, list[Document], list[Document]]]:

@@ -7,6 +7,7 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 import pyarrow as pa
 
 from agent_eval_schema.cells.sizes import one_batch, without_large_cells
+from agent_eval_schema.formats.format import same
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.runtime.gc_pause import gc_paused
@@ -28,7 +29,8 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
         with quoting(plan.values), gc_paused():
             spec = find_format(plan.format)
             most = plan.max_cell_bytes
-            rows = Rows(spec.read(batch if most is None else without_large_cells(batch, most)), plan)
+            given = batch if most is None else without_large_cells(batch, most)
+            rows = Rows(given if spec.read is same else spec.read(given), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)

@@ -1,6 +1,7 @@
 """How a dataset is validated."""
 
 from functools import partial
+from itertools import chain
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -86,8 +87,8 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
         has_output = partial(_has_output, found_format)
         if source.remote is not None:
             is_there = source.remote.any(has_output)
-        else:  # usually the head suffices, and the data need not be opened again
-            is_there = head is not None and (has_output(head) or any(map(has_output, source.batches())))
+        else:  # usually the first row suffices: no other one is read, and the data are not opened again
+            is_there = head is not None and any(map(has_output, chain((head.slice(0, 1), head), source.batches())))
         outputs = "provided" if is_there else "generated"
     origins = find_format(found_format).origins(names)
     return Plan(

@@ -1,4 +1,4 @@
-"""No verb takes more Python calls per row than its budget."""
+"""No verb takes more Python calls per row than its budget, and no good cell visits more functions."""
 
 import os
 import sys
@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.benchmarks.calls import BUDGETS, VERBS, calls_per_row
+from tests.benchmarks.visits import MOST, visits
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("AGENT_EVAL_SCHEMA_COMPONENTS") == "", reason="the budgets are those of the newest packages"
@@ -18,3 +19,10 @@ def test_a_verb_keeps_to_its_budget_of_calls(verb: str) -> None:
     assert calls <= BUDGETS[verb]
     if sys.version_info[:2] == (3, 11):  # later versions of Python inline comprehensions
         assert calls > BUDGETS[verb] * 0.8, "lower the budget"
+
+
+@pytest.mark.parametrize("column", MOST)
+def test_a_good_cell_keeps_to_its_budget_of_visits(column: str) -> None:
+    visited = visits(column)
+    assert "decoding.requests.last_user_text" in visited  # it is followed up to where its length is taken
+    assert len(visited) <= MOST[column], sorted(visited)

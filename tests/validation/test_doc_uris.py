@@ -5,6 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, DocumentColumn, ListColumn
 from agent_eval_schema.schema import DOCUMENT, Document
@@ -42,6 +44,37 @@ def test_each_row_has_a_close_match_or_none(expected_in: Make, retrieved_in: Mak
     expected = expected_in([["a", "b/"], ["a"], None, ["a"], [], ["a"]])
     retrieved = retrieved_in([["x", "b"], ["x"], ["a"], None, ["a"], []])
     assert nearness(expected, retrieved) == ([NEAR, NONE, None, None, None, None], [["b/", "b"], *[None] * 5])
+
+
+PIECES = (
+    "dbfs:",
+    "/dbfs/",
+    "dbfs/",
+    "HTTPS://",
+    "s3:/",
+    "www.",
+    "WWW.",
+    "a",
+    "B",
+    "/",
+    "//",
+    " ",
+    "%20",
+    "%2F",
+    "é",
+    "İ",
+    ":",
+)
+URIS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join).filter(str.strip)
+ROWS = st.lists(st.tuples(*[st.none() | st.lists(URIS, max_size=3)] * 2), min_size=1, max_size=6)
+
+
+@given(rows=ROWS, copies=st.sampled_from([1, FEW + 1]))
+@settings(deadline=None)
+def test_documents_in_arrow_are_as_near_as_in_python(rows: list[tuple[Any, Any]], copies: int) -> None:
+    expected, retrieved = ([row[side] for row in rows * copies] for side in (0, 1))
+    found = nearness(in_arrow(expected), in_arrow(retrieved))
+    assert found == nearness(in_python(expected), in_python(retrieved))
 
 
 def test_a_cell_that_could_not_be_read_matches_nothing() -> None:
