@@ -63,7 +63,7 @@ TOOK_CALL_OUT = _effect("took the name and arguments out of `function`", tools.M
 RENAMED_TOOL_NAME = _effect("renamed a call's key to tool_name", tools.MISSING_TOOL_NAME, tools.TOOL_CALL_KEY)
 RENAMED_TOOL_INPUT = _effect("renamed a call's key to tool_input", tools.TOOL_CALL_KEY)
 
-RENAMED_COLUMN = _effect("renamed the column", columns.MISSPELT_COLUMN)  # as a whole, see fix.py
+RENAMED_COLUMN = _effect("renamed the column", columns.MISSPELLED_COLUMN)  # as a whole, see fix.py
 MOVED = _effect("moved columns next to inputs into expectations", expectations.BESIDE_INPUTS)  # search.py: moves_in
 
 FIXABLE: dict[str, tuple[str, ...]] = {

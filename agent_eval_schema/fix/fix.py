@@ -291,7 +291,7 @@ def fix_source(source: Source, *, codes: frozenset[str] = frozenset(RULES)) -> F
     fixed = FixedSource(source, make_plan(source), codes & FIXABLE.keys())
     if fixed.plan.format not in FIXED_FORMATS:
         return replace(fixed, codes=frozenset())
-    if columns.MISSPELT_COLUMN.code in codes and fixed.plan.format in OUR_COLUMNS:
+    if columns.MISSPELLED_COLUMN.code in codes and fixed.plan.format in OUR_COLUMNS:
         fixed = with_columns_renamed(fixed, _checked)
     return _with_types(fixed)
 

@@ -99,7 +99,7 @@ def _inspected(name: str, value: Any) -> Iterator[Finding]:
     if isinstance(value, dict):
         options = adk_schema.table()["$defs"][OPTIONS.get(name, "BaseCriterion")]
         # any option is accepted, and ignored if it is unknown: only a misspelled one is reported
-        for _, finding in adk_schema.inspect_value(_spelt(value), {**options, "additionalProperties": False}):
+        for _, finding in adk_schema.inspect_value(_spelled(value), {**options, "additionalProperties": False}):
             if finding.rule is not UNKNOWN_KEY or finding.hint:
                 yield _as_criterion(finding, place)
         value = value.get("threshold", 0)
@@ -110,16 +110,16 @@ def _inspected(name: str, value: Any) -> Iterator[Finding]:
         yield _finding(place, f"expected a threshold of at most {scale[1]:g}, the highest score; got {describe(value)}")
 
 
-def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
+def _spelled(value: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with a match type as google-adk reads it: by its name in any spelling, or by its number."""
     names = adk_schema.table()["$defs"]["MatchType"]["enum"]
 
-    def spelt(given: Any) -> Any:
+    def spelled(given: Any) -> Any:
         if isinstance(given, str):
             return given.strip().upper().replace("-", "_").replace(" ", "_")
         return names[given] if isinstance(given, int) and 0 <= given < len(names) else given
 
-    return {k: spelt(v) if snake_case(k) == "match_type" else v for k, v in value.items()}
+    return {k: spelled(v) if snake_case(k) == "match_type" else v for k, v in value.items()}
 
 
 def _as_criterion(finding: Finding, place: str = "") -> Finding:

@@ -143,7 +143,7 @@ def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
         return
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     names = {name if name in value else snake_case(name): name for name in properties}  # of two spellings the first
-    absent = [name for spelt, name in names.items() if spelt not in value]
+    absent = [name for spelled, name in names.items() if spelled not in value]
     unknown = [key for key in value if key not in names]
     meant = match_names(unknown, absent) if others is not True else {}
     for key, item in value.items():
@@ -156,8 +156,8 @@ def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
             yield _found(adk.UNKNOWN_KEY, (*place, key), f"unknown key `{_shown(key)}`", hint)
     for name in schema.get("required", ()):
         if name in absent and not (others is False and name in meant.values()):
-            spelt = next((key for key, right in meant.items() if right == name), None)
-            hint = f"Rename `{_shown(spelt)}`." if spelt else f"Add `{snake_case(name)}`."
+            spelled = next((key for key, right in meant.items() if right == name), None)
+            hint = f"Rename `{_shown(spelled)}`." if spelled else f"Add `{snake_case(name)}`."
             yield _found(adk.MISSING_KEY, (*place, snake_case(name)), f"`{snake_case(name)}` is missing", hint)
     if "conversationScenario" in properties:
         scenario = value.get("conversationScenario", value.get("conversation_scenario"))

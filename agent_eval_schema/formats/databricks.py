@@ -56,7 +56,7 @@ DATABRICKS = Format(
         ),
         columns=frozenset(COLUMNS),
         complete=True,
-        spelt=True,
+        spelled=True,
     ),
     own=frozenset({GUIDELINES_CONTEXT}),
     instead_of_response=(),

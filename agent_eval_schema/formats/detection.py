@@ -33,7 +33,7 @@ class Signs(Struct, frozen=True, dict=True):
     A claim is sure if the table has all columns of a group of `sure`; it is likely if it has those of a group of
     `likely` or, for a `complete` format, no unknown column. It is excluded if the table has a column of `never` or
     fails `test`. `columns` are all other columns of the format; `needs` are the columns that a file of the format must
-    have where its rows are made from it (formats/nested.py); `spelt` is true if misspelled columns are read.
+    have where its rows are made from it (formats/nested.py); `spelled` is true if misspelled columns are read.
     """
 
     sure: tuple[Columns, ...]
@@ -43,7 +43,7 @@ class Signs(Struct, frozen=True, dict=True):
     complete: bool = False
     test: Callable[[Sequence[str]], bool] = lambda _: True
     needs: Columns = ()
-    spelt: bool = False
+    spelled: bool = False
 
     @property
     def groups(self) -> tuple[Columns, ...]:
@@ -103,7 +103,7 @@ def detect_among(formats: Formats, names: Sequence[str]) -> Detection:
     names = tuple(dict.fromkeys(names))
     claims, how = _claims(formats, names), "the"
     if not claims:
-        near = [c for n, s in formats.items() if s.spelt for c in _claims({n: s}, _respelt(s, names))]
+        near = [c for n, s in formats.items() if s.spelled for c in _claims({n: s}, _respelled(s, names))]
         claims, how = [(n, replace(claim, sure=False)) for n, claim in near], "close match for the"
     if not claims:
         return Detection(None, f"no format has the {_columns(names)}")
@@ -144,7 +144,7 @@ def _claims(formats: Formats, names: Sequence[str]) -> list[tuple[str, Claim]]:
     return sorted(found, key=lambda entry: (entry[1].sure, len(entry[1].columns)), reverse=True)
 
 
-def _respelt(signs: Signs, names: Sequence[str]) -> list[str]:
+def _respelled(signs: Signs, names: Sequence[str]) -> list[str]:
     """The columns, those with a close match in the format under its name."""
     known = sorted(signs.known)
     return [next(iter(get_close_matches(name.lower(), known, 1, ALIKE)), name) for name in names[:COMPARED]]

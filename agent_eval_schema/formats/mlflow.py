@@ -354,7 +354,7 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
         custom = {k: Raw(v) for k, v in parts.items() if k not in EXPECTATIONS and bytes(v) != b"null"}
         for wrong, right in match_names(custom, EXPECTATIONS, cutoff=0.85).items():
             message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
-            _note(notes, row, "expectations", expectations.MISSPELT_EXPECTATION, message)
+            _note(notes, row, "expectations", expectations.MISSPELLED_EXPECTATION, message)
         if custom:
             result.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
         for name in [n for n in EXPECTATIONS if n in parts]:

@@ -137,7 +137,7 @@ class Reviewed:
     def _find_fixes(self) -> tuple[dict[int, list[CellFix]], Array]:
         """The fixes of each row, and the rows that are valid with all of theirs. Columns are not renamed here: that
         concerns all rows at once, and `validate --fix` does it."""
-        codes = self.plan.codes - {columns.MISSPELT_COLUMN.code}
+        codes = self.plan.codes - {columns.MISSPELLED_COLUMN.code}
         found: dict[int, list[CellFix]] = {}
         valid = self.valid.copy()
         if self.plan.format not in FIXED_FORMATS:

@@ -24,7 +24,7 @@ NO_ROWS = _schema_page.error(
     no_example="The rule concerns a dataset without rows.",
 )
 
-MISSPELT_COLUMN = _schema_page.warning(
+MISSPELLED_COLUMN = _schema_page.warning(
     "AE102 misspelled-column",
     "Unknown column whose name closely matches a schema column (probable typo).",
     why=("The platform ignores unknown columns, and metrics that require the intended column silently score nothing."),

@@ -89,7 +89,7 @@ CUSTOM_EXPECTED_SHAPE = _schema_page.error(
     good=({**_ROW, "custom_expected": {"mode": "strict"}},),
 )
 
-MISSPELT_EXPECTATION = _mlflow_page.warning(
+MISSPELLED_EXPECTATION = _mlflow_page.warning(
     "AE308 misspelled-expectation",
     "A key of expectations closely matches one that a metric reads.",
     why=("MLflow stores it as a custom expectation, and metrics that require the intended key silently score nothing."),

@@ -374,9 +374,9 @@ class ReportBuilder:
             elif misspelled[name] not in absorbed:
                 hint = f"Did you mean `{misspelled[name]}`? Rename the column."
                 message = f"unknown column `{name}` is ignored"
-                self._log(Finding(columns.MISSPELT_COLUMN, message, name, hint=hint))
-                if columns.MISSPELT_COLUMN.code in self.codes:
-                    self.occurrences[columns.MISSPELT_COLUMN.code].rows += self.misspelled[name]
+                self._log(Finding(columns.MISSPELLED_COLUMN, message, name, hint=hint))
+                if columns.MISSPELLED_COLUMN.code in self.codes:
+                    self.occurrences[columns.MISSPELLED_COLUMN.code].rows += self.misspelled[name]
         if self.outputs == "generated":
             seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
             fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}

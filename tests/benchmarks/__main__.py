@@ -26,7 +26,7 @@
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
 measurement is a process of its own; those that are compared take turns, several rounds, and the fastest of each counts,
-because a neighbour can only make a run slower. Nothing here passes or fails a test.
+because a neighbor can only make a run slower. Nothing here passes or fails a test.
 
 The files are generated (6 GB for all of it; a whole run takes half an hour); ``--keep DIR`` keeps and reuses them, so
 empty it after a change of data.py. ``--against COMMIT`` compares the package with that of another commit, verb by verb

@@ -227,7 +227,7 @@ def mlflow_evaluate(path: Path) -> Result:
 def score_on_one_core(path: Path) -> Result:
     """``score_trajectories(path)``: all five metrics, reading included.
 
-    CPU time here and for google-adk: neighbours take less of it than of the clock's.
+    CPU time here and for google-adk: neighbors take less of it than of the clock's.
     """
     pin()
     from agent_eval_schema import score_trajectories
@@ -537,7 +537,7 @@ def trace_chunks(path: Path) -> Iterator[list[str]]:
         yield batch.column("trace").to_pylist()
 
 
-# What is measured on one core and waits for nothing is measured in time of that core: neighbours do not count.
+# What is measured on one core and waits for nothing is measured in time of that core: neighbors do not count.
 
 
 def read_golden_csv(path: Path) -> Result:

@@ -1,4 +1,4 @@
-"""Conversion between the neighbours' formats: what is read, what is written, and that every loss is told."""
+"""Conversion between the neighbors' formats: what is read, what is written, and that every loss is told."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import DATA, SAMPLES
 
 Row = dict[str, Any]
-NEIGHBOURS = DATA / "neighbours"
+NEIGHBORS = DATA / "neighbors"
 FORMAT_OF = {
     "azure_ai": "azure",
     "rag": "bedrock-rag",
@@ -42,7 +42,7 @@ FORMAT_OF = {
     "strands": "strands",
     "openai": "openai",
 }
-FILES = sorted(path for path in NEIGHBOURS.glob("*/*"))
+FILES = sorted(path for path in NEIGHBORS.glob("*/*"))
 FLAT = [form for form in FORMATS if form.fields and form.keeps_originals]
 CALL = {"tool_name": "get_weather", "tool_input": {"location": "Paris"}}
 
@@ -281,7 +281,7 @@ def test_calls_and_results_in_a_chat_of_foundry_are_messages() -> None:
 
 
 def test_the_sample_of_a_run_of_foundry_is_the_response_and_not_that_of_openai() -> None:
-    path = NEIGHBOURS / "azure_ai" / "run_by_shape.jsonl"
+    path = NEIGHBORS / "azure_ai" / "run_by_shape.jsonl"
     (found,) = read(str(path))
     assert found["predicted_trajectory"] == [CALL]
     assert [d["content"] for d in found["retrieved_context"]] == ["Paris: 18 degrees"]
@@ -291,7 +291,7 @@ def test_the_sample_of_a_run_of_foundry_is_the_response_and_not_that_of_openai()
 
 
 def test_each_answer_of_a_conversation_of_foundry_is_a_row() -> None:
-    first, second = read(str(NEIGHBOURS / "azure_ai" / "conversation_by_shape.jsonl"))
+    first, second = read(str(NEIGHBORS / "azure_ai" / "conversation_by_shape.jsonl"))
     assert (asked(first), first["response"]) == (["Weather in Paris?"], "18 degrees.")
     assert (len(asked(second)), second["response"]) == (3, "25 degrees.")
     assert second["retrieved_context"][0]["content"] == "Rome: 25 degrees"
@@ -480,7 +480,7 @@ def test_history_instruction_context_and_events_are_read_and_not_passed_through(
 
 
 def test_cases_of_an_evaluation_dataset_are_not_those_of_adk() -> None:
-    path = NEIGHBOURS / "vertex_genai" / "eval_cases_by_shape.json"
+    path = NEIGHBORS / "vertex_genai" / "eval_cases_by_shape.json"
     (found,) = read(str(path))
     assert (asked(found), found["response"], found["expected_response"]) == (["Hi", "Weather?"], "18", "18 degrees")
     assert found["predicted_trajectory"] == [{"tool_name": "book", "tool_input": {"id": 7}}]

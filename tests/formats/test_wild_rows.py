@@ -37,7 +37,7 @@ def with_more(draw: st.DrawFn, rows: st.SearchStrategy[Row]) -> Row:
     return {**draw(rows), **draw(MORE)}
 
 
-def spelt(rows: st.SearchStrategy[Row], keys: Callable[[str], str]) -> st.SearchStrategy[Row]:
+def spelled(rows: st.SearchStrategy[Row], keys: Callable[[str], str]) -> st.SearchStrategy[Row]:
     return rows.map(lambda row: {keys(name): value for name, value in row.items()})
 
 
@@ -84,7 +84,7 @@ CONVERSATIONS = optional(
 )
 DEEPEVAL = st.one_of(
     st.lists(with_more(GOLDENS), min_size=1, max_size=3, unique_by=str),
-    st.lists(with_more(spelt(GOLDENS, camel)), min_size=1, max_size=3, unique_by=str),
+    st.lists(with_more(spelled(GOLDENS, camel)), min_size=1, max_size=3, unique_by=str),
     st.lists(with_more(CONVERSATIONS), min_size=1, max_size=3, unique_by=str),
 )
 

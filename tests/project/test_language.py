@@ -150,3 +150,14 @@ def test_a_seeded_term_is_found_wherever_it_is() -> None:
     assert [terms for _, text in messages(SEEDED) if (terms := wrong_terms(text))] == [
         ["Use 'dataset' instead of 'data set'.", "Use 'excluded' instead of 'left out'."]
     ]
+
+
+BRITISH = re.compile("spel[t]|neighbo[u]r|behavio[u]r|favo[u]r", re.IGNORECASE)  # not in itself
+
+
+def test_names_and_files_are_spelled_as_in_american_english() -> None:
+    """codespell reads words, and none of a name with underscores."""
+    files = [p for folder in ("agent_eval_schema", "tests", "docs") for p in (ROOT / folder).rglob("*.py")]
+    folders = [p.as_posix() for p in (ROOT / "tests").rglob("*") if "__pycache__" not in p.parts]
+    lines = [f"{p}: {line}" for p in files for line in p.read_text(encoding="utf-8").splitlines()]
+    assert [found for found in (*lines, *folders) if BRITISH.search(found.removeprefix(str(ROOT)))] == []

@@ -203,7 +203,7 @@ def _bytes(values: list[bytes]) -> pa.Array:
 
 
 def _call_texts(names: pa.Array, inputs: pa.Array) -> pa.Array:
-    """Calls as JSON as `listed` wants them, spelt as Python's json module does: most texts are."""
+    """Calls as JSON as `listed` wants them, spelled as Python's json module does: most texts are."""
     parts = (b'{"tool_name": ', names, b', "tool_input": ', inputs, b"}, ", b"")
     return pc.binary_join_element_wise(
         *(pa.scalar(part, pa.large_binary()) if isinstance(part, bytes) else part for part in parts)

@@ -35,11 +35,11 @@ def as_text(calls: Trajectory) -> str | None:
 
 
 def as_other_text(calls: Trajectory) -> str | None:
-    """The same value, spelt in another way."""
+    """The same value, spelled in another way."""
     if calls is None:
         return None
-    spelt = [{"tool_input": dict(reversed((c.tool_input or {}).items())), "tool_name": c.tool_name} for c in calls]
-    return json.dumps(spelt, indent=1)
+    spelled = [{"tool_input": dict(reversed((c.tool_input or {}).items())), "tool_name": c.tool_name} for c in calls]
+    return json.dumps(spelled, indent=1)
 
 
 def as_tight_text(calls: Trajectory) -> str | None:
@@ -48,7 +48,7 @@ def as_tight_text(calls: Trajectory) -> str | None:
 
 
 def as_mixed_text(calls: Trajectory) -> str | None:
-    """Every other call spelt in another way, so that equal calls of one trajectory differ as text."""
+    """Every other call spelled in another way, so that equal calls of one trajectory differ as text."""
     if calls is None:
         return None
     texts = [(as_text if i % 2 else as_other_text)([call]) for i, call in enumerate(calls)]
@@ -223,8 +223,8 @@ def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch
 @pytest.mark.parametrize("writing", WRITINGS)
 def test_one_value_in_two_spellings_is_one_call(writing: str) -> None:
     """Where a text matches, another one of the same value still counts: in its order, and one to one."""
-    one, spelt = ToolCall("a", {"x": 1, "y": 2}), ToolCall("a", {"y": 2.0, "x": 1.0})
-    pairs = [([one, spelt], [spelt, one]), ([one, one, spelt], [one, spelt, spelt]), ([one, spelt], [one])]
+    one, spelled = ToolCall("a", {"x": 1, "y": 2}), ToolCall("a", {"y": 2.0, "x": 1.0})
+    pairs = [([one, spelled], [spelled, one]), ([one, one, spelled], [one, spelled, spelled]), ([one, spelled], [one])]
     found = scored(batch_of([*pairs], writing), one_to_one=True)
     assert [found[m] for m in TRAJECTORY_METRICS] == [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0.5], [1, 1, 1]]
     assert scored(batch_of([*pairs], writing))["trajectory_precision"] == [1, 1, 1]
@@ -361,7 +361,7 @@ def test_names_that_were_met_before_make_no_difference(names: list[str], most: i
 
 
 def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> None:
-    """Texts are decoded as one list: what is no call must not lend its neighbour a bracket."""
+    """Texts are decoded as one list: what is no call must not lend its neighbor a bracket."""
     texts = ['[{"tool_name": "a"}, 1]', '[{"tool_name": "a"}]', "[[]]", '[{"tool_name": "a"}, {"tool_name": "b"}]']
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "b"}]'] * 4})
     pair = read_pair(batch, IssueLog(4), names=True)
