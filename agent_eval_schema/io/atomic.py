@@ -5,6 +5,7 @@ What goes to stdout or to a URL is a temporary file first.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
@@ -314,7 +315,9 @@ def as_new_folder(path: str) -> Iterator[str]:
                 os.close(handle)
             TEMPORARY.discard(temporary)
     except OSError as error:
-        raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
+        is_taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+        why = "another run has written it in the meantime" if is_taken else error.strerror or error
+        raise EvalSetError(f"{path}: cannot be written: {why}") from error
 
 
 def _flush(path: str) -> None:

@@ -3,8 +3,8 @@
 After each kill the output is the old file or the new one, whole; what else there is does not break the next run, which
 ends as a run that nobody disturbed, with the same bytes and nothing left behind. Every third kill is a SIGTERM or
 SIGINT: the exit code is that of the signal, and no temporary files stay but the work folder of a build that can be
-resumed. Prints the seed and the counts, also of runs that ended before their kill; exit code 1 with the first run that
-was not so.
+resumed. Before that, two runs of each command start together. Prints the seed and the counts, also of runs that ended
+before their kill; exit code 1 with the first run that was not so.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ def main() -> int:
     print(f"seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         runs = [Runs(name, Path(folder) / str(i), arguments.rows) for i, name in enumerate(arguments.only or COMMANDS)]
+        for run in runs:
+            if wrong := run.at_once():
+                print(f"two runs of {run.name} at once: {wrong}")
+                return 1
         for n in range(arguments.times):
             if time.monotonic() > end:
                 break
@@ -104,6 +108,23 @@ class Runs:
             return f"the next run leaves {left}", seconds
         return outcome, seconds
 
+    def at_once(self) -> str:
+        """What is wrong after two runs that start together: each ends well, or names the process of the other."""
+        self._clear()
+        processes = [self._start() for _ in range(2)]
+        said = [process.communicate(timeout=600)[1].decode() for process in processes]
+        for process, text, other in zip(processes, said, reversed(processes), strict=True):
+            told = (
+                f"another run (process {other.pid}) is writing it",
+                "another run has written it",
+                "something already",
+            )
+            if process.returncode not in (0, 1) and not any(words in text for words in told):
+                return f"exit code {process.returncode}: {text[-300:]}"
+        if self._content() != self._new:
+            return f"the output has {len(self._content())} bytes, not {len(self._new)}"
+        return f"they leave {self._litter()}" if self._litter() else ""
+
     def _kill(self, process: subprocess.Popen[bytes], number: signal.Signals, after: float) -> None:
         try:
             process.wait(after)
@@ -112,7 +133,15 @@ class Runs:
 
     def _run(self, disturb: Callable[[subprocess.Popen[bytes]], None], *more: str) -> float:
         """Run the command; returns how long it ran after it was disturbed."""
-        process = subprocess.Popen(
+        process = self._start(*more)
+        disturb(process)
+        start = time.monotonic()
+        self._said = process.communicate(timeout=600)[1]
+        self._code = process.returncode
+        return time.monotonic() - start
+
+    def _start(self, *more: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [sys.executable, "-m", "agent_eval_schema", *self._command.arguments, *more],
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
@@ -120,11 +149,6 @@ class Runs:
             env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
-        disturb(process)
-        start = time.monotonic()
-        self._said = process.communicate(timeout=600)[1]
-        self._code = process.returncode
-        return time.monotonic() - start
 
     def _content(self) -> bytes:
         """The bytes of the output, of a folder those of its files."""

@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.kill.__main__ import FINE, SIGNALS, Runs
 from tests.kill.commands import COMMANDS
+from tests.project.test_outputs import COMMANDS as OUTPUTS
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="of Linux")]
 
@@ -59,7 +60,14 @@ def test_a_few_kills(name: str, tmp_path: Path) -> None:
         assert runs.killed(number, share)[0] in FINE
 
 
-def test_the_commands_that_are_killed_are_those_that_write() -> None:
+@pytest.mark.parametrize("name", ["convert --resume", "validate --resume", "from-inference-table", "convert to Delta"])
+def test_two_runs_at_once(name: str, tmp_path: Path) -> None:
+    assert Runs(name, tmp_path / "runs", 300).at_once() == ""
+
+
+def test_every_command_that_writes_is_killed() -> None:
+    killed = {command.arguments[0] for command in COMMANDS.values()}
+    assert {name for name, _ in OUTPUTS if not name.startswith("ces")} == killed, "the others ask a service"
     written = {word for command in COMMANDS.values() for word in command.arguments if word.startswith("out")}
     assert {Path(word).suffix for word in written} >= {".jsonl", ".parquet", ".csv", ".json", ".html"}
 
