@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
-    command.reads_and_writes(["file", "merge"], ["out"])
+    command.reads_and_writes(["file", "merge", "guide"], ["out"])
     command.add_reading()
     group = command.group("review")
     group.add_argument("--reviewer", metavar="NAME", help="name in the journal and of its file (default: the user)")

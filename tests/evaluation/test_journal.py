@@ -117,6 +117,17 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "my notes\n"
 
 
+@pytest.mark.parametrize("length", [0, 1, 20])
+def test_a_journal_whose_head_was_cut_is_begun_again(length: int, tmp_path: Path) -> None:
+    """The run was killed before it had written a row."""
+    evaluated(tmp_path / "run", answer)
+    head = (tmp_path / "run").read_bytes().splitlines()[0]
+    (tmp_path / "run").write_bytes(head[:length])
+    evaluated(tmp_path / "run", answer)
+    lines = (tmp_path / "run").read_bytes().splitlines()
+    assert (lines[0], len(lines)) == (head, 13)
+
+
 def test_two_runs_do_not_share_a_journal(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
     told: list[str] = []
