@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
@@ -475,15 +474,14 @@ class Session:
     def search(self, text: str, limit: int = 10_000) -> list[int]:
         """The rows whose cells contain a text, in any case."""
         wanted = text.casefold().strip()
-        found: list[int] = []
-        if not wanted:
-            return found
-        for start, batch in zip(self.reviewed.starts, self.reviewed.batches, strict=True):
-            hits = np.zeros(batch.num_rows, bool)
-            for row, cells in enumerate(native_rows(batch)):
-                hits[row] = wanted in " ".join(map(_text, cells.values())).casefold()
-            found += (np.flatnonzero(hits) + start).tolist()
+        found = [row for row, text in enumerate(self._texts) if wanted in text] if wanted else []
         return found[:limit]
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """The cells of each row as the text that is searched."""
+        rows = (cells for batch in self.reviewed.batches for cells in native_rows(batch))
+        return [" ".join(map(_text, cells.values())).casefold() for cells in rows]
 
 
 def _is_labeled(state: State) -> bool:

@@ -704,3 +704,96 @@ def test_a_newcomer_labels_20_rows_of_the_sample_and_sees_what_it_bought(
     rows_of = [r.metrics.set_index("metric")["supported"][names[0]] for r in (before, after)]
     assert rows_of == [0, 20]
     assert (tmp_path / "recording.zip").stat().st_size  # `playwright show-trace` plays it
+
+
+# --- each queue asks its question first
+def test_a_second_choice_replaces_the_first(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    rows = [{"request": "Who?", "response": "x", "expected_facts": [f"fact {i}"]} for i in range(12)]
+    review = reviewing(rows, queue="conflicts")
+    tab = open_tab(review.url)
+    assert tab.page.locator(".side .box").count() == 12
+    assert tab.page.locator(".side mark").all_inner_texts() == [f"{i}" for i in range(12)]
+    tab.keys("1")
+    tab.until("document.getElementById('done').textContent === '1 of 1'")
+    assert review.rows()["expected_facts"].tolist() == [["fact 0"]] * 12
+    tab.keys("2")
+    tab.saved()
+    assert review.rows()["expected_facts"].tolist() == [["fact 1"]] * 12
+    tab.keys("b")
+    tab.saved()
+    assert review.rows()["expected_facts"].tolist() == [[f"fact {i}" for i in range(12)]] * 12
+    tab.keys("u", "u", "u")
+    tab.until("document.getElementById('done').textContent === '0 of 1'")
+    assert review.rows()["expected_facts"].tolist() == [[f"fact {i}"] for i in range(12)]
+
+
+LONG = "# Fees\n\n" + "\n\n".join(f"Paragraph **{i}**" for i in range(80))
+
+
+def test_what_is_to_be_decided_is_on_the_screen(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    (tmp_path / "guide.md").write_text("One **fact** per line.", encoding="utf-8")
+    fix = {"request": {"messages": [{"role": "human", "content": "A"}]}, "response": LONG}
+    wrong = {"request": "B", "response": LONG, "expected_facts": {"a": "16 weeks"}}
+    review = reviewing([fix, wrong], guide=tmp_path / "guide.md")
+    tab = open_tab(review.url + "&q=fixes&row=0", viewport={"width": 1440, "height": 700})
+    tab.at(0)
+    assert tab.page.locator("#guide strong").inner_text() == "fact"
+    assert tab.page.get_by_role("button", name="Accept", exact=True).bounding_box()["y"] < 400
+    tab.page.evaluate("location.hash = location.hash.replace(/&q=.*/, '') + '&q=errors&row=1'")
+    tab.until("document.querySelector('.question').textContent.includes('AE303')")
+    assert tab.page.get_by_label("one fact, then Enter").input_value() == '{"a":"16 weeks"}'
+    assert tab.page.locator("#answer strong").count() == 80
+    tab.keys("End")
+    tab.until("document.getElementById('row').scrollTop > 500")
+    tab.keys("m")
+    tab.until("document.getElementById('answer').textContent.startsWith('# Fees')")
+    tab.page.get_by_role("button", name="wrong").click()
+    tab.page.get_by_label("reason of the rating").fill("nobody asked")
+    tab.page.get_by_label("one fact, then Enter").fill("16 weeks")
+    tab.keys("Control+Enter")
+    tab.until("document.getElementById('done').textContent === '1 of 1'")
+    tab.saved()
+    assert states(review)[1] == {
+        "rating": "wrong", "reason": "nobody asked", "expected_facts": ["16 weeks"], "status": "submitted",
+    }  # fmt: skip
+    assert tab.trouble == []
+
+
+def test_30_rows_by_touch_on_a_phone(reviewing: Callable[..., Review], browser: Any) -> None:
+    rows = [{"request_id": f"{i}", "request": f"Question {i}?", "response": LONG} for i in range(30)]
+    review = reviewing(rows)
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    try:
+        tab = Tab(context, review.url)
+        for i in range(30):
+            tab.at(i)
+            tab.until("(b => b.top >= 0 && b.bottom < 400)(document.querySelector('.asks').getBoundingClientRect())")
+            tab.page.get_by_label("one fact, then Enter").fill(f"fact {i}")
+            tab.page.get_by_role("button", name="Submit, next").tap()
+        tab.saved()
+        assert [states(review)[i] for i in range(30)] == [
+            {"expected_facts": [f"fact {i}"], "status": "submitted"} for i in range(30)
+        ]
+        tab.page.get_by_role("button", name="Rows", exact=True).tap()
+        tab.page.locator("#list .item >> nth=1").tap()
+        tab.until("!document.body.classList.contains('rows')")
+        tab.page.get_by_role("button", name="all keys").tap()
+        tab.page.get_by_role("button", name="undo the last step").tap()
+        tab.until("document.getElementById('done').textContent === '29 of 30'")
+        assert tab.trouble == []
+    finally:
+        context.close()
+
+
+def test_a_document_with_any_name_can_be_marked(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    documents = [{"doc_uri": uri, "content": "A"} for uri in ("__proto__", "constructor")]
+    review = reviewing([{"request": "Which?", "response": "x", "retrieved_context": documents}])
+    tab = open_tab(review.url)
+    tab.keys("1", "2", "2")
+    tab.saved()
+    assert states(review)[0] == {"documents": {"__proto__": True, "constructor": False}}
+    tab.keys("1", "1", "2")
+    tab.saved()
+    assert states(review)[0] == {"documents": {}}

@@ -715,8 +715,8 @@ async function start() {
   $("file").textContent = O.file; $("by").textContent = O.reviewer; document.title = `review ${O.file}`;
   $("about").textContent = `${plural(O.titles.length, "row")} · ${O.format}`;
   $("notes").replaceChildren(...O.notes.map(n => el("p", {}, n)));
-  $("tools").replaceChildren(button("Rows", () => { document.body.classList.toggle("rows"); drawList() }, null, {id: "rows"}), " ", command("write", bundle ? "Download journal" : "Write file…"), " ", button("?", help, null, {"aria-label": "all keys"}));
-  $("actions").replaceChildren(command("submit", "Submit, next", {class: "first"}), command("skip", "Skip"), command("flag", "Needs another person"), command("drop", "Drop or keep"), command("undo", "Undo"), el("span", {class: "room"}), command("previous", "Previous"), command("next", "Next"));
+  $("tools").replaceChildren(command("write", bundle ? "Download journal" : "Write file…"), " ", button("?", help, null, {"aria-label": "all keys"}));
+  $("actions").replaceChildren(command("submit", "Submit, next", {class: "first"}), command("skip", "Skip"), command("flag", "Needs another person"), command("drop", "Drop or keep"), command("undo", "Undo"), el("span", {class: "room"}), button("Rows", () => { if (document.body.classList.toggle("rows")) scrollTo(0, 0); drawList() }, null, {id: "rows"}), command("previous", "Previous"), command("next", "Next"));
   document.onkeydown = pressed;
   $("list").onscroll = drawList;
   let typed = 0;
