@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.integrations.mlflow.tracking import traces_from_store as traces_from_store
     from agent_eval_schema.io.source import Source as Source
     from agent_eval_schema.issues import Issue as Issue
+    from agent_eval_schema.metrics.metric_info import MetricInfo as MetricInfo
     from agent_eval_schema.profile.profile import Profile as Profile
     from agent_eval_schema.profile.profile import profile_eval_set as profile_eval_set
     from agent_eval_schema.review.review import Review as Review
@@ -110,6 +111,7 @@ else:
         "ToolUseMetric": "evaluation.trajectories",
         "CustomMetric": "evaluation.task_metrics",
         "PointwiseMetric": "evaluation.task_metrics",
+        "MetricInfo": "metrics.metric_info",
         "json_schema": "formats.json_schema",
         "explain": "api",
         "Report": "validation.report",

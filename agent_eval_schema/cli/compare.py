@@ -6,6 +6,7 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING
 
+from agent_eval_schema.cli.gates import add_min_effect, failures_of
 from agent_eval_schema.cli.options import EXIT, INPUT, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
@@ -13,6 +14,7 @@ from agent_eval_schema.errors import EvalSetError
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import ScoreComparison
     from agent_eval_schema.evaluation.history import ScoreHistory
+    from agent_eval_schema.metrics.metric_info import MetricInfo
 
 SCORES = "file of scores (.parquet, .jsonl, .json, .csv, or a folder or URL), or an MLflow run (runs:/ID)"
 
@@ -32,7 +34,10 @@ def add(commands: Commands) -> None:
     command.add_argument("new", metavar="NEW", nargs="+", help="scores of the newer run; several: a history of all")
     command.reads_and_writes(["old", "new"])
     command.add_columns()
-    names = "comma-separated columns that are scores (default: those of the result, or that are named like scores)"
+    names = (
+        "comma-separated metrics, or columns that are scores, to compare and judge (default: those of the result, or "
+        "that are named like scores; figures such as latency are shown and not judged)"
+    )
     command.group(INPUT).add_argument("--metrics", metavar="COLUMNS", action="append", default=[], help=names)
     key = "column that identifies the rows of both (default: the position, else request_id or the question)"
     command.group(INPUT).add_argument("--key", metavar="COLUMN", help=key)
@@ -41,7 +46,14 @@ def add(commands: Commands) -> None:
     configurations = "comma-separated configurations of OLD and each NEW; runs of one configuration are repeats"
     command.group(INPUT).add_argument("--configurations", metavar="NAMES", default="", help=configurations)
     command.add_output("comparison", "json", "markdown", default=None)
-    command.add_settings("columns", "output")
+    command.add_settings("columns", "output", "metrics")
+    command.set_defaults(stated=None)
+    meaning = command.group("metrics")
+    for better, worse in (("lower", "higher"), ("higher", "lower")):
+        help = f"{better} scores of this metric are better, {worse} ones worse; repeatable"
+        meaning.add_argument(f"--{better}-is-better", metavar="NAME", action="append", default=[], help=help)
+    scale = "lowest and highest score of a metric, such as recall=0..1; repeatable"
+    meaning.add_argument("--scale", metavar="NAME=LOW..HIGH", type=_scale, action="append", default=[], help=scale)
     command.add_html("comparison")
     command.group(EXIT).add_argument(
         "--fail-on",
@@ -53,41 +65,92 @@ def add(commands: Commands) -> None:
     )
     alpha = "significance level of the p value that is adjusted for the number of metrics (default: 0.05)"
     command.group(EXIT).add_argument("--alpha", metavar="P", type=float, default=0.05, help=alpha)
-    effect = "the smallest difference of a mean that causes exit code 1 (default: 0)"
-    command.group(EXIT).add_argument("--min-effect", metavar="X", type=float, default=0.0, help=effect)
+    effect = "smallest difference of a mean that causes exit code 1, of all metrics or of one (default: 0); repeatable"
+    add_min_effect(command, effect)
+    unscored = "accept rows that had a score and have none in NEW, which otherwise cause exit code 1"
+    command.group(EXIT).add_argument("--allow-unscored", action="store_true", help=unscored)
     command.add_quiet()
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; --fail-on fails a metric that became worse."""
     from agent_eval_schema.evaluation.result import load_result
-    from agent_eval_schema.render.phrases import signed
 
     read = {"OLD": arguments.old, **{f"NEW {i}": place for i, place in enumerate(arguments.new, 1)}}
     metrics, columns = list(codes_in(arguments.metrics)) or None, dict(arguments.columns) or None
-    old, *new = (load_result(place, metrics=metrics, columns=columns) for place in read.values())
-    judged = old.compare(new[-1], key=arguments.key, cluster=arguments.cluster)
+    infos = _stated(arguments)
+    old, *new = (load_result(place, metrics=metrics, columns=columns, infos=infos) for place in read.values())
+    forms = ("{}", "{}/score", "{}/value", "feedback.{}")
+    found_names = [name for name in old.tallies if {form.format(name) for form in forms}.intersection(metrics or ())]
+    asked = metrics and (found_names or metrics)
+    judged = old.compare(new[-1], key=arguments.key, cluster=arguments.cluster, metrics=asked)
     options = {"--metrics": ",".join(metrics or ()), "--key": arguments.key, "--cluster": arguments.cluster}
     typed = [word for pair in columns.items() for word in ("--columns", "=".join(pair))] if columns else []
     typed += [word for name, value in options.items() if value and value != "auto" for word in (name, value)]
+    for better in ("lower", "higher"):
+        typed += [
+            word for name in getattr(arguments, f"{better}_is_better") for word in (f"--{better}-is-better", name)
+        ]
+    typed += [word for name, scale in arguments.scale for word in ("--scale", f"{name}={_written(scale)}")]
+    judged._alpha, failures = arguments.alpha, []
+    if arguments.compare_fail_on != "never":
+        judged._failed = bool(failures := failures_of(judged, arguments.compare_fail_on, arguments))
+    else:
+        judged._failed = False
     words = ["agent-eval-schema", "compare", *read.values(), *typed, "--html", "comparison.html"]
     judged._command = "" if arguments.html else shlex.join(words)
     found: ScoreComparison | ScoreHistory = judged
     names = codes_in([arguments.configurations])
     if len(new) > 1:
-        found = old.compare(*new, key=arguments.key, cluster=arguments.cluster, configurations=names or None)
+        found = old.compare(
+            *new,
+            key=arguments.key,
+            cluster=arguments.cluster,
+            configurations=names or None,
+            metrics=asked,
+        )
         named = ["--configurations", ",".join(names)] if names else []
         found._command = "" if arguments.html else shlex.join([*words[:-2], *named, *words[-2:]])
     elif names:
         raise EvalSetError("--configurations needs more than two runs")
-    forms = {"json": found.to_json, "markdown": found.to_markdown}
-    text = forms[arguments.output]() if arguments.output in forms else found.to_text(color=in_color())
+    writers = {"json": found.to_json, "markdown": found.to_markdown}
+    text = writers[arguments.output]() if arguments.output in writers else found.to_text(color=in_color())
     print_text(text, arguments.output)
     save_page(found, "comparison", arguments)
-    significant = arguments.compare_fail_on == "significant"
-    worse = judged.regressions(significant=significant, min_effect=arguments.min_effect, alpha=arguments.alpha)
-    if arguments.compare_fail_on == "never" or not worse:
-        return ExitCode.CLEAN
-    for metric, difference in worse.items():
-        print_line(f"{metric}: the mean changed by {signed(difference)}")
-    return ExitCode.FOUND
+    for failure in failures:
+        print_line(failure)
+    if judged.undecided and failures:
+        return ExitCode.COULD_NOT_RUN
+    return ExitCode.FOUND if failures else ExitCode.CLEAN
+
+
+def _scale(text: str) -> tuple[str, tuple[float, float | None]]:
+    from agent_eval_schema.metrics.metric_info import parse_scale
+
+    name, _, scale = text.rpartition("=")
+    try:
+        return name, parse_scale(scale)
+    except EvalSetError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _written(scale: tuple[float, float | None]) -> str:
+    return f"{scale[0]:g}..{'' if scale[1] is None else f'{scale[1]:g}'}"
+
+
+def _stated(arguments: argparse.Namespace) -> list[MetricInfo]:
+    """What the settings and the command line state of metrics."""
+    from msgspec.structs import replace
+
+    from agent_eval_schema.metrics.metric_info import MetricInfo, metric_info, parse_scale
+
+    found = {
+        name: MetricInfo(name, one.direction, parse_scale(one.scale) if one.scale else None, unit=one.unit)
+        for name, one in (arguments.stated or {}).items()
+    }
+    for better in ("lower", "higher"):
+        for name in getattr(arguments, f"{better}_is_better"):
+            found[name] = replace(metric_info(name, found), direction=better)
+    for name, scale in arguments.scale:
+        found[name] = replace(metric_info(name, found), scale=scale)
+    return list(found.values())

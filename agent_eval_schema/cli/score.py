@@ -7,6 +7,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from agent_eval_schema.cli.gates import add_min_effect, failures_of
 from agent_eval_schema.cli.options import EXIT, OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
 from agent_eval_schema.cli.output import (
     ExitCode,
@@ -21,7 +22,6 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.rule import FAILING
 
 if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.comparison import ScoreComparison
     from agent_eval_schema.evaluation.result import EvalResult
     from agent_eval_schema.evaluation.result_blocks import ResultSummary
 
@@ -73,19 +73,20 @@ def add(commands: Commands) -> None:
         metavar="PATH",
         help="write all rows with their scores (.parquet, .csv, .jsonl, .json)",
     )
-    command.group(EXIT).add_argument(
-        "--min",
-        metavar="METRIC=MEAN",
-        type=_bound,
-        action="append",
-        default=[],
-        help="exit with code 1 if the mean is below this threshold; repeatable",
-    )
+    for bound, side in (("min", "below"), ("max", "above")):
+        command.group(EXIT).add_argument(
+            f"--{bound}",
+            metavar="METRIC=MEAN",
+            type=_bound,
+            action="append",
+            default=[],
+            help=f"exit with code 1 if the mean is {side} this threshold; repeatable",
+        )
     command.group(EXIT).add_argument(
         "--confidence",
         metavar="LEVEL",
         type=_level,
-        help="--min judges the lower bound of this confidence interval (0.95), not the mean",
+        help="--min judges the lower bound of this confidence interval (0.95), --max the upper one, not the mean",
     )
     command.group(EXIT).add_argument("--against", metavar="OLD", help="compare with the scores of an older file")
     command.group(EXIT).add_argument("--key", metavar="COLUMN", help="column that identifies the rows of both files")
@@ -94,18 +95,14 @@ def add(commands: Commands) -> None:
         choices=["significant", "any"],
         help="exit with code 1 if a metric is lower than in OLD: significantly (Holm p < 0.05), or at all",
     )
-    command.group(EXIT).add_argument(
-        "--min-effect",
-        metavar="X",
-        type=float,
-        default=0.0,
-        help="the smallest difference of a mean that counts as a regression (default: 0)",
+    add_min_effect(
+        command, "smallest difference of a mean that counts as a regression, of all metrics or of one; repeatable"
     )
     command.add_fail_on()
     command.group(EXIT).add_argument(
         "--allow-unscored",
         action="store_true",
-        help="accept rows without a score, which otherwise fail --min and --fail-on",
+        help="accept rows without a score, which otherwise fail --min, --max, --fail-on and --fail-on-regression",
     )
     command.add_quiet()
 
@@ -146,8 +143,13 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, option) and not arguments.against:
             raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")
     metrics = codes_in(arguments.metrics) or tuple(TRAJECTORY_METRICS)
-    for metric, _ in arguments.min:  # a wrong name is reported before the file is read
-        require_choice("--min", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
+    for bound in ("min", "max"):
+        for metric, _ in getattr(arguments, bound):  # a wrong name is reported before the file is read
+            require_choice(f"--{bound}", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
+    if arguments.confidence is not None and not arguments.min and not arguments.max:
+        raise EvalSetError(
+            f"--confidence has no effect without --min or --max: set a threshold, such as --min {metrics[0]}=0.8"
+        )
     result, *older = (
         score_dataset(
             open_input(file, arguments),
@@ -161,6 +163,11 @@ def run(arguments: argparse.Namespace) -> int:
         for file in read.values()
     )
     comparison = older[0].compare(result, key=arguments.key) if older else None
+    regressions = []
+    if comparison is not None:
+        if arguments.fail_on_regression:
+            regressions = failures_of(comparison, arguments.fail_on_regression, arguments)
+        comparison._failed = bool(regressions)
     summary = result.summary()
     in_json = arguments.output == "json"
     view = result_view(summary)
@@ -176,34 +183,30 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_scores:
         result.write(arguments.write_scores)
         print_note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
-    return ExitCode.FOUND if _fails(result, summary, comparison, arguments) else ExitCode.CLEAN
+    return ExitCode.FOUND if _fails(result, summary, regressions, arguments) else ExitCode.CLEAN
 
 
-def _fails(
-    result: EvalResult, summary: ResultSummary, comparison: ScoreComparison | None, arguments: argparse.Namespace
-) -> bool:
-    """Print what --min and --fail-on-regression find, and the rows without a score; whether the run fails."""
-    from agent_eval_schema.render.phrases import number, signed
+def _fails(result: EvalResult, summary: ResultSummary, regressions: list[str], arguments: argparse.Namespace) -> bool:
+    """Print what --min, --max and --fail-on-regression find, and the rows without a score; whether the run fails."""
+    from agent_eval_schema.render.phrases import number
     from agent_eval_schema.rules import RULES
 
-    lowest = dict(arguments.min)
-    too_low = result.failing(lowest, arguments.confidence)
-    what = "mean" if arguments.confidence is None else f"lower bound at {arguments.confidence:g} confidence"
-    for metric, value in too_low.items():
+    lowest, highest = dict(arguments.min), dict(arguments.max)
+    missed = result.failing({m: (lowest.get(m), highest.get(m)) for m in (*lowest, *highest)}, arguments.confidence)
+    for metric, value in missed.items():
+        is_low = metric in lowest and not value > lowest[metric]
+        side, end, bound = ("lower", "below", lowest) if is_low else ("upper", "above", highest)
+        what = "mean" if arguments.confidence is None else f"{side} bound at {arguments.confidence:g} confidence"
         missing = "no row has a score" if math.isnan(result.tallies[metric].mean) else "there is no interval"
-        why = f"{missing}, so no {what} reaches" if math.isnan(value) else f"the {what} {number(value)} is below"
-        print_line(f"{metric}: {why} {number(lowest[metric])}")
-    significant = arguments.fail_on_regression == "significant"
-    regressions = {}
-    if comparison is not None and arguments.fail_on_regression:
-        regressions = comparison.regressions(significant=significant, min_effect=arguments.min_effect)
-    for metric, difference in regressions.items():
-        print_line(f"{metric}: the mean changed by {signed(difference)}")
+        why = f"{missing}, so no {what} reaches" if math.isnan(value) else f"the {what} {number(value)} is {end}"
+        print_line(f"{metric}: {why} {number(bound[metric])}")
+    for regression in regressions:
+        print_line(regression)
     failing, lines = FAILING[arguments.fail_on], summary.lines
-    gated = [line for line in lines if failing or line.metric in lowest]
+    gated = [line for line in lines if failing or line.metric in (*lowest, *highest)]
     unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
     if unscored and any(line.scored for line in gated):
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
     found = any(RULES[code].severity in failing for code in result.issue_counts)
     is_empty = failing and not any(line.scored for line in lines)
-    return bool(too_low or regressions or found or unscored or is_empty)
+    return bool(missed or regressions or found or unscored or is_empty)

@@ -37,7 +37,10 @@ def show_or_apply(arguments: argparse.Namespace) -> bool:
         place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
         defaults = msgspec.to_builtins(found.settings)
         has_rules = "select" in arguments.settings
-        names = {name.replace("_", "-"): getattr(arguments, _argument(arguments, name)) for name in arguments.settings}
+        names = {
+            name.replace("_", "-"): msgspec.to_builtins(getattr(arguments, _argument(arguments, name)))
+            for name in arguments.settings
+        }
         shown = {
             n: names.get(n, v) for n, v in defaults.items() if n in names or (n == "per-file-ignores" and has_rules)
         }
@@ -50,7 +53,10 @@ def show_or_apply(arguments: argparse.Namespace) -> bool:
 
 
 def _argument(arguments: argparse.Namespace, name: str) -> str:
-    """The argument of a setting: where OUT is an argument, the form of what is printed has another name."""
+    """The argument of a setting: where OUT is an argument, the form of what is printed has another name, and --metrics
+    names metrics."""
+    if name == "metrics":
+        return "stated"
     return "summary" if name == "output" and hasattr(arguments, "summary") else name
 
 

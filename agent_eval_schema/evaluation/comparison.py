@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,19 +11,27 @@ import pandas as pd
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.evaluation.result_blocks import MetricComparison, written_alike
+from agent_eval_schema.evaluation.result_blocks import MetricComparison, name_of, written_alike
 from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, holm, paired_test
+from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, Z, holm, paired_test
 from agent_eval_schema.metrics.independence import Units
-from agent_eval_schema.metrics.intervals import is_binary, standard_error
-from agent_eval_schema.metrics.scales import direction_of
+from agent_eval_schema.metrics.intervals import (
+    ASSUMED_NEAR,
+    ASSUMED_SHARE,
+    NAN,
+    is_binary,
+    scale_of_scores,
+    standard_error,
+)
+from agent_eval_schema.metrics.metric_info import SHARE, MetricInfo
 from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, NextCommand, counted, number, plural, signed
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_choice
 
 Numbers = np.ndarray[Any, Any]
 
@@ -78,6 +87,8 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         self._results = list(results)
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
         self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
+        self._alpha = CHANCE
+        self._failed: bool | None = None
         self._command = 'comparison.save("comparison.html")'
 
     def _inputs(self) -> object:
@@ -94,8 +105,11 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
             both results), `lost` and `gained` (int64; rows with a score in the old and in the new result only), `old`,
             `new` and `difference` (float64; means), `low` and `high` (float64; the 95 % interval of the difference),
             `higher` and `lower` (int64; rows), `p_value` and `p_adjusted` (float64; by Holm's method for the number of
-            metrics), `std_error` (float64; of the mean difference), `units` (int64; independent units) and `note` (str;
-            the reason why there is no p value or no interval, which are NaN).
+            metrics that are counted, NaN of the others), `std_error` (float64; of the mean difference), `units` (int64;
+            independent units), `note` (str; the reason why there is no p value or no interval, which are NaN),
+            `direction` (str: higher, lower, none, or unknown: then it is assumed), `unit` (str), `counted` (bool;
+            False of figures such as latency, which are not judged), `missing` (str; in what the rows that lost their
+            score differ from the others) and `assumes` (str; what the interval assumes of a scale that is not known).
 
         Examples
         --------
@@ -110,7 +124,7 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
 
     def regressions(
-        self, *, significant: bool = True, min_effect: float = 0.0, alpha: float = CHANCE
+        self, *, significant: bool = True, min_effect: float | Mapping[str, float] = 0.0, alpha: float = CHANCE
     ) -> dict[str, float]:
         """Return the metrics that became worse.
 
@@ -118,16 +132,21 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         ----------
         significant : bool, default True
             If True, only those whose p value, adjusted for the number of metrics, is below `alpha`.
-        min_effect : float, default 0
-            The smallest difference of the means, in the unit of the metric, that counts.
+        min_effect : float or mapping of str to float, default 0
+            The smallest difference of the means that counts, in the unit of the metrics, or per metric (default 0).
         alpha : float, default 0.05
             The significance level.
 
         Returns
         -------
         dict of str to float
-            The differences of the means by metric; of latency, failures and others of which less is
-            better, a higher one is worse.
+            The differences of the means by metric; of failures and others of which less is better, a higher one is
+            worse. Figures, such as latency, are not judged unless they were asked for.
+
+        Raises
+        ------
+        EvalSetError
+            One number is the smallest difference of metrics in different units, or a metric is not compared.
 
         Examples
         --------
@@ -138,14 +157,43 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         >>> comparison.regressions(), comparison.regressions(significant=False)
         ({}, {'exact_match': -1.0})
         """
+        least = self._least_effects(min_effect)
         return {
             line.metric: line.difference
             for line in self.lines
-            if _gain(line.metric, line.difference) < 0
-            and line.rows
-            and abs(line.difference) >= min_effect
+            if line.gain < 0
+            and abs(line.difference) >= least.get(line.metric, 0.0)
             and (line.p_adjusted < alpha or not significant)
         }
+
+    def _least_effects(self, min_effect: float | Mapping[str, float]) -> Mapping[str, float]:
+        """The smallest difference that counts, by metric."""
+        counted = [line for line in self.lines if line.counted]
+        if isinstance(min_effect, Mapping):
+            for metric in min_effect:
+                require_choice("min_effect", metric, [line.metric for line in self.lines])
+            return min_effect
+        units = {line.unit: line.metric for line in counted}
+        if min_effect and len(units) > 1:
+            of = ", ".join(f"{metric} ({unit or 'points'})" for unit, metric in units.items())
+            one = next(iter(units.values()))
+            raise EvalSetError(
+                f"min_effect: {min_effect:g} is no difference of metrics in different units: {of}; set one per metric, "
+                f"such as {one}={min_effect:g}"
+            )
+        return {line.metric: min_effect for line in counted}
+
+    @property
+    def undecided(self) -> list[MetricInfo]:
+        """The metrics that no gate judges before their direction is stated: nobody knows it, and the name suggests that
+        less is better."""
+        infos = [line.info for line in self.lines if line.counted]
+        return [info for info in infos if info.direction == "unknown" and info.suggests_lower]
+
+    @property
+    def lost(self) -> int:
+        """The number of rows that had a score and have none in the new result, of the metric that lost most."""
+        return max((line.lost for line in self.lines if line.counted), default=0)
 
     def _view(self) -> View:
         rows = self.rows
@@ -155,6 +203,8 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         return comparison_view(
             *(self.lines, changed, len(self.only_old), len(self.only_new), self._units, self.matched_by, self.remarks),
             command=self._command,
+            alpha=self._alpha,
+            failed=self._failed,
         )
 
     def to_markdown(self) -> str:
@@ -181,6 +231,7 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
     def _json(self) -> str:
         document = {
             "lines": [asdict(line) for line in self.lines],
+            "failed": self._failed,
             "matched_by": self.matched_by,
             "remarks": self.remarks,
             "only_old": self.only_old,
@@ -199,13 +250,16 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
 def compare(
     old: pd.DataFrame,
     new: pd.DataFrame,
-    metrics: Iterable[str],
+    infos: Mapping[str, MetricInfo],
     key: str | None,
     units: Units | None,
     remarks: Sequence[str] = (),
     results: Sequence[str | None] = (),
+    *,
+    asked: bool = False,
 ) -> ScoreComparison:
-    """Compare two tables by these metrics; `EvalResult.compare` documents `key`, `units` are those of the old rows."""
+    """Compare two tables by these metrics, all of which count if they were asked for; `EvalResult.compare` documents
+    `key`, `units` are those of the old rows."""
     pairs = matched_rows(old, new, key)
     at_old, at_new = pairs.old, pairs.new
     if not len(at_old):
@@ -215,18 +269,20 @@ def compare(
     ids = old["request_id"].to_numpy()[at_old] if "request_id" in old.columns else None
     codes = np.arange(len(at_old)) if units is None else units.codes[at_old]
     lines, changed = [], []
-    for metric in metrics:
+    for metric, info in infos.items():
         before = old[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_old]
         after = new[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_new]
-        lines.append(_line(metric, before, after, codes))
+        lines.append(_line(info, before, after, codes, asked))
         changed.append(_changes(metric, keys, ids, before, after))
     filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
     rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
     only = [(labels, at_old), (new[key] if key else pd.Series(np.arange(len(new))), at_new)]
     only_old, only_new = (of.drop(of.index[at]).tolist() for of, at in only)
-    adjusted = holm([line.p_value for line in lines])
+    adjusted = holm([line.p_value if line.counted else NAN for line in lines])
     lines = [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
-    words = (units or Units(codes)).words(len(np.unique(codes)))
+    tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
+    fewest, most = min(tested, default=0), max(tested, default=0)
+    words = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
     return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results)
 
 
@@ -319,15 +375,18 @@ def _unique(table: pd.DataFrame, key: str) -> pd.Series[Any]:
     return table[key]
 
 
-def _line(metric: str, before: Numbers, after: Numbers, codes: Numbers) -> MetricComparison:
+def _line(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, asked: bool) -> MetricComparison:
     was, now = np.isfinite(before), np.isfinite(after)
     old, new, own = before[was & now], after[was & now], codes[was & now]
-    difference = new - old
-    found = paired_test(difference, own, is_binary(old) and is_binary(new))
+    difference, both = new - old, np.concatenate([old, new])
+    ends = SHARE if is_binary(both) else scale_of_scores(both, info.ends) if len(both) else None
+    found = paired_test(difference, own, ends and ends[1] - ends[0])
+    varies = bool(len(both)) and bool(np.ptp(both) > 0)
+    lost = was & ~now
     return MetricComparison(
-        metric,
+        info.name,
         rows=len(old),
-        lost=int((was & ~now).sum()),
+        lost=int(lost.sum()),
         gained=int((now & ~was).sum()),
         old=ScoreStats(old).mean,
         new=ScoreStats(new).mean,
@@ -341,7 +400,29 @@ def _line(metric: str, before: Numbers, after: Numbers, codes: Numbers) -> Metri
         std_error=standard_error(difference, own),
         units=len(np.unique(own)),
         note=found.note,
+        direction=info.direction,
+        unit=info.unit,
+        counted=asked or (info.is_quality and (varies or bool(lost.any()))),
+        missing=_missing(before[lost], old),
+        assumes="" if info.scale or ends is SHARE else ASSUMED_NEAR if ends is None else ASSUMED_SHARE,
     )
+
+
+def _missing(lost: Numbers, kept: Numbers) -> str:
+    """In what the rows that lost their score differ from those that kept it, by more than chance; "" if they do not."""
+    if min(len(lost), len(kept)) < LEAST_LOST:
+        return ""
+    means, errors = [float(of.mean()) for of in (lost, kept)], [standard_error(of) for of in (lost, kept)]
+    if abs(means[0] - means[1]) <= Z * math.hypot(*errors):
+        return ""
+    return (
+        f"{plural(len(lost), 'row')} that lost the score had {number(means[0])} before, the others {number(means[1])}: "
+        "the missing scores may not be missing at random"
+    )
+
+
+LEAST_LOST = 5
+"""Rows without a score in the new result that are compared with the others."""
 
 
 def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, after: Numbers) -> pd.DataFrame:
@@ -376,81 +457,95 @@ def comparison_view(
     remarks: Sequence[str] = (),
     *,
     command: str = "",
+    alpha: float = CHANCE,
+    failed: bool | None = None,
 ) -> View:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
     the two results; then the scores that differ. `units` names the independent units, and
-    `command` writes the page."""
-    rows = sorted(changed, key=lambda row: (_gain_of(row), row[2], row[0]))
-    worse = sum(_gain_of(row) < 0 for row in rows)
-    better = sum(_gain_of(row) > 0 for row in rows)
+    `command` writes the page. `failed`: whether a gate failed (None: there is none, and significance decides)."""
+    counted_lines = {line.metric: line for line in lines if line.counted}
+    found = [Difference(counted_lines[row[2]].info, row) for row in changed if row[2] in counted_lines]
+    rows = sorted(found, key=lambda row: (row.gain, row.metric, row.key))
+    worse, better = (sum(row.gain * sign > 0 for row in rows) for sign in (-1, 1))
     only = [(which, plural(count, "row")) for which, count in (("before", only_old), ("after", only_new)) if count]
-    tested = sum(line.p_value == line.p_value for line in lines)
-    names = ["metric", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows", "#p"]
-    means = Table(
-        [*names, *(["#Holm p"] if tested > 1 else [])],
-        [_mean(line, tested > 1) for line in lines],
-        title="Metrics",
-        at_once=AT_ONCE,
-    )
+    judged, figures = list(counted_lines.values()), [line for line in lines if not line.counted]
+    tested = sum(line.p_value == line.p_value for line in judged)
     names = ["Row", "request_id", "Metric", "#before", "#after", "#difference"]
     title = "Scores that differ, regressions first"
     scores = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
-    regressions = [line for line in lines if is_significant(line) and _gain(line.metric, line.difference) < 0]
-    verdict = f"{_in_words(rows, better)}{_significant(lines, tested)}" if rows else "No score differs"
-    about = [Line(words, "muted") for words in _about_test(lines, tested, units)]
+    if failed is None:
+        failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)
+    if not judged and any(line.difference for line in figures):
+        verdict = "no metric is judged: only figures differ"
+    else:
+        verdict = f"{_in_words(rows, better)}{_significant(judged, tested, alpha)}" if rows else "No score differs"
+    about = [Line(words, "muted") for words in _about_test(judged, tested, units)]
+    about += [Line(f"{line.metric}: {words}.", "warning") for line in judged for words in _warnings(line)]
     if matched_by in (REQUEST_ID, BY_QUESTION):
         about.append(Line(f"Rows are matched by {matched_by}.", "muted"))
     about += [Line(remark, "warning") for remark in remarks]
+    means: list[Block] = [
+        *([_means(judged, tested > 1, alpha, "Metrics")] if judged else []),
+        *about,
+    ]
+    apart = [Line("Figures and constants, which are not judged:", "muted"), _figures(figures)] if figures else []
     on_page: list[Block] = [
         *([Terms([(f"Only {which}", count) for which, count in only])] if only else []),
-        *([Section("means", "Metrics", [means, *about])] if lines else []),
+        *([Section("means", "Metrics", [*means, *apart])] if lines else []),
         *([Section("scores", title, [scores])] if rows else []),
     ]
     return View(
         title=verdict,
         verdict=verdict,
-        mood="error" if regressions else "warning" if worse > better else "good",
+        mood="error" if failed else "warning" if worse > better or not judged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],
-        first=(Part(f"row {rows[0][1] or rows[0][0]}", "code"), f" {rows[0][2]} {_from_to(rows[0])}") if worse else "",
+        first=(Part(f"row {rows[0].request_id or rows[0].key}", "#scores"), f" {rows[0].metric} {rows[0].change}")
+        if worse
+        else "",
         blocks=[
-            Only("text", [means, *about, *(Line(f"{count} only {which}") for which, count in only)]),
+            Only("text", [*means, *(Line(f"{count} only {which}") for which, count in only), *apart]),
             Only("html", on_page),
         ],
     )
 
 
-def _in_words(rows: Sequence[Changed], better: int) -> str:
+class Difference:
+    """A score that differs, and how much better it is: 0 if there was none before; one that is lost is a loss."""
+
+    def __init__(self, info: MetricInfo, row: Changed) -> None:
+        self.info = info
+        self.key, self.request_id, self.metric, self.old, self.new, self.difference = row
+        is_new, self.is_lost = self.old != self.old, self.new != self.new
+        self.is_new = is_new
+        self.gain = 0.0 if is_new else float("-inf") if self.is_lost else info.sign * self.difference
+
+    @property
+    def change(self) -> str:
+        return " → ".join(written_alike(self.info, [self.old, self.new]))
+
+
+def _in_words(rows: Sequence[Difference], better: int) -> str:
     """`2 scores lower, 1 missing, 3 higher`; worse and better where less is better in some metrics, but not in all."""
-    less_is_better = {direction_of(row[2]) < 0 for row in rows}
-    down, up = ("worse", "better") if len(less_is_better) > 1 else ("higher", "lower")
-    if less_is_better == {False}:
-        down, up = up, down
-    lost = sum(row[3] == row[3] and row[4] != row[4] for row in rows)
-    worse = sum(_gain_of(row) < 0 for row in rows) - lost
-    others = [(lost, "missing"), (sum(row[3] != row[3] for row in rows), "new")]
-    return ", ".join([f"{plural(worse, 'score')} {down}", *counted(others), f"{better:,} {up}"])
+    signs = {row.info.sign for row in rows} - {0}
+    down, up = ("lower", "higher") if signs <= {1} else ("higher", "lower") if signs == {-1} else ("worse", "better")
+    lost, new = sum(row.is_lost for row in rows), sum(row.is_new for row in rows)
+    worse = sum(row.gain < 0 for row in rows) - lost
+    other = sum(not row.gain and not row.is_new for row in rows)
+    parts = counted([(lost, "missing"), (new, "new"), (other, "different")])
+    return ", ".join([f"{plural(worse, 'score')} {down}", *parts, f"{better:,} {up}"])
 
 
-def _significant(lines: Sequence[MetricComparison], tested: int) -> str:
+def _significant(lines: Sequence[MetricComparison], tested: int, alpha: float) -> str:
     """What the test shows, regressions first: `: recall significantly lower (0.922 → 0.803)`."""
     if not tested:
         return ""
-    found = sorted(filter(is_significant, lines), key=lambda line: _gain(line.metric, line.difference) > 0)
+    found = sorted((line for line in lines if line.p_adjusted < alpha), key=lambda line: line.gain > 0)
     if not found:
         return ": no significant change" + (f" in {tested} metrics" if tested > 1 else "")
     first, others = found[0], len(found) - 1
-    means = " → ".join(written_alike(first.metric, [first.old, first.new]))
+    means = " → ".join(written_alike(first.info, [first.old, first.new]))
     how = f"significantly {'higher' if first.difference > 0 else 'lower'} ({means})"
     return f": {first.metric} {how}" + (f" and {plural(others, 'other significant change')}" if others else "")
-
-
-def _from_to(row: Changed) -> str:
-    return " → ".join(written_alike(row[2], [row[3], row[4]]))
-
-
-def is_significant(line: MetricComparison) -> bool:
-    """Whether a difference is no chance, by the p value that is adjusted for the number of metrics."""
-    return line.p_adjusted < CHANCE
 
 
 def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> Iterator[str]:
@@ -473,30 +568,46 @@ def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> I
         yield f"{', '.join(metrics)}: {note}."
 
 
-def _gain_of(row: Changed) -> float:
-    """How much better a score is; one that there was not before is neither better nor worse."""
-    return 0.0 if row[3] != row[3] else _gain(row[2], row[5])
+def _warnings(line: MetricComparison) -> Iterator[str]:
+    """What a reader of the change has to know: a direction that is assumed, scores that are missing."""
+    if line.info.assumption:
+        yield line.info.assumption
+    if line.assumes and line.low == line.low:
+        yield f"the scale of {line.metric} is not known: the interval assumes {line.assumes}"
+    if line.missing:
+        yield line.missing
 
 
-def _gain(metric: str, difference: float) -> float:
-    """How much better the new score is, also where less is better; a score that is lost is a loss."""
-    if difference != difference:
-        return -1.0
-    return -difference if direction_of(metric) < 0 else difference
-
-
-def _mood(metric: str, difference: float) -> str:
-    gain = _gain(metric, difference)
+def _mood(gain: float) -> str:
     return "error" if gain < 0 else "good" if gain > 0 else ""
 
 
-def _mean(line: MetricComparison, adjusted: bool) -> list[Words | Cell]:
-    mood = _mood(line.metric, line.difference) if is_significant(line) else ""
+def _figures(lines: Sequence[MetricComparison]) -> Table:
+    """The metrics that are not judged: what they were and are."""
+    rows: list[list[Words | Cell]] = [
+        [name_of(line.info), *written_alike(line.info, [line.old, line.new]), signed(line.difference), f"{line.rows:,}"]
+        for line in lines
+    ]
+    return Table(["metric", "#before", "#after", "#change", "#rows"], rows, title="Not judged", at_once=AT_ONCE)
+
+
+def _means(lines: Sequence[MetricComparison], adjusted: bool, alpha: float, title: str) -> Table:
+    names = ["metric", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows", "#p"]
+    return Table(
+        [*names, *(["#Holm p"] if adjusted else [])],
+        [_mean(line, adjusted, alpha) for line in lines],
+        title=title,
+        at_once=AT_ONCE,
+    )
+
+
+def _mean(line: MetricComparison, adjusted: bool, alpha: float) -> list[Words | Cell]:
+    mood = _mood(line.gain) if line.p_adjusted < alpha else ""
     interval = MISSING if line.low != line.low else f"{signed(line.low)} to {signed(line.high)}"
     lost = ", ".join(f"{n:,} {what}" for n, what in ((line.lost, "lost"), (line.gained, "gained")) if n)
-    old, new = written_alike(line.metric, [line.old, line.new])
+    old, new = written_alike(line.info, [line.old, line.new])
     return [
-        Part(line.metric, "name"),
+        name_of(line.info),
         old,
         new,
         Cell(signed(line.difference), mood),
@@ -514,7 +625,7 @@ def _p_text(p: float) -> str:
     return f"≤ {SMALLEST_P:.4f}" if p <= SMALLEST_P else number(p)
 
 
-def _score(row: Changed) -> list[Words | Cell]:
-    key, request_id, metric, old, new, difference = row
-    pair = [Cell(text, number=value) for text, value in zip(written_alike(metric, [old, new]), (old, new), strict=True)]
-    return [key, request_id, metric, *pair, Cell(signed(difference), _mood(metric, difference), difference)]
+def _score(row: Difference) -> list[Words | Cell]:
+    pair = [Cell(text, number=value) for text, value in zip(row.change.split(" → "), (row.old, row.new), strict=True)]
+    difference = Cell(signed(row.difference), _mood(row.gain), row.difference)
+    return [row.key, row.request_id, row.metric, *pair, difference]

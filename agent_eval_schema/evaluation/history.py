@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 from agent_eval_schema.evaluation.comparison import MatchedRows
 from agent_eval_schema.evaluation.result_blocks import written_alike
 from agent_eval_schema.metrics.intervals import NAN, mean_interval
-from agent_eval_schema.metrics.scales import scale_of
+from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.render.blocks import Block, Cell, Line, Meter, Part, Section, Table, View, Words
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
@@ -105,12 +105,13 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         scores: Mapping[str, Numbers],
         keys: Sequence[Any],
         units: Numbers,
+        infos: Mapping[str, MetricInfo],
         results: Sequence[str | None] = (),
     ) -> None:
-        self._results = list(results)
+        self._results, self._infos = list(results), infos
         self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
         self.lines = [
-            line for name, table in scores.items() for line in _lines(name, runs, configurations, table, units)
+            line for name, table in scores.items() for line in _lines(infos[name], runs, configurations, table, units)
         ]
         self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
         self.noise = {name: _noise(table, configurations) for name, table in scores.items()}
@@ -212,7 +213,11 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
             first = (Part(f"row {key}", "code"), f" {metric} {_over_runs(scores)}")
         names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#rows"]
         blocks: list[Block] = [
-            Section("runs", "Metrics over the runs", [Table(names, [_of_run(x) for x in self.lines], title="Metrics")])
+            Section(
+                "runs",
+                "Metrics over the runs",
+                [Table(names, [_of_run(x, self._infos[x.metric]) for x in self.lines], title="Metrics")],
+            )
         ]
         if self._repeats:
             names = ["metric", "configuration", "#runs", "#agreement", "#flaky rows", "#std of a row", "#noise"]
@@ -244,13 +249,13 @@ def shared_rows(matches: Sequence[MatchedRows]) -> list[Numbers]:
 
 
 def _lines(
-    metric: str, runs: Sequence[str], configurations: Sequence[str], scores: Numbers, units: Numbers
+    info: MetricInfo, runs: Sequence[str], configurations: Sequence[str], scores: Numbers, units: Numbers
 ) -> Iterator[MetricOfRun]:
     before = NAN
     for run, configuration, column in zip(runs, configurations, scores.T, strict=True):
-        found = mean_interval(column, units, scale=scale_of(metric))
+        found = mean_interval(column, units, scale=info.ends)
         yield MetricOfRun(
-            metric, run, configuration, found.rows, found.mean, found.low, found.high, found.mean - before
+            info.name, run, configuration, found.rows, found.mean, found.low, found.high, found.mean - before
         )
         before = found.mean
 
@@ -303,8 +308,8 @@ def _noise(scores: Numbers, configurations: Sequence[str]) -> float:
 
 
 # --- the cells of the tables
-def _of_run(line: MetricOfRun) -> list[Words | Cell]:
-    low, high = written_alike(line.metric, [line.low, line.high])
+def _of_run(line: MetricOfRun, info: MetricInfo) -> list[Words | Cell]:
+    low, high = written_alike(info, [line.low, line.high])
     has_interval = not math.isnan(line.low)
     interval = (round(100 * line.low, 1), round(100 * (line.high - line.low), 1)) if has_interval else None
     label = f"{line.metric} of {line.run}: {number(line.mean)}"
@@ -313,7 +318,7 @@ def _of_run(line: MetricOfRun) -> list[Words | Cell]:
         Part(line.metric, "name"),
         line.run if line.configuration == line.run else f"{line.run} ({line.configuration})",
         Cell(picture=bar),
-        written_alike(line.metric, [line.mean])[0],
+        written_alike(info, [line.mean])[0],
         f"{low} to {high}" if has_interval else MISSING,
         signed(line.difference),
         f"{line.rows:,}",

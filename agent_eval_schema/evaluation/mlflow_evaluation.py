@@ -30,7 +30,7 @@ from agent_eval_schema.evaluation.result_blocks import (
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_column
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.scales import WORDS, direction_of, numbers_of
+from agent_eval_schema.metrics.metric_info import WORDS, MetricInfo, numbers_of
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -105,7 +105,7 @@ class MlflowEvaluation(Struct, frozen=True):
 
     def document(self, summary: ResultSummary, most: int = 0) -> View:
         """What a report shows, with at most `most` rows."""
-        rows = self._rows(most) if most else []
+        rows = self._rows(most, summary.infos) if most else []
         opened = OpenRows(list(summary.metrics), rows, len(self.scores)) if rows else None
         issues = {} if self.report.ok else summary.issue_counts  # warnings are no reason for a missing score
         summary = replace(summary, worst=opened, issue_counts=issues)
@@ -186,13 +186,13 @@ class MlflowEvaluation(Struct, frozen=True):
             skipped = f"Skipped because no judge model was given, with the rows that each could score: {self._skipped}."
             yield Line(skipped, "muted")
 
-    def _rows(self, most: int) -> list[OpenRow]:
+    def _rows(self, most: int, infos: Mapping[str, MetricInfo]) -> list[OpenRow]:
         """At most `most` rows of a page: those that failed, then those with the lowest mean of the scores from 0 to 1,
         those without one, and last those with the full score. Where the report hides values, they have no cells."""
         names, scores, report = list(self.scorers), self.scores, self.report
         values = list(scores[names].itertuples(index=False, name=None))
         whys = list(self.reasons[names].itertuples(index=False, name=None))
-        ranks = [-1.0 if row in self.failures else _rank(names, found) for row, found in enumerate(values)]
+        ranks = [-1.0 if row in self.failures else _rank(names, found, infos) for row, found in enumerate(values)]
         chosen = np.argsort(ranks, kind="stable")[:most].tolist()
         ids = scores[REQUEST_ID].tolist() if REQUEST_ID in scores else [None] * len(scores)
         cells: dict[int, dict[str, Any]] = {}
@@ -210,7 +210,7 @@ class MlflowEvaluation(Struct, frozen=True):
             label, failed, cells_of_scores = (
                 str(scores.index[row]),
                 row in self.failures,
-                list(map(_cell, names, values[row])),
+                [_cell(infos[name], score) for name, score in zip(names, values[row], strict=True)],
             )
             shown = open_row(label, own, CELLS_SHOWN, cells_of_scores, failed=failed, match="call")
             rows.append(replace(shown, table=Table(["Scorer", "Score", "Reason"], lines), request_id=ids[row] or ""))
@@ -234,17 +234,17 @@ def _letter(place: int) -> str:
     return f"({name})"
 
 
-def _cell(metric: str, score: Any) -> Cell:
+def _cell(info: MetricInfo, score: Any) -> Cell:
     if score is None:
         return Cell(MISSING, "muted")
     points = list(_points(score))
-    mood = score_mood(metric, sum(points) / len(points), not {0, 1}.issuperset(points)) if points else ""
+    mood = score_mood(info, sum(points) / len(points), not {0, 1}.issuperset(points)) if points else ""
     return Cell(cut(_score(score), LONGEST_SCORE), mood)
 
 
-def _rank(metrics: Sequence[str], scores: Sequence[Any]) -> float:
+def _rank(metrics: Sequence[str], scores: Sequence[Any], infos: Mapping[str, MetricInfo]) -> float:
     points = [
-        1 - point if direction_of(metric, shares=True) < 0 else point
+        1 - point if infos[metric].share_sign < 0 else point
         for metric, score in zip(metrics, scores, strict=True)
         for point in _points(score)
     ]

@@ -85,7 +85,7 @@ def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
                 "metadata": a.metadata,
             }
             for a in trace.info.assessments
-            if hasattr(a, "error")  # expectations have none
+            if a.feedback is not None  # an expectation has none
         ]
         lines.append({"tags": trace.info.tags, "assessments": feedback, "trace": trace})
         trace.info.assessments = []  # so that it can be written

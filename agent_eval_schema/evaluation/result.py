@@ -58,7 +58,7 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys, Units, independent_units
 from agent_eval_schema.metrics.intervals import NO_REPEATS, MeanInterval, mean_interval
-from agent_eval_schema.metrics.scales import numbers_of, scale_of
+from agent_eval_schema.metrics.metric_info import MetricInfo, metric_info, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.page import plot
@@ -78,10 +78,10 @@ AUTO = "auto"
 
 ERROR_COLUMNS = [
     *("metric", "rows", "units", "mean", "std_error", "low", "high", "design_effect"),
-    *("std_questions", "std_answers", "note"),
+    *("std_questions", "std_answers", "note", "assumes"),
 ]
 
-_OF_FILE = ("version", "metrics", "row_count", "columns", "added")
+_OF_FILE = ("version", "metrics", "row_count", "columns", "added", "infos")
 """The parts of a record that describe the file."""
 
 ROWS_LISTED = 10_000
@@ -116,6 +116,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         The result of MLflow, of an evaluation with MLflow.
     without_judge : dict of str to int
         The scorers of MLflow that were skipped because `model` is None, with the number of rows that each could score.
+    infos : dict of str to MetricInfo
+        The direction, the scale and the unit of each metric, as far as they are known.
 
     See Also
     --------
@@ -151,6 +153,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         evaluation: MlflowEvaluation | None = None,
         keys: RowKeys | None = None,
         record: ResultRecord | None = None,
+        infos: Iterable[MetricInfo] = (),
     ) -> None:
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), call.name
         self._call = call
@@ -169,6 +172,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             name: self.tallies[name].scored if evaluation is None else int(evaluation.scores[name].notna().sum())
             for name in metrics
         }
+        self._stated = {info.name: info for info in infos}
+        self.infos = {name: metric_info(name, self._stated) for name in (*self.tallies, *metrics)}
         self._failed = failed or FailedCalls()
         self._headline = headline(row_count, self.scored, self._failed.count, self._failed.names, left_out)
         self.issue_counts = dict(sorted((self._findings if self.report is None else self.report).counts.items()))
@@ -389,9 +394,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         Notes
         -----
-        Of scores of 0 and 1 it is Wilson's interval, of other scores that of Student's t distribution, clipped to the
-        scale of the metric. Rows of one session, with the same question or the same expected document are one
-        independent unit; there is no interval of fewer than five units.
+        Of scores of 0 and 1 it is Wilson's interval, of other scores that of Student's t distribution, with one more
+        score at each end of the scale of the metric, if that is known. Rows of one session, with the same question or
+        the same expected document are one independent unit; there is no interval of fewer than five units.
 
         Examples
         --------
@@ -410,7 +415,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
     def _interval(self, metric: str, level: float = 0.95) -> MeanInterval:
         """The interval of a mean, and what it is computed from."""
         codes = None if self._units is None else self._units.codes
-        return self.tallies[metric].interval(codes, level, scale_of(metric))
+        return self.tallies[metric].interval(codes, level, self.infos[metric].ends)
 
     @cached_property
     def _intervals(self) -> dict[str, MeanInterval]:
@@ -459,7 +464,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             `confidence_interval`), `design_effect` (float64; the square of the ratio of `std_error` to that of
             independent rows), `std_questions` and `std_answers` (float64; the standard deviation between questions, and
             between answers to the same question, which is the noise of the agent; NaN if no question is repeated) and
-            `note` (str; the reason why there is no interval).
+            `note` (str; the reason why there is no interval) and `assumes` (str; what the interval assumes of a scale
+            that is not known).
 
         Raises
         ------
@@ -484,7 +490,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
                 found = self._intervals[name]
             else:
                 scores = scores_in(self.metrics_table, name)
-                found = mean_interval(scores, None if units is None else units.codes, scale=scale_of(name))
+                found = mean_interval(scores, None if units is None else units.codes, scale=self.infos[name].ends)
             spread = self._spreads.get(name, NO_REPEATS)
             lines.append({"metric": name, **asdict(found), "std_questions": spread[0], "std_answers": spread[1]})
         frame = pd.DataFrame(lines, columns=ERROR_COLUMNS)
@@ -596,26 +602,32 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         return issues_frame(self._findings.kept) if self.report is None else self.report.issues
 
-    def failing(self, thresholds: Mapping[str, float], confidence_level: float | None = None) -> dict[str, float]:
-        """Return the metrics that are below their threshold or undefined.
+    def failing(
+        self,
+        thresholds: Mapping[str, float | tuple[float | None, float | None]],
+        confidence_level: float | None = None,
+    ) -> dict[str, float]:
+        """Return the metrics that miss their threshold or are undefined.
 
         Parameters
         ----------
-        thresholds : mapping of str to float
-            The lowest accepted value per metric.
+        thresholds : mapping of str to float or tuple of float or None
+            Per metric the worst accepted value: the highest one where less is better, such as of `failure`, else the
+            lowest one. A tuple has the lowest and the highest accepted value, each may be None.
         confidence_level : float or None, default None
-            None compares the mean. A level, such as 0.95, compares the lower bound of that confidence interval, so that
-            a metric only passes if the rows show that it is good enough.
+            None compares the mean. A level, such as 0.95, compares the bound of that confidence interval which is
+            nearer to failing, so that a metric only passes if the rows show that it is good enough.
 
         Returns
         -------
         dict of str to float
-            The means or lower bounds that are below their threshold, or NaN; empty if the result passes.
+            The means or bounds that miss their threshold, or NaN; empty if the result passes.
 
         Raises
         ------
         EvalSetError
-            The result has no such metric, or the level is not between 0 and 1.
+            The result has no such metric, the level is not between 0 and 1, or a number is the threshold of a metric of
+            which it is not known whether less is better though its name suggests it.
 
         Examples
         --------
@@ -624,21 +636,46 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask(data, ["exact_match"]).evaluate().failing({"exact_match": 0.8})
         {'exact_match': 0.5}
         """
-        if not isinstance(thresholds, Mapping) or not all(isinstance(t, int | float) for t in thresholds.values()):
-            raise EvalSetError(f"thresholds: expected a dict {{metric: number}}; got {shown(thresholds)}")
-        values = {
-            metric: self._stats(metric).mean
-            if confidence_level is None
-            else self.confidence_interval(metric, confidence_level)[0]
-            for metric in thresholds
-        }
-        return {metric: value for metric, value in values.items() if not value >= thresholds[metric]}
+        if not isinstance(thresholds, Mapping) or not all(map(_is_threshold, thresholds.values())):
+            raise EvalSetError(
+                f"thresholds: expected a dict {{metric: number}} or {{metric: (lowest, highest)}}; "
+                f"got {shown(thresholds)}"
+            )
+        found = {}
+        for metric, threshold in thresholds.items():
+            mean = self._stats(metric).mean
+            bounds = (mean, mean) if confidence_level is None else self.confidence_interval(metric, confidence_level)
+            lowest, highest = self._accepted(metric, threshold)
+            if lowest is not None and not bounds[0] >= lowest:
+                found[metric] = bounds[0]
+            elif highest is not None and not bounds[1] <= highest:
+                found[metric] = bounds[1]
+        return found
+
+    def _accepted(
+        self, metric: str, threshold: float | tuple[float | None, float | None]
+    ) -> tuple[float | None, float | None]:
+        """The lowest and the highest accepted value."""
+        if isinstance(threshold, tuple):
+            return threshold
+        info = self.infos[metric]
+        if info.direction == "none" or (info.direction == "unknown" and info.suggests_lower):
+            why = "neither higher nor lower is better" if info.direction == "none" else info.assumption
+            raise EvalSetError(
+                f"thresholds: {metric}: {why}: set a tuple (lowest, highest), such as (None, {threshold:g})"
+            )
+        return (None, threshold) if info.sign < 0 else (threshold, None)
 
     # against another one
 
     @overload
     def compare(
-        self, other: EvalResult | EvalSetLike, *, key: str | None = ..., cluster: str | None = ...
+        self,
+        other: EvalResult | EvalSetLike,
+        *,
+        key: str | None = ...,
+        cluster: str | None = ...,
+        metrics: Sequence[str] | None = ...,
     ) -> ScoreComparison: ...
     @overload
     def compare(
@@ -650,6 +687,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         key: str | None = ...,
         cluster: str | None = ...,
         configurations: Sequence[str] | None = ...,
+        metrics: Sequence[str] | None = ...,
     ) -> ScoreHistory: ...
     def compare(
         self,
@@ -658,6 +696,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         key: str | None = None,
         cluster: str | None = AUTO,
         configurations: Sequence[str] | None = None,
+        metrics: Sequence[str] | None = None,
     ) -> ScoreComparison | ScoreHistory:
         """Compare with another result, row by row, with a paired permutation test; or with several.
 
@@ -677,6 +716,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         configurations : sequence of str or None, default None
             Of several results: the name of the configuration of each, this one first. Results of one configuration are
             repeats, which show the noise. None: each is another one.
+        metrics : sequence of str or None, default None
+            The metrics to compare; all of them count. None: all that the results share, of which those count that judge
+            answers and vary; latency, tokens and other figures are shown and not judged.
 
         Returns
         -------
@@ -712,14 +754,34 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         0  exact_match  0.5  1.0       1      0
         """
         if more or configurations is not None:
-            return self._history([other, *more], key, cluster, configurations)
+            return self._history([other, *more], key, cluster, configurations, metrics)
         other = other if isinstance(other, EvalResult) else _loaded(other)
-        metrics = [name for name in self.tallies if name in other.tallies]
-        if not metrics:
-            raise EvalSetError(f"the results share no metric: {names(self.tallies)}; {names(other.tallies)}")
-        units = self._units_by(cluster)
-        remarks, results = list(self._differences(other)), (self.name, other.name)
-        return compare(self.metrics_table, other.metrics_table, metrics, key, units, remarks, results)
+        shared = self._shared([other], metrics)
+        infos = {name: self._info_beside(other, name) for name in shared}
+        return compare(
+            self.metrics_table,
+            other.metrics_table,
+            infos,
+            key,
+            self._units_by(cluster),
+            list(self._differences(other)),
+            (self.name, other.name),
+            asked=metrics is not None,
+        )
+
+    def _shared(self, others: Sequence[EvalResult], metrics: Sequence[str] | None) -> list[str]:
+        """The metrics that all results have, or those of them that are asked for."""
+        shared = [name for name in self.tallies if all(name in other.tallies for other in others)]
+        if not shared:
+            of = "; ".join(names(result.tallies) for result in (self, *others))
+            raise EvalSetError(f"the results share no metric: {of}")
+        for name in metrics or ():
+            require_choice("metrics", name, shared)
+        return shared if metrics is None else list(dict.fromkeys(metrics))
+
+    def _info_beside(self, other: EvalResult, name: str) -> MetricInfo:
+        """What is known of a metric of two results: what was stated for either."""
+        return metric_info(name, {**other._stated, **self._stated})
 
     def _history(
         self,
@@ -727,14 +789,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         key: str | None,
         cluster: str | None,
         configurations: Sequence[str] | None,
+        metrics: Sequence[str] | None,
     ) -> ScoreHistory:
         results = [self, *(other if isinstance(other, EvalResult) else _loaded(other) for other in others)]
         runs = run_names([result.name for result in results])
         if configurations is not None and (isinstance(configurations, str) or len(configurations) != len(runs)):
             raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
-        metrics = [name for name in self.tallies if all(name in result.tallies for result in results)]
-        if not metrics:
-            raise EvalSetError("the results share no metric")
+        metrics = self._shared(results[1:], metrics)
         tables = [result.metrics_table for result in results]
         at = shared_rows([matched_rows(tables[0], table, key) for table in tables[1:]])
         if not len(at[0]):
@@ -747,7 +808,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         keys = at[0].tolist() if name is None else tables[0][name].iloc[at[0]].tolist()
         units = self._units_by(cluster)
         codes = at[0] if units is None else units.codes[at[0]]
-        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes, [run.name for run in results])
+        infos = {name: self._info_beside(other, name) for name in metrics for other in results[1:]}
+        of = [run.name for run in results]
+        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes, infos, of)
 
     def _differences(self, other: EvalResult) -> Iterator[str]:
         """What makes the scores of two results differ beside the agent: metrics, settings and data."""
@@ -810,14 +873,18 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             intervals=self._intervals,
             spreads=self._spreads,
             units="" if self._units is None else self._units.words(len(np.unique(self._units.codes))),
+            infos=self.infos,
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
         )
         if not worst:
             return summary
-        overview, rows = Overview(stats, self.row_count, None if self._units is None else self._units.codes), None
+        overview, rows = (
+            Overview(stats, self.row_count, None if self._units is None else self._units.codes, self.infos),
+            None,
+        )
         if self.row_count:
             match: Match = "tool_name" if self.options.get("match") == "tool_name" else "call"
-            rows = worst_rows(overview.watching(self.iter_parts()), stats, self.row_count, worst, match)
+            rows = worst_rows(overview.watching(self.iter_parts()), stats, self.row_count, worst, match, self.infos)
         plots = []
         for name, one in stats.items():
             if name != FAILURE and not one.is_binary:
@@ -931,7 +998,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         1
         """
         settle({"": path_of(path)}, {"the data": self._inputs()})
-        record = ResultRecord(metrics=self.metrics, row_count=self.row_count, **self.provenance)
+        record = ResultRecord(
+            metrics=self.metrics, row_count=self.row_count, infos=tuple(self._stated.values()), **self.provenance
+        )
         evaluated = self._evaluation is not None
         reasons = {} if evaluated else self._reasons()  # MLflow's are in its table
         return write_result(path_of(path), record, iter(self.iter_parts()), reasons)
@@ -976,7 +1045,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics{headline}>"
 
 
-def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
+def _is_threshold(value: Any) -> bool:
+    """Whether a value is a number, or a pair of numbers of which each may be None."""
+    if isinstance(value, tuple):
+        return len(value) == 2 and all(end is None or isinstance(end, int | float) for end in value)
+    return isinstance(value, int | float)
+
+
+def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInfo] = ()) -> EvalResult:
     """The result of an evaluation by MLflow. Scorers that give no numbers have no tally."""
     scores = {name: numbers_of(evaluation.scores[name].tolist()) for name in evaluation.scorers}
     tallies = {name: ScoreStats(values) for name, values in scores.items() if not np.isnan(values).all()}
@@ -1005,10 +1081,17 @@ def result_of_evaluation(evaluation: MlflowEvaluation) -> EvalResult:
         failed=failed,
         evaluation=evaluation,
         keys=row_keys(evaluation.table()),
+        infos=infos,
     )
 
 
-def load_result(data: EvalSetLike, *, metrics: Sequence[str] | None = None, columns: ColumnNames = None) -> EvalResult:
+def load_result(
+    data: EvalSetLike,
+    *,
+    metrics: Sequence[str] | None = None,
+    columns: ColumnNames = None,
+    infos: Iterable[MetricInfo] = (),
+) -> EvalResult:
     """Read a result that was written, a run of MLflow, or a table of scores of another tool.
 
     Parameters
@@ -1018,10 +1101,12 @@ def load_result(data: EvalSetLike, *, metrics: Sequence[str] | None = None, colu
         `"runs:/ID/artifact.parquet"`); or any table with a column per metric: `<metric>/score` (Vertex AI SDK,
         `mlflow.evaluate`), `<metric>/value` (MLflow) or `feedback.<metric>` (LangSmith).
     metrics : sequence of str or None, default None
-        The columns that are scores, such as `["faithfulness"]` of Ragas. None uses those of the record in the file,
-        or the names above.
+        The metrics by their names, or the columns that are scores, such as `["faithfulness"]` of Ragas. None uses those
+        of the record in the file, or the names above.
     columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
+    infos : iterable of MetricInfo, default ()
+        The directions, scales and units of metrics, in the place of those in the record and in the catalogs.
 
     Returns
     -------
@@ -1048,17 +1133,21 @@ def load_result(data: EvalSetLike, *, metrics: Sequence[str] | None = None, colu
     >>> load_result("scores.parquet").summary_metrics["exact_match/mean"]
     1.0
     """
-    return _loaded(data, "data", metrics, columns)
+    return _loaded(data, "data", metrics, columns, infos)
 
 
 def _loaded(
-    data: EvalSetLike, name: str = "other", metrics: Sequence[str] | None = None, columns: ColumnNames = None
+    data: EvalSetLike,
+    name: str = "other",
+    metrics: Sequence[str] | None = None,
+    columns: ColumnNames = None,
+    infos: Iterable[MetricInfo] = (),
 ) -> EvalResult:
     """As `load_result`; errors name the argument."""
     if isinstance(data, str) and data.startswith(RUNS):
         found = scores_of_run(data)
         if isinstance(found, MlflowEvaluation):
-            return result_of_evaluation(found)
+            return result_of_evaluation(found, infos)
         data = found
     source = open_source(data, name, columns)
     read = read_scores(source, metrics, name)
@@ -1078,4 +1167,5 @@ def _loaded(
         left_out=record.left_out,
         keys=read.keys,
         record=record,
+        infos=(*record.infos, *infos),
     )

@@ -17,7 +17,7 @@ part ─▶ steps    per metric: what the scores of each step of the rows lack t
 import heapq
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -44,7 +44,7 @@ from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.scales import direction_of, scale_of
+from agent_eval_schema.metrics.metric_info import Direction, MetricInfo
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import (
     LONGEST_CELL,
@@ -134,8 +134,9 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
     first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score. `intervals` are
     the 95 % confidence intervals of the means by metric, `units` how many independent units the rows are, `spreads` the
-    standard deviations between questions and between answers to the same one, `groups` the groups by column, `errors`
-    the most frequent errors of failed calls, with their rows."""
+    standard deviations between questions and between answers to the same one, `infos`
+    what is known of metrics, `groups` the groups by column, `errors` the most frequent errors of failed calls, with
+    their rows."""
 
     call: Call
     row_count: int
@@ -151,6 +152,7 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     intervals: dict[str, MeanInterval]
     units: str
     spreads: dict[str, tuple[float, float]]
+    infos: dict[str, MetricInfo]
     findings: list[tuple[Any, Any, str]] = []
     plots: list[dict[str, Any]] = []
     worst: OpenRows | None = None
@@ -163,7 +165,10 @@ class MetricComparison(Struct, frozen=True):
     """One metric in two results: over the `rows` that have a score in both, the means, the mean difference and its 95 %
     confidence interval, how many rows have a higher and a lower score in the new result, the p value of the test, also
     adjusted for the number of metrics, the standard error of the mean difference, the number of independent units, and
-    why there is no interval or no p value (NaN). `lost` and `gained` rows have a score in one result only."""
+    why there is no interval or no p value (NaN). `lost` and `gained` rows have a score in one result only. `direction`
+    and `unit` are those of the metric; one that is not `counted` is a figure: it is not judged, and the p values are
+    not adjusted for it. `missing` says in what the rows that lost their score differ from the others, and `assumes`
+    what the interval assumes of a scale that is not known."""
 
     metric: str
     rows: int
@@ -181,6 +186,20 @@ class MetricComparison(Struct, frozen=True):
     std_error: float
     units: int
     note: str
+    direction: Direction = "unknown"
+    unit: str = ""
+    counted: bool = True
+    missing: str = ""
+    assumes: str = ""
+
+    @property
+    def info(self) -> MetricInfo:
+        return MetricInfo(self.metric, self.direction, unit=self.unit)
+
+    @property
+    def gain(self) -> float:
+        """How much better the new scores are; 0 of a metric that is not judged."""
+        return self.difference * self.info.sign if self.counted else 0.0
 
 
 # --- the blocks
@@ -232,8 +251,9 @@ def verdict_of(result: ResultSummary) -> str:
     if is_perfect(result):
         return f"{coverage}: every score is perfect"
     count = len(lines)
-    lines = sorted(filter(_lack, lines), key=_lack, reverse=True) or lines
-    named = [f"{line.metric} {_mean_text(line.metric, line.mean)}" for line in lines[:METRICS_NAMED]]
+    lacks = {line.metric: _lack(line, result.infos[line.metric]) for line in lines}
+    lines = sorted((x for x in lines if lacks[x.metric]), key=lambda x: lacks[x.metric], reverse=True) or lines
+    named = [f"{line.metric} {_mean_text(result.infos[line.metric], line.mean)}" for line in lines[:METRICS_NAMED]]
     interval = result.intervals[lines[0].metric]
     if count == 1 and not interval.note:
         named = [f"{named[0]} (95% interval {number(interval.low)} to {number(interval.high)})"]
@@ -241,25 +261,24 @@ def verdict_of(result: ResultSummary) -> str:
     return f"{coverage}: {', '.join(named)}" + (f" and {plural(others, 'other metric')}" if others else "")
 
 
-def _mean_text(metric: str, mean: float) -> str:
-    return seconds(mean) if metric == LATENCY else number(mean)
+def _mean_text(info: MetricInfo, mean: float) -> str:
+    return seconds(mean) if info.unit == "s" else number(mean)
 
 
-def _lack(line: Scored) -> float:
+def _lack(line: Scored, info: MetricInfo) -> float:
     """What a mean lacks to the best one, from 0 to 1; 0 if that is not known."""
-    direction = direction_of(line.metric, shares=True)
-    lack = 1 - line.mean if direction > 0 else line.mean
-    return lack if direction and line.scored else 0.0
+    lack = 1 - line.mean if info.share_sign > 0 else line.mean
+    return lack if info.share_sign and line.scored else 0.0
 
 
-def _is_best(line: Scored) -> bool:
-    return bool(line.scored and direction_of(line.metric, shares=True)) and not _lack(line)
+def _is_best(line: Scored, info: MetricInfo) -> bool:
+    return bool(line.scored and info.share_sign) and not _lack(line, info)
 
 
 def is_perfect(result: ResultSummary) -> bool:
     """Whether every row has the best score of every metric, as far as a metric can have one."""
     lines = [line for line in result.lines if line.metric != LATENCY]
-    return bool(lines) and not result.headline and all(map(_is_best, lines))
+    return bool(lines) and not result.headline and all(_is_best(line, result.infos[line.metric]) for line in lines)
 
 
 def mood_of(result: ResultSummary) -> str:
@@ -336,11 +355,11 @@ def result_json(
 # --- means
 def means_of(result: ResultSummary) -> list[Block]:
     """The means with what they cover, as a table in each form."""
-    means, stds = _written(result.lines, lambda line: line.mean), _written(result.lines, lambda line: line.std)
+    means, stds = (_written(result, [getattr(x, what) for x in result.lines]) for what in ("mean", "std"))
     columns = ["metric", "%mean", "#", "#95% interval", "#std", "#rows scored", "#coverage"]
     lines = [_mean(result, *line) for line in zip(result.lines, means, stds, strict=True)]
     about = [Line(words, "muted") for words in _about_intervals(result)]
-    if any(direction_of(line.metric) < 0 for line in result.lines):
+    if any(result.infos[line.metric].known_sign < 0 for line in result.lines):
         about.append(Line(f"{LOWER} lower is better.", "muted"))
     table = Table(columns, lines, title="Metrics", kind="metrics scores")
     return [Only("text", [table, *about]), Only("html", [Section("metrics", "Metrics", [table, *about])])]
@@ -349,11 +368,20 @@ def means_of(result: ResultSummary) -> list[Block]:
 LOWER = "↓"
 
 
+def name_of(info: MetricInfo) -> Words:
+    """The name of a metric, whether less is better, and its scale or unit where its numbers do not show it."""
+    about = [*([LOWER] if info.known_sign < 0 else []), *([f"({info.told})"] if info.told else [])]
+    return (Part(info.name, "name"), *([Part(f" {' '.join(about)}", "muted")] if about else []))
+
+
 def _about_intervals(result: ResultSummary) -> Iterator[str]:
     """What the intervals count as independent, which means have none for which reason, and the noise of repeats."""
     found = [interval for interval in result.intervals.values() if not interval.note]
     if any(interval.units < interval.rows for interval in found):
         yield f"The intervals are those of {result.units}, not of {plural(result.row_count, 'row')}."
+    for metric, interval in result.intervals.items():
+        if interval.assumes:
+            yield f"{metric}: the scale of {metric} is not known: the interval assumes {interval.assumes}."
     notes: dict[str, list[str]] = {}
     for metric, interval in result.intervals.items():
         if interval.note and interval.rows:
@@ -372,40 +400,40 @@ def _mean(result: ResultSummary, line: Scored, mean: str, std: str) -> list[Word
     interval = result.intervals.get(line.metric, MeanInterval(0, 0))
     low, high = interval.low, interval.high
     is_covered = line.scored == line.rows
-    lack, is_low = _lack(line), direction_of(line.metric) < 0
-    sign, mood = ("✓ ", "good") if _is_best(line) else ("✗ ", "error") if lack == 1 else ("", "")
+    info = result.infos[line.metric]
+    sign, mood = ("✓ ", "good") if _is_best(line, info) else ("✗ ", "error") if _lack(line, info) == 1 else ("", "")
     return [
-        (Part(line.metric, "name"), *([Part(f" {LOWER}", "muted")] if is_low else [])),
-        Cell(picture=_bar(line.metric, line.mean, low, high, is_covered=is_covered)),
+        name_of(info),
+        Cell(picture=_bar(info, line.mean, low, high, is_covered=is_covered)),
         Cell(sign + mean, mood) if line.scored else Cell("not scored", "warning"),
-        MISSING if math.isnan(low) else f"{_mean_text(line.metric, low)} to {_mean_text(line.metric, high)}",
+        MISSING if math.isnan(low) else f"{_mean_text(info, low)} to {_mean_text(info, high)}",
         std,
         f"{line.scored:,} of {line.rows:,}",
         Cell(share(line.scored, line.rows), "" if is_covered else "warning"),
     ]
 
 
-def _bar(metric: str, mean: float, low: float, high: float, *, is_covered: bool = True) -> Meter | None:
+def _bar(info: MetricInfo, mean: float, low: float, high: float, *, is_covered: bool = True) -> Meter | None:
     """A mean from 0 to 1 as a bar, with its interval; green and red by what is better."""
-    if metric == LATENCY or not 0 <= mean <= 1:
+    if info.unit or not 0 <= mean <= 1:
         return None
-    direction = direction_of(metric, shares=True)
+    direction = info.share_sign
     between = "" if math.isnan(low) else f", 95% interval {number(low)} to {number(high)}"
     interval = (round(100 * low, 1), round(100 * (high - low), 1)) if between else None
     kind = {1: "", 0: "plain", -1: "bad"}[direction] if is_covered else "hatched"
-    return Meter(percent(mean, 1), f"{metric}: {number(mean)}{between}", kind, interval, direction > 0)
+    return Meter(percent(mean, 1), f"{info.name}: {number(mean)}{between}", kind, interval, direction > 0)
 
 
-def _written(lines: Iterable[Scored], value: Callable[[Scored], float]) -> list[str]:
+def _written(result: ResultSummary, values: Iterable[float]) -> list[str]:
     """A number of each metric: scores with the same decimals, seconds with their unit."""
-    lines = list(lines)
-    scores = iter(aligned(value(line) for line in lines if line.metric != LATENCY))
-    return [seconds(value(line)) if line.metric == LATENCY else next(scores) for line in lines]
+    pairs = [(value, result.infos[line.metric].unit == "s") for line, value in zip(result.lines, values, strict=True)]
+    scores = iter(aligned(value for value, in_seconds in pairs if not in_seconds))
+    return [seconds(value) if in_seconds else next(scores) for value, in_seconds in pairs]
 
 
-def written_alike(metric: str, values: Iterable[float]) -> list[str]:
+def written_alike(info: MetricInfo, values: Iterable[float]) -> list[str]:
     """Numbers of one metric: scores with the same decimals, seconds with their unit."""
-    return list(map(seconds, values)) if metric == LATENCY else aligned(values)
+    return list(map(seconds, values)) if info.unit == "s" else aligned(values)
 
 
 # --- rows
@@ -456,7 +484,7 @@ def _pictures(result: ResultSummary) -> Iterator[Block]:
         yield Section("steps", "Scores by row", [Line(explained, "muted"), table])
     if result.groups:
         explained = "The mean of each metric, and its 95% confidence interval as a line."
-        tables = [_grouping(column, groups) for column, groups in result.groups.items()]
+        tables = [_grouping(column, groups, result.infos) for column, groups in result.groups.items()]
         yield Section("groups", "Scores by group", [Line(explained, "muted"), *tables])
     if result.plots:
         yield Section("numbers", "Distributions", [Histograms(result.plots)])
@@ -469,13 +497,13 @@ def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
     return [Part(line.metric, "name"), Cell(picture=strip), mean]
 
 
-def _grouping(column: str, groups: Sequence[GroupOfRows]) -> Table:
+def _grouping(column: str, groups: Sequence[GroupOfRows], infos: Mapping[str, MetricInfo]) -> Table:
     by_metric = zip(*(group.means for group in groups), strict=True)
     numbers = zip(*(aligned(mean.mean for mean in means) for means in by_metric), strict=True)
     rows = []
     for group, texts in zip(groups, numbers, strict=True):
         means = zip(texts, group.means, strict=True)
-        cells = [Cell(text, picture=_bar(mean.metric, mean.mean, mean.low, mean.high)) for text, mean in means]
+        cells = [Cell(text, picture=_bar(infos[mean.metric], mean.mean, mean.low, mean.high)) for text, mean in means]
         rows.append([Cell(group.value), Cell(f"{group.rows:,}"), *cells])
     names = [Column(column), Column("rows", is_number=True), *(Column(mean.metric) for mean in groups[0].means)]
     return Table(names, rows, title=column, kind="groups")
@@ -499,10 +527,12 @@ _IDENTIFYING = {REQUEST_ID, "prompt", "request", "inputs", "reference", "expecte
 class Overview:
     """The parts of a result's table, in the order of the rows → the pictures."""
 
-    def __init__(self, stats: Mapping[str, ScoreStats], row_count: int, units: Numbers | None) -> None:
-        self._names, self._units = list(stats), units
+    def __init__(
+        self, stats: Mapping[str, ScoreStats], row_count: int, units: Numbers | None, infos: Mapping[str, MetricInfo]
+    ) -> None:
+        self._names, self._units, self._infos = list(stats), units, infos
         self._unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
-        self._directions = {name: _graded(name, stats[name]) for name in self._unit}
+        self._directions = {name: _graded(infos[name], not stats[name].is_binary) for name in self._unit}
         self._bounds = np.linspace(0, row_count, min(row_count, CELLS) + 1).astype(int)
         self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
@@ -555,16 +585,16 @@ class Overview:
                         codes = codes[np.concatenate(self._places[column][value])]
                     means = []
                     for name, tally in tallies.items():
-                        found_ = tally.interval(codes, scale=scale_of(name))
+                        found_ = tally.interval(codes, scale=self._infos[name].ends)
                         means.append(GroupMean(name, tally.mean, found_.low, found_.high, tally.scored))
                     groups.append(GroupOfRows(value, rows, means))
                 found[column] = sorted(groups, key=lambda group: -group.rows)
         return dict(list(found.items())[:GROUPINGS])
 
 
-def _graded(metric: str, stats: ScoreStats) -> int:
-    """The direction of scores from 0 to 1; those of an unknown metric that are not just 0 and 1 are points."""
-    return direction_of(metric, shares=True) or int(not stats.is_binary)
+def _graded(info: MetricInfo, graded: bool) -> int:
+    """The direction of scores from 0 to 1; `graded` ones that nobody knows are points, as their name suggests."""
+    return info.share_sign or (info.sign if graded and not info.unit else 0)
 
 
 def lost(scores: Numbers, direction: int) -> Numbers:
@@ -590,15 +620,20 @@ SHOWN_BESIDE = (
 
 
 def worst_rows(
-    parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], row_count: int, most: int, match: Match
+    parts: Iterable[pd.DataFrame],
+    stats: Mapping[str, ScoreStats],
+    row_count: int,
+    most: int,
+    match: Match,
+    infos: Mapping[str, MetricInfo],
 ) -> OpenRows:
     """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores."""
     metrics = [name for name in stats if name != FAILURE]
     unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
-    lower = {score_column(name) for name in unit if direction_of(name, shares=True) < 0}
+    lower = {score_column(name) for name in unit if infos[name].share_sign < 0}
     ranked = _ranked(parts, list(map(score_column, unit)), lower, FAILURE in stats, most)
     chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
-    columns = [_scores(name, [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
+    columns = [_scores(infos[name], [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
     rows = []
     for i, (row, cells) in enumerate(chosen):
         explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
@@ -649,23 +684,22 @@ def open_row(
     )
 
 
-def _scores(metric: str, cells: Sequence[Any]) -> list[Cell]:
+def _scores(info: MetricInfo, cells: Sequence[Any]) -> list[Cell]:
     """The scores of a metric, aligned and colored."""
     scores = [math.nan if is_absent(score) else float(score) for score in cells]
-    moods = [score_mood(metric, score, any(0 < one < 1 for one in scores)) for score in scores]
+    moods = [score_mood(info, score, any(0 < one < 1 for one in scores)) for score in scores]
     return [
         Cell(text, mood, None if math.isnan(score) else score)
-        for text, mood, score in zip(written_alike(metric, scores), moods, scores, strict=True)
+        for text, mood, score in zip(written_alike(info, scores), moods, scores, strict=True)
     ]
 
 
-def score_mood(metric: str, score: float, graded: bool) -> str:
+def score_mood(info: MetricInfo, score: float, graded: bool) -> str:
     """The color of a score from 0 to 1: the darker the more it lacks to the best one. `graded` scores of an unknown
     metric are points."""
     if math.isnan(score):
         return "muted"
-    direction = direction_of(metric, shares=True) or int(graded and metric != LATENCY)
-    return heat(lost(np.array([score]), direction).item()) if 0 <= score <= 1 else ""
+    return heat(lost(np.array([score]), _graded(info, graded)).item()) if 0 <= score <= 1 else ""
 
 
 def cell_text(cell: Any) -> str:

@@ -35,7 +35,8 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.write import keeps_types, write_batches
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.scales import numbers_of
+from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
+from agent_eval_schema.schema import EvalRow
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import names
@@ -52,7 +53,7 @@ _PACKAGES = ("agent_eval_schema", "mlflow", "pandas", "pyarrow")
 class ResultRecord(Struct, frozen=True, kw_only=True):
     """What a file has beside the rows: where the scores come from. `data_hash` is that of the cells of the data, by
     column and row; `columns` are those of the table, of which JSON omits those without a value, `added` those of
-    reasons that only the file has."""
+    reasons that only the file has, `infos` what the user stated of metrics."""
 
     version: int = VERSION
     metrics: tuple[str, ...]
@@ -67,6 +68,7 @@ class ResultRecord(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     columns: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    infos: tuple[MetricInfo, ...] = ()
 
 
 def versions() -> dict[str, str]:
@@ -228,19 +230,39 @@ _PATTERNS = (
 def _score_columns(source: Source, record: ResultRecord, metrics: Sequence[str] | None) -> dict[str, str]:
     """The column of the scores of each metric, latency and failures first."""
     names = list(source.column_names())
+    head = frame_of([batch]) if (batch := source.head()) is not None else pd.DataFrame()
     if metrics:
-        for name in metrics:
-            require_choice("metrics", name, names)
-        return {name.removesuffix("/score"): name for name in metrics}
+        numeric = [str(name) for name in head.columns if pd.api.types.is_numeric_dtype(head[name])]
+        return dict(_named_column(name, names, numeric) for name in metrics)
     found = {name: name for name in (LATENCY, FAILURE) if name in names}
     if record.metrics:
         return {**found, **{name: score_column(name) for name in record.metrics}}
-    head = frame_of([batch]) if (batch := source.head()) is not None else pd.DataFrame()
+    expected = _expectations(head)
     for pattern in _PATTERNS:
         for name in names:
             match = pattern.fullmatch(name)
-            if match and match["metric"] not in found and _is_score(head, name):
+            if match and match["metric"] not in {*found, *expected} and _is_score(head, name):
                 found[match["metric"]] = name
+    return found
+
+
+def _named_column(metric: str, names: Sequence[str], numeric: Sequence[str]) -> tuple[str, str]:
+    """The metric that a name means, of a metric or of a column of scores, and its column."""
+    known = {match["metric"]: name for pattern in _PATTERNS for name in names if (match := pattern.fullmatch(name))}
+    column = metric if metric in names else known.get(metric)
+    if column is None:
+        require_choice("metrics", metric, dict.fromkeys([*known, *numeric]) or names)
+    return next((name for name, of in known.items() if of == column), metric), column or metric
+
+
+def _expectations(head: pd.DataFrame) -> set[str]:
+    """What a table of MLflow expects of its rows: `<name>/value` is that of an expectation, not of a score."""
+    found = {field.name for field in msgspec.structs.fields(EvalRow) if field.name.startswith("expected_")}
+    for cell in head["assessments"].tolist() if "assessments" in head else ():
+        notes = jsontext.structured(cell)
+        for note in notes if isinstance(notes, list) else ():
+            if isinstance(note, dict) and note.get("expectation") is not None:
+                found.add(str(note.get("assessment_name") or note.get("name")))
     return found
 
 

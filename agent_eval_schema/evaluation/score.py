@@ -334,8 +334,7 @@ def score_rows(
         inputs = input_parts(source, columns_read(metrics), trajectories=bool(options.metrics))
         return (measure(part, metrics, options, max_workers) for part in inputs)
 
-    names = tuple(map(metric_name, metrics))
-    scoring = Scoring(source, names, options, left_out, again=parts if alone and source.name is not None else None)
+    scoring = Scoring(source, metrics, options, left_out, again=parts if alone and source.name is not None else None)
     with progress(source.read_share, screen) as so_far:
         for part in parts():
             so_far.add(scoring.add(part))
@@ -348,15 +347,17 @@ class Scoring:
     def __init__(
         self,
         source: Source,
-        metrics: tuple[str, ...],
+        metrics: Sequence[TaskMetric],
         options: TrajectoryOptions,
         left_out: Iterable[Issue],
         *,
         ran: bool = False,
         again: Callable[[], Iterator[ScoredPart]] | None = None,
     ) -> None:
-        self._source, self._metrics, self._options, self._again = source, metrics, options, again
-        self._stats = {name: ScoreStats() for name in (*((LATENCY, FAILURE) if ran else ()), *metrics)}
+        self._source, self._options, self._again = source, options, again
+        self._metrics = tuple(map(metric_name, metrics))
+        self._infos = [metric.info for metric in metrics if isinstance(metric, CustomMetric) and metric.info]
+        self._stats = {name: ScoreStats() for name in (*((LATENCY, FAILURE) if ran else ()), *self._metrics)}
         self._left_out = list(left_out)
         self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()
         self._failed = FailedCalls()
@@ -403,6 +404,7 @@ class Scoring:
             failed=self._failed,
             left_out=len(self._left_out),
             keys=joined_keys(self._keys) if self._keys else None,
+            infos=self._infos,
         )
 
     def _reasons_by_row(self) -> dict[str, list[str | None]]:

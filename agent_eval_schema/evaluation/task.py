@@ -46,7 +46,7 @@ from agent_eval_schema.evaluation.score import (
     score_rows,
 )
 from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS
-from agent_eval_schema.evaluation.task_metrics import GivenMetric, metric_name, require_metrics, trajectory_metrics
+from agent_eval_schema.evaluation.task_metrics import GivenMetric, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -210,8 +210,7 @@ class EvalTask:
             ran = _take_answers(part, answers)
             scoring.add(measure(part, self.metrics, self._options, max_workers, ran))
 
-        names = tuple(map(metric_name, self.metrics))
-        scoring = Scoring(source, names, self._options, left_out, ran=True)
+        scoring = Scoring(source, self.metrics, self._options, left_out, ran=True)
         prompts = (prompt for part in parts({"prompt"}) for prompt in part.values["prompt"])
         with journal_at(journal, prompts) as kept, progress(source.read_share, notebook()) as so_far:
             window = _Window(parts({"prompt", *columns_read(self.metrics)}), kept, done, so_far)

@@ -27,6 +27,7 @@ from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition
+from agent_eval_schema.metrics.metric_info import Direction, MetricInfo
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
@@ -84,10 +85,15 @@ class CustomMetric(Struct, frozen=True):
         `reference`, `predicted_trajectory` and `reference_trajectory` (None where absent). It returns the score, or a
         dict with the score under the name of the metric and other values, which become columns `<name>/<key>`. A row on
         which it raises an exception has no score.
+    lower_is_better : bool or None, default None
+        Whether lower scores are better. None: not known; then a comparison says which direction it assumes.
+    scale : tuple of float, or None, default None
+        The lowest and the highest score, such as `(0, 1)`; a highest of None has no limit. None: not known.
 
     See Also
     --------
     EvalTask : Compute the metric on a dataset.
+    MetricInfo : What is known of the scores of a metric.
 
     Examples
     --------
@@ -103,10 +109,22 @@ class CustomMetric(Struct, frozen=True):
 
     name: str
     metric_function: Callable[[dict[str, Any]], Mapping[str, Any] | float]
+    lower_is_better: bool | None = None
+    scale: tuple[float, float | None] | None = None
 
     def __post_init__(self) -> None:
         require_kind("name", self.name, str, "a string")
         require_kind("metric_function", self.metric_function, Callable, "a function of a row")  # type: ignore[arg-type]
+        require_kind("lower_is_better", self.lower_is_better, (bool, type(None)), "True, False or None")
+        _ = self.info
+
+    @property
+    def info(self) -> MetricInfo | None:
+        """What the user stated of the scores; None for nothing."""
+        if self.lower_is_better is None and self.scale is None:
+            return None
+        directions: dict[bool | None, Direction] = {None: "unknown", True: "lower", False: "higher"}
+        return MetricInfo(self.name, directions[self.lower_is_better], self.scale)
 
 
 def measure_custom(metric: CustomMetric, table: RowTable) -> Measured:

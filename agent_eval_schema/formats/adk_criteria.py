@@ -17,7 +17,7 @@ from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.io.places import TEST_CONFIG, root_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.metrics.catalog import METRICS, Metric
-from agent_eval_schema.metrics.scales import scale_of_metric
+from agent_eval_schema.metrics.metric_info import CATALOG, SHARE
 from agent_eval_schema.rules.adk import UNKNOWN_KEY, WRONG_CRITERION
 from agent_eval_schema.text.choices import meant
 from agent_eval_schema.text.describe import describe, key_name
@@ -105,7 +105,7 @@ def _inspected(name: str, value: Any) -> Iterator[Finding]:
         value = value.get("threshold", 0)
     elif not isinstance(value, int | float):
         yield _finding(place, f"expected a number or an object, got {describe(value)}")
-    scale = scale_of_metric(_METRICS[name]) if name in _METRICS else (0.0, 1.0)
+    scale = CATALOG[_METRICS[name]].ends if name in _METRICS else SHARE
     if scale is not None and isinstance(value, int | float) and not 0 <= value <= scale[1]:
         yield _finding(place, f"expected a threshold of at most {scale[1]:g}, the highest score; got {describe(value)}")
 

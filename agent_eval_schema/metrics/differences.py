@@ -13,8 +13,9 @@ are quantiles of the means of random subsets of the units (Hartigan, "Using Subs
     all alike in size    the binomial distribution
 
 The share of the subsets whose mean is below 0 is known from p, which weights the random ones: 0 is in the interval
-exactly when p >= 0.05. To the differences of scores of 0 and 1 one unit that became better and one that became worse
-are added for the ends (Bonett and Price, 2012): equal differences show no certainty.
+exactly when p >= 0.05. To the differences of scores of a known scale one unit that became better by all of it and one
+that became worse are added for the ends (as Bonett and Price, 2012, do for scores of 0 and 1): equal differences show
+no certainty.
 """
 
 import math
@@ -50,23 +51,23 @@ class PairedTest(Struct, frozen=True):
     note: str = ""
 
 
-def paired_test(differences: Numbers, units: Numbers, is_binary: bool = False) -> PairedTest:
-    """Test differences (no NaN) of rows in these units; `is_binary`: all scores are 0 or 1."""
+def paired_test(differences: Numbers, units: Numbers, span: float | None = None) -> PairedTest:
+    """Test differences (no NaN) of rows in these units; `span`: how far two scores can differ, if that is known."""
     codes = np.unique(units, return_inverse=True)[1]
     sums, sizes = np.bincount(codes, weights=differences), np.bincount(codes).astype(float)
     if len(sums) < LEAST_UNITS:
         return PairedTest(note="cannot be tested")
     p = p_value(sums)
-    if is_binary:
+    if span is not None:
         size = float(sizes.mean())
-        sums, sizes = np.append(sums, [size, -size]), np.append(sizes, [size, size])
+        sums, sizes = np.append(sums, [span * size, -span * size]), np.append(sizes, [size, size])
     elif np.ptp(sums / sizes) == 0:
         what = "all differences are the same" if sums.any() else "no score differs"
         return PairedTest(p, note=f"no interval: {what}")
     sign = -1.0 if sums.sum() < 0 else 1.0
     low, high = _ends(sign * sums, sizes, p / 2)
     low, high = (low, high) if sign > 0 else (-high, -low)
-    largest = float(np.abs(differences).max()) if not is_binary else 1.0
+    largest = float(np.abs(differences).max()) if span is None else span
     return PairedTest(p, max(low, -largest), min(high, largest))
 
 

@@ -1,7 +1,9 @@
 """Scores → the confidence interval of their mean: the only one of profiles, results, pages, the terminal and JSON.
 
-    scores of 0 and 1   Wilson's interval (1927) of n / deff scores
-    other scores        mean ± t · SE, clipped to the scale of the metric
+    scores of 0 and 1       Wilson's interval (1927) of n / deff scores
+    of a known scale        mean ± t · SE with one more unit at each end of the scale, not outside of Wilson's intervals
+                            of the scores that are rounded down, and up, to the ends
+    of an unknown scale     the same on the scale from 0 to 1, if all scores are on it, else mean ± t · SE
 
     SE   = √( G / (G − 1) · Σ over units (Σ of their scores' distances from the mean)² ) / n
     deff = (SE / SE of independent rows)², at least 1, and between that and the largest possible one, Σ sizes² / n, the
@@ -9,8 +11,11 @@
 
 n scores are in G independent units (independence.py). SE is the cluster-robust standard error of a mean (Liang and
 Zeger, 1986; Miller, "Adding Error Bars to Evals", 2024), t has G − 1 degrees of freedom (Cameron, Gelbach and Miller,
-2008). Wilson's interval takes t in the place of z where units contain several rows, as deff is then an estimate. There
-is no interval of fewer than LEAST_UNITS units, and none of equal scores that are neither 0 nor 1: they show no spread.
+2008). Wilson's interval takes t in the place of z where units contain several rows, as deff is then an estimate.
+Scores that are all near one end show too little spread: the added units (Agresti and Coull, 1998, do so for rates) keep
+room for the rare score that is far from them, and the bounds by Wilson see to it that 0.99 in the place of a 1 never
+raises a lower bound. There is no interval of fewer than LEAST_UNITS units, and none of equal scores of which no scale
+is known.
 `python -m tests.benchmarks.coverage` measures how often the intervals contain the true mean.
 """
 
@@ -29,12 +34,16 @@ LEAST_UNITS = 5
 
 ANY: tuple[float, float] = (-math.inf, math.inf)
 
+ASSUMED_SHARE, ASSUMED_NEAR = "that it is from 0 to 1, as all scores are", "that no score is far from the others"
+"""What an interval assumes of scores whose scale is not known."""
+
 NAN = math.nan
 
 
 class MeanInterval(Struct, frozen=True):
     """The mean of `rows` scores in `units` independent units, its clustered standard error, its interval (NaN where
-    `note` gives the reason) and the square of the ratio of the standard error to that of independent rows."""
+    `note` gives the reason) and the square of the ratio of the standard error to that of independent rows; and what the
+    interval `assumes` of a scale that is not known."""
 
     rows: int
     units: int
@@ -44,18 +53,19 @@ class MeanInterval(Struct, frozen=True):
     high: float = NAN
     design_effect: float = NAN
     note: str = ""
+    assumes: str = ""
 
     @property
     def report(self) -> dict[str, float | str]:
         """The part that a JSON report has beside the mean and the rows."""
-        return {name: getattr(self, name) for name in ("units", "std_error", "low", "high", "note")}
+        return {name: getattr(self, name) for name in ("units", "std_error", "low", "high", "note", "assumes")}
 
 
 def mean_interval(
     scores: Numbers, units: Numbers | None = None, level: float = 0.95, scale: tuple[float, float] | None = None
 ) -> MeanInterval:
     """The interval of the mean of some scores (NaN where there is none). `units` has a number per independent unit,
-    None if each row is one; the interval is clipped to the scale, if that is known."""
+    None if each row is one; `scale` has the lowest and the highest score, if that is known."""
     there = np.isfinite(scores)
     scores = scores[there].astype(np.float64, copy=False)
     rows = len(scores)
@@ -71,20 +81,56 @@ def mean_interval(
     if count < LEAST_UNITS:
         note = f"no interval: {count} independent unit{'s' * (count > 1)}, at least {LEAST_UNITS} are needed"
         return MeanInterval(*found, design_effect=effect, note=note)
-    t = t_quantile((1 + level) / 2, count - 1)
+    ends = scale_of_scores(scores, scale)
     if is_binary(scores):
-        sizes = np.bincount(codes)
-        ones = np.bincount(codes, weights=scores)
-        telling = min(np.count_nonzero(ones), np.count_nonzero(ones < sizes))
-        measured, widest = max(1.0, effect) if telling else 1.0, float((sizes.astype(float) ** 2).sum()) / rows
-        used = (telling * measured + max(measured, widest)) / (telling + 1)
-        low, high = wilson(mean, rows / used, NormalDist().inv_cdf((1 + level) / 2) if count == rows else t)
+        low, high = _rate_interval(scores, codes, level)
+    elif ends is not None:
+        lowest, span = ends[0], ends[1] - ends[0]
+        low, high = (lowest + span * end for end in _bounded_interval((scores - lowest) / span, codes, level))
     elif scores.min() == scores.max():
         return MeanInterval(*found, design_effect=effect, note="no interval: all scores are the same")
     else:
-        lowest, highest = scale or ANY
+        t = t_quantile((1 + level) / 2, count - 1)
+        lowest, highest = scale if scale is not None and scores.min() >= scale[0] else ANY
         low, high = max(mean - t * error, lowest), min(mean + t * error, highest)
-    return MeanInterval(*found, float(low), float(high), effect)
+    unknown = "" if scale is not None or is_binary(scores) else ASSUMED_SHARE if ends else ASSUMED_NEAR
+    return MeanInterval(*found, float(low), float(high), effect, assumes=unknown)
+
+
+def scale_of_scores(scores: Numbers, scale: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The ends between which scores can be: those of the scale, if no score is outside, else 0 and 1, if all are
+    between them and the scale is not known; None if there are none."""
+    lowest, highest = (0.0, 1.0) if scale is None else scale
+    is_bounded = math.isfinite(highest - lowest) and lowest <= scores.min() and scores.max() <= highest
+    return (lowest, highest) if is_bounded else None
+
+
+def _rate_interval(scores: Numbers, codes: Numbers, level: float) -> tuple[float, float]:
+    """Wilson's interval of scores of 0 and 1, for as many rows as the units are worth."""
+    rows, sizes = len(scores), np.bincount(codes)
+    ones = np.bincount(codes, weights=scores)
+    error, alone = standard_error(scores, codes), standard_error(scores)
+    effect = (error / alone) ** 2 if alone else NAN
+    telling = min(np.count_nonzero(ones), np.count_nonzero(ones < sizes))
+    measured, widest = max(1.0, effect) if telling else 1.0, float((sizes.astype(float) ** 2).sum()) / rows
+    used = (telling * measured + max(measured, widest)) / (telling + 1)
+    share = (1 + level) / 2
+    z = NormalDist().inv_cdf(share) if len(sizes) == rows else t_quantile(share, len(sizes) - 1)
+    return wilson(math.fsum(scores) / rows, rows / used, z)
+
+
+def _bounded_interval(scores: Numbers, codes: Numbers, level: float) -> tuple[float, float]:
+    """The interval of scores from 0 to 1 with one more unit of each end."""
+    sums, sizes = np.bincount(codes, weights=scores), np.bincount(codes).astype(float)
+    size = float(sizes.mean())
+    sums, sizes = np.append(sums, [0.0, size]), np.append(sizes, [size, size])
+    count, rows = len(sums), float(sizes.sum())
+    mean = float(sums.sum()) / rows
+    error = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / rows
+    half = t_quantile((1 + level) / 2, count - 1) * error
+    worse, better = (_rate_interval(of, codes, level) for of in (np.floor(scores), np.ceil(scores)))
+    low, high = (min(max(mean + by, one), two) for by, one, two in zip((-half, half), worse, better, strict=True))
+    return low, high
 
 
 def unit_of(lowest: float, highest: float) -> float:

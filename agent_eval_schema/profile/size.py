@@ -28,13 +28,13 @@ from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.metrics.catalog import METRICS, Metric
 from agent_eval_schema.metrics.differences import Z
 from agent_eval_schema.metrics.intervals import LEAST_UNITS, is_binary, spread_by_group, t_quantile, wilson
+from agent_eval_schema.metrics.metric_info import CATALOG, SHARE, Scale, numbers_of
 from agent_eval_schema.metrics.power import (
     rows_for_difference,
     rows_for_rate_difference,
     smallest_difference,
     smallest_rate_difference,
 )
-from agent_eval_schema.metrics.scales import Scale, numbers_of, scale_of_metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.coverage import Repeats
 from agent_eval_schema.profile.facts import Facts
@@ -59,9 +59,8 @@ class Sizing:
         scores = next((s[~np.isnan(s)] for p in self._past if (s := p.of(metric)) is not None), None)
         within, within_differences, correlation = self._correlations(metric)
         effect, paired_effect = design_effect(sizes, within), design_effect(sizes, within_differences)
-        scale = scale_of_metric(metric)
-        span = scale[1] - scale[0] if scale is not None and math.isfinite(scale[1]) else None
-        unit = "value" if span is None else "points" if scale == (0.0, 1.0) else "steps"
+        scale, span = CATALOG[metric].ends, CATALOG[metric].span
+        unit = "value" if span is None else "points" if scale == SHARE else "steps"
         mean, deviation, measured = self._spread(scores, scale, span)
         rate = None
         if unit == "points":

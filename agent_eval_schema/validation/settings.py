@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.metrics.metric_info import Direction
 
 TABLE = "agent-eval-schema"
 """The table below `tool` in pyproject.toml."""
@@ -28,6 +29,16 @@ TABLE = "agent-eval-schema"
 
 Codes = tuple[str, ...]
 """Codes, prefixes or names of rules."""
+
+
+class MetricSetting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a repository states of a metric."""
+
+    direction: Annotated[Direction, Meta(description="which scores are better; none: the metric is not judged")] = (
+        "unknown"
+    )
+    scale: Annotated[str, Meta(description="lowest and highest score: 0..1, or 0.. without a highest")] = ""
+    unit: Annotated[str, Meta(description="unit, such as s; empty for points")] = ""
 
 
 class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
@@ -67,6 +78,9 @@ class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown
         tuple[Literal["never", "invalid", "duplicates", "leaks", "conflicts"], ...],
         Meta(description="what causes exit code 1 of `profile` (default: nothing)"),
     ] = ()
+    metrics: Annotated[
+        dict[str, MetricSetting], Meta(description="directions, scales and units of metrics that no catalog knows")
+    ] = {}
     output: Annotated[
         Literal["text", "concise", "json", "github", "junit", "sarif"],
         Meta(description="form of the report on stdout; a command that does not have it prints text"),

@@ -10,7 +10,7 @@ import pandas as pd
 from agent_eval_schema import EvalResult
 from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
 from agent_eval_schema.evaluation.table import ScoreStats
-from agent_eval_schema.metrics.scales import numbers_of
+from agent_eval_schema.metrics.metric_info import numbers_of
 from agent_eval_schema.render.blocks import View
 
 

@@ -14,8 +14,8 @@ from agent_eval_schema.metrics.differences import LEAST_UNITS, PairedTest, holm,
 stats = pytest.importorskip("scipy.stats")
 
 
-def outcome(values: list[float], *, is_binary: bool) -> PairedTest:
-    return paired_test(np.array(values), np.arange(len(values)), is_binary)
+def outcome(values: list[float], *, span: float | None) -> PairedTest:
+    return paired_test(np.array(values), np.arange(len(values)), span)
 
 
 VALUES = st.lists(st.sampled_from([-1, -0.5, 0, 0.25, 0.5, 1]), min_size=2, max_size=8)
@@ -51,8 +51,8 @@ def test_as_much_better_as_worse_is_a_p_value_of_1(pairs: int) -> None:
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0, 0, 0.25, 0.3, 1]), min_size=6, max_size=40), st.integers(1, 9))
 def test_0_is_in_the_interval_exactly_if_p_is_at_least_5_percent(values: list[float], units: int) -> None:
     codes = np.arange(len(values)) % max(units, LEAST_UNITS)
-    for scores, is_binary in ((np.array(values), False), (np.sign(values), True)):
-        found = paired_test(scores, codes, is_binary)
+    for scores, span in ((np.array(values), None), (np.array(values), 1.0), (np.sign(values), 1.0)):
+        found = paired_test(scores, codes, span)
         if not found.note:
             assert (found.low <= 0 <= found.high) == (found.p_value >= 0.05)
 
@@ -70,7 +70,7 @@ def test_many_units_agree_too(size: int, shift: float, differing: float) -> None
 
 def test_the_ends_by_hand() -> None:
     """Of six units 2 of 64 subsets may be below: the ends are the smallest and the largest difference."""
-    found = outcome([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], is_binary=False)
+    found = outcome([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], span=None)
     assert (found.p_value, found.low, found.high) == (2 / 64, 0.1, 0.6)
 
 
@@ -82,19 +82,19 @@ def test_the_interval_is_that_of_t_for_many() -> None:
 
 
 def test_equal_differences_are_no_certainty() -> None:
-    rates = outcome([1.0] * 12, is_binary=True)
+    rates = outcome([1.0] * 12, span=1.0)
     assert rates.p_value == pytest.approx(2 / 2**12)
     assert 0 < rates.low < 0.8
     assert rates.high == 1.0
-    assert outcome([0.0] * 12, is_binary=True).low < 0 < outcome([0.0] * 12, is_binary=True).high
-    assert outcome([0.0] * 12, is_binary=False).note == "no interval: no score differs"
-    others = outcome([0.25] * 12, is_binary=False)
+    assert outcome([0.0] * 12, span=1.0).low < 0 < outcome([0.0] * 12, span=1.0).high
+    assert outcome([0.0] * 12, span=None).note == "no interval: no score differs"
+    others = outcome([0.25] * 12, span=None)
     assert (others.note, others.p_value) == ("no interval: all differences are the same", pytest.approx(2 / 2**12))
 
 
 @pytest.mark.parametrize("units", [1, 2, 5])
 def test_few_units_cannot_be_outcome(units: int) -> None:
-    found = paired_test(np.ones(60), np.arange(60) % units, is_binary=True)
+    found = paired_test(np.ones(60), np.arange(60) % units, span=1.0)
     assert found.note == "cannot be tested"
     assert math.isnan(found.p_value)
 
@@ -105,7 +105,7 @@ def test_coverage_of_differences_of_rates(old: float, new: float) -> None:
     hits = 0
     for _ in range(200):
         values = (random.random(50) < new).astype(float) - (random.random(50) < old)
-        found = paired_test(values, np.arange(50), is_binary=True)
+        found = paired_test(values, np.arange(50), span=1.0)
         hits += found.low <= new - old <= found.high
     assert hits >= 0.92 * 200
 

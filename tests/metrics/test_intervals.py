@@ -97,7 +97,7 @@ def test_the_design_effect_narrows_the_rows() -> None:
     [
         ([1.0, 0, 1, 1], None, "no interval: 4 independent units, at least 5 are needed"),
         ([1.0] * 9, [1] * 9, "no interval: 1 independent unit, at least 5 are needed"),
-        ([0.5] * 9, None, "no interval: all scores are the same"),
+        ([2.5] * 9, None, "no interval: all scores are the same"),
         ([NAN, math.inf], None, "no row has a score"),
     ],
 )
@@ -109,9 +109,53 @@ def test_why_there_is_no_interval(scores: list[float], units: list[int] | None, 
 
 
 def test_the_interval_ends_with_the_scale() -> None:
-    scores = np.array([1.0, 1, 1, 0.5, 1])
-    assert mean_interval(scores).high > 1
-    assert mean_interval(scores, scale=(0, 1)).high == 1
+    scores = np.array([5.0, 5, 5, 4, 5])
+    assert mean_interval(scores).high > 5
+    assert mean_interval(scores, scale=(1, 5)).high == 5
+    assert mean_interval(scores, scale=(0, math.inf)).high > 5
+
+
+def test_a_score_near_an_end_is_not_more_certain_than_one_at_it() -> None:
+    """Eleven scores of 1 and one of 0.99 are worse than twelve of 1, and so is their lower bound."""
+    ones = np.ones(12)
+    near = np.append(ones[:-1], 0.99)
+    for scale in (None, (0.0, 1.0)):
+        assert 0.7 < mean_interval(near, scale=scale).low <= mean_interval(ones, scale=scale).low
+        assert 0.3 > mean_interval(1 - near, scale=scale).high >= mean_interval(1 - ones, scale=scale).high
+
+
+@pytest.mark.parametrize("ones", range(13))
+def test_between_a_better_and_a_worse_rate_is_the_bound_of_scores_between_them(ones: int) -> None:
+    """Scores that are not below those of one run, and not above those of another, have a bound between theirs."""
+    scores = np.where(np.arange(12) < ones, 0.99, 0.01)
+    low, between, high = (mean_interval(of, scale=(0, 1)) for of in (np.floor(scores), scores, np.ceil(scores)))
+    assert low.low <= between.low <= high.low
+    assert low.high <= between.high <= high.high
+
+
+def test_one_score_of_each_end_is_added() -> None:
+    """Of 5 times 0.5 on 0 to 1: the mean of seven is 0.5, SE² = 7/6 · 2 · 0.5² / 7²."""
+    found = mean_interval(np.full(5, 0.5), scale=(0, 1))
+    half = t_quantile(0.975, 6) * math.sqrt(7 / 6 * 0.5) / 7
+    assert (found.low, found.high) == pytest.approx((0.5 - half, 0.5 + half))
+    assert mean_interval(np.full(5, 3.0), scale=(1, 5)).low == pytest.approx(1 + 4 * found.low)
+
+
+def test_what_an_interval_assumes_of_an_unknown_scale() -> None:
+    near, far = np.linspace(0.1, 0.9, 9), np.linspace(1, 40, 9)
+    assert mean_interval(near).assumes == "that it is from 0 to 1, as all scores are"
+    assert mean_interval(far).assumes == "that no score is far from the others"
+    for found in (
+        mean_interval(near, scale=(0, 1)),
+        mean_interval(far, scale=(0, math.inf)),
+        mean_interval(np.ones(9)),
+    ):
+        assert found.assumes == ""
+
+
+def test_a_scale_that_a_score_is_outside_of_is_not_that_of_the_scores() -> None:
+    scores = np.array([1.0, 4, 5, 3, 5, 2])
+    assert mean_interval(scores, scale=(0, 1)).low == mean_interval(scores).low
 
 
 def test_huge_scores() -> None:

@@ -97,15 +97,16 @@ def test_a_comparison_lists_regressions_first() -> None:
 
 def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
     lines = [MetricComparison("recall", 10, 1, 0, 0.5, 0.4, -0.1, -0.15, -0.05, 1, 3, 0.01, 0.01, 0.02, 10, "")]
+    latency = replace(lines[0], metric="latency_in_seconds", difference=-1.0, p_value=math.nan, p_adjusted=math.nan)
     changed = [
         ("0", "", "latency_in_seconds", 2.0, 1.0, -1.0),
         ("1", "", "recall", 1.0, math.nan, math.nan),
         ("2", "", "recall", 0.0, 1.0, 1.0),
         ("3", "", "recall", 1.0, 0.5, -0.5),
     ]
-    document = comparison_view(lines, changed, 0, 2, "10 rows")
+    document = comparison_view([*lines, latency], changed, 0, 2, "10 rows")
     assert document.verdict == "1 score worse, 1 missing, 2 better: recall significantly lower (0.5 → 0.4)"
-    lines = [replace(line, p_value=0.2, p_adjusted=0.4) for line in [*lines, *lines]]
+    lines = [replace(line, p_value=0.2, p_adjusted=0.4) for line in [*lines, latency]]
     no_change = ": no significant change in 2 metrics"
     some_worse = ((changed[:1], "0 scores higher, 1 lower"), (changed[1:], "1 score lower, 1 missing, 1 higher"))
     for some, counts in some_worse:

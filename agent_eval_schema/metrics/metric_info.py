@@ -1,0 +1,382 @@
+"""What a score is: its number; and what is known of its metric: scale, direction and unit.
+
+    a catalog (PLATFORMS), DEFINITIONS ──▶ CATALOG, _BY_WORD ──┐
+    CustomMetric, settings, options, a saved result ──────────▶ metric_info(name, known) ──▶ MetricInfo
+
+Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A direction that nobody stated is
+`unknown`: it is judged by the `sign` that its name suggests, and whoever prints the judgement says so.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, Metric
+from agent_eval_schema.metrics.definitions import DEFINITIONS
+from agent_eval_schema.text.choices import choice_problem
+from agent_eval_schema.text.visible import visible
+
+Numbers = np.ndarray[Any, Any]
+
+WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
+
+
+def numbers_of(values: Iterable[Any]) -> Numbers:
+    """Scores as numbers: words of judges as 0 and 1, several scores of a row as their mean, NaN where there is none."""
+    return np.array([_number(value) for value in values], np.float64)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, list | tuple | np.ndarray):
+        found = [n for n in map(_number, value) if n == n]
+        return sum(found) / len(found) if found else math.nan
+    if isinstance(value, str):
+        word = value.strip('" ').lower()
+        value = WORDS.get(word, word)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+# --- what is known of a metric
+Scale = tuple[float, float]
+
+Direction = Literal["higher", "lower", "none", "unknown"]
+
+
+class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
+    """What the scores of a metric mean.
+
+    Parameters
+    ----------
+    name : str
+        The name of the metric.
+    direction : {"unknown", "higher", "lower", "none"}, default "unknown"
+        Which scores are better. `"none"`: neither; the metric is shown and never judged.
+    scale : tuple of float and float or None, or None, default None
+        The lowest and the highest score; a highest of None has no limit. None: the scale is not known.
+    step : float, default 0
+        The distance between the scores that a judge can give, such as 1 of 1 to 5. 0: any score of the scale.
+    unit : str, default ""
+        The unit, such as `"s"` or `"tokens"`; empty for points.
+
+    Raises
+    ------
+    EvalSetError
+        The direction is not one of the four, or the scale has no lowest score below its highest.
+
+    See Also
+    --------
+    load_result : Read scores; takes what is known of their metrics.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import MetricInfo
+    >>> MetricInfo("toxicity", direction="lower", scale=(0, 1)).sign
+    -1
+    >>> MetricInfo("toxicity").sign, MetricInfo("quality").sign
+    (-1, 1)
+    """
+
+    name: str
+    direction: Direction = "unknown"
+    scale: tuple[float, float | None] | None = None
+    step: float = 0.0
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise EvalSetError(f"direction: {choice_problem(str(self.direction), DIRECTIONS)}")
+        if self.scale is not None and not _is_scale(self.scale):
+            raise EvalSetError(f"scale: expected the lowest and the highest score, such as (0, 1); got {self.scale!r}")
+
+    @property
+    def ends(self) -> Scale | None:
+        """The lowest and the highest score; None if the scale is not known."""
+        if self.scale is None:
+            return None
+        low, high = self.scale
+        return float(low), math.inf if high is None else float(high)
+
+    @property
+    def span(self) -> float | None:
+        """The distance between the ends of the scale; None if there is none or it is not known."""
+        ends = self.ends
+        return None if ends is None or ends[1] == math.inf else ends[1] - ends[0]
+
+    @property
+    def sign(self) -> int:
+        """1 if higher scores are better, -1 if lower ones are, 0 if neither; of an unknown direction as its name
+        suggests."""
+        return {"higher": 1, "lower": -1, "none": 0}.get(self.direction, -1 if self.suggests_lower else 1)
+
+    @property
+    def known_sign(self) -> int:
+        """As `sign`, but 0 of an unknown direction."""
+        return 0 if self.direction == "unknown" else self.sign
+
+    @property
+    def share_sign(self) -> int:
+        """As `known_sign`, but 0 if the scores may not be from 0 to 1."""
+        return self.known_sign if self.ends == SHARE else 0
+
+    @property
+    def suggests_lower(self) -> bool:
+        """Whether the name contains a word for something of which less is better."""
+        words = _words_in(self.name)
+        return any(map(_LESS.match, words)) and not _TURNED.intersection(words)
+
+    @property
+    def is_quality(self) -> bool:
+        """Whether a score judges an answer: it has, or may have, a better end, and is no amount that an answer cost."""
+        if self.sign == 0 or (self.ends or SHARE)[1] == math.inf:
+            return False
+        return self.scale is not None or not AMOUNTS.intersection(_words_in(self.name))
+
+    @property
+    def assumption(self) -> str:
+        """What is printed beside a judgement by a direction that nobody stated; "" if somebody did."""
+        if self.direction != "unknown":
+            return ""
+        if self.suggests_lower:
+            says = f"`{self.option('lower')}` confirms it, `{self.option('higher')}` rejects it"
+            return f"direction assumed from the name: lower is better ({says})"
+        return f"direction assumed: higher is better (`{self.option('lower')}`)"
+
+    def option(self, better: str) -> str:
+        """The option that states which scores are better."""
+        return f"--{better}-is-better{'=' if self.name[:1] == '-' else ' '}{shlex.quote(visible(self.name))}"
+
+    @property
+    def told(self) -> str:
+        """The scale or the unit, where a number alone does not show it: `1 to 5`, `tokens`."""
+        if self.unit and self.unit != STEPS:
+            return self.unit
+        if self.scale is None or (self.ends == SHARE and _word(self.name) not in _OFTEN_PERCENT):
+            return ""
+        low, high = self.scale
+        return f"from {low:g}" if high is None else f"{low:g} to {high:g}"
+
+
+DIRECTIONS: tuple[Direction, ...] = ("higher", "lower", "none", "unknown")
+
+SHARE: Scale = (0.0, 1.0)
+
+STEPS = "steps"
+"""The unit of scores on the scale of a judge that gives steps."""
+
+AMOUNTS = frozenset(
+    ["latency", "duration", "time", "runtime", "seconds", "ms", "cost", "costs", "price", "tokens", "usd"]
+)
+"""Words in the names of figures: what an answer cost, not how good it is."""
+
+_OFTEN_PERCENT = {"bleu", "bleuscore", "sacrebleu", "gleu", "chrfscore", "meteor", "gleuscore", "meteorscore"} | {
+    f"rouge{kind}" for kind in ("", "1", "2", "l", "lsum", "n", "score", "-n")
+}
+"""Metrics that papers and packages give from 0 to 100, too."""
+
+_LESS = re.compile(
+    r"(errors?|cost|costs|price|toxic|hallucinat|latenc|duration|times?$|runtime|seconds?$|perplexit|violat|fail|harm(?!less)|bias"
+    r"|stereotyp|leak|loss|tokens|wer$|cer$|mae$|mse$|rmse$|distance|unsafe|incorrect|wrong|misuse|jailbreak)"
+)
+"""How words begin that name something of which less is better."""
+
+_TURNED = {
+    *("no", "non", "not", "free", "without", "avoidance", "reduction", "efficiency", "resistance", "robustness"),
+    *("detection", "detected", "handling", "recovery", "safety", "savings", "saved"),
+}
+"""Words that turn the meaning of the others: `error_free`, `cost_efficiency`."""
+
+_COUNTED = {"num", "number", "count", "turns", "length", "len", "size", "words", "characters", "chars", "steps"}
+"""Words of amounts of which neither end is better."""
+
+
+def _is_scale(scale: Any) -> bool:
+    if not isinstance(scale, tuple | list) or len(scale) != 2:
+        return False
+    low, high = scale
+    return all(
+        isinstance(end, int | float) and math.isfinite(end) for end in (low, low if high is None else high)
+    ) and (high is None or low < high)
+
+
+def parse_scale(text: str) -> tuple[float, float | None]:
+    """`0..1` or, without an upper end, `0..` as a scale. Raises EvalSetError for any other text."""
+    low, dots, high = text.partition("..")
+    with suppress(ValueError):
+        scale = (float(low), float(high) if high.strip() else None)
+        if dots and _is_scale(scale):
+            return scale
+    raise EvalSetError(f"expected a scale, such as 0..1 or 0..; got {text!r}")
+
+
+def _words_in(name: str) -> list[str]:
+    """The words of a name, in lower case: of `numTurns`, `num_turns` and `num turns` num and turns."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return [word.lower() for word in re.split(r"[^A-Za-z]+", apart) if word]
+
+
+def _word(metric: str) -> str:
+    return metric.rpartition("/")[2].replace("_", "").lower()
+
+
+def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:
+    """What is known of a metric: what somebody stated, else what all platforms say of its name, else what the name
+    says."""
+    if name in known:
+        return known[name]
+    info, is_amount = MetricInfo(name), bool(_COUNTED.intersection(_words_in(name)))
+    found = _BY_WORD.get(_word(name))
+    if found is not None and (not is_amount or found.ends != SHARE or name in _NAMES):
+        # Some judges give their best score where nothing bad was found; a column of that name may count what was found.
+        is_certain = name in _NAMES or not (info.suggests_lower and found.direction == "higher")
+        return replace(found, name=name, direction=found.direction if is_certain else "unknown")
+    return MetricInfo(name, "none") if is_amount and not info.suggests_lower else info
+
+
+# --- the catalogs
+_STEPS: dict[str, dict[Scale, str]] = {
+    "adk": {(1, 5): "response_evaluation_score"},
+    "azure": {
+        (1, 5): "relevance coherence fluency groundedness retrieval similarity response_completeness intent_resolution "
+        "tool_call_accuracy",
+        (0, 7): "violence sexual self_harm hate_unfairness",
+    },
+    "ces": {(0, 4): "semanticSimilarityResult"},
+    "mlflow-third-party": {(1, 5): "mlflow.google_adk/ResponseEvaluation mlflow.ragas/RubricsScore"},
+    "ragas": {(1, 5): "DomainSpecificRubrics RubricsScoreWithoutReference RubricsScoreWithReference"},
+    "vertex-genai": {
+        (1, 5): "COHERENCE FLUENCY SUMMARIZATION_QUALITY QUESTION_ANSWERING_QUALITY MULTI_TURN_CHAT_QUALITY",
+        (-2, 2): "VERBOSITY",
+    },
+}
+"""The scales of judges that give steps: docstrings and templates of the packages that platforms.py names."""
+
+_UNKNOWN_SCALE = {
+    "azure": "qa content_safety",
+    "bedrock": "Builtin.ProfessionalStyleAndTone",
+    "langfuse": "Goal-Accuracy",
+    "mlflow-third-party": "mlflow.ragas/DiscreteMetric mlflow.ragas/InstanceSpecificRubrics",
+    "openai": "score_model label_model",
+}
+"""Judges that give several numbers, or whose scale is chosen with their prompt."""
+
+_LOWER = {
+    "azure": "ungrounded_attributes violence sexual self_harm hate_unfairness protected_material indirect_attack "
+    "code_vulnerability",
+    "bedrock": "Builtin.Harmfulness Builtin.Stereotyping",
+    "bedrock-rag": "Builtin.Harmfulness Builtin.Stereotyping",
+    "langfuse": "Hallucination Toxicity",
+    "langsmith": "TOXICITY FAIRNESS PII_LEAKAGE LAZINESS PROMPT_INJECTION CODE_INJECTION PERCEIVED_ERROR",
+    "mlflow-third-party": "mlflow.ragas/NoiseSensitivity",
+    "phoenix": "HallucinationEvaluator PiiDetectionEvaluator ToxicityEvaluator UserFrictionEvaluator",
+    "ragas": "NoiseSensitivity",
+    "vertex": "failure",
+}
+"""The metrics of which less is better, besides amounts; those of deepeval 4 and of MLflow's PIIDetection are high if
+nothing was found."""
+
+_NEITHER = {
+    "agentcore": "Builtin.Refusal",
+    "bedrock": "Builtin.Refusal",
+    "bedrock-rag": "Builtin.Refusal",
+    "langsmith": "AGENT_TONE LANGUAGE_DETECTION SUPPORT_INTENT WINS",
+    "phoenix": "RefusalEvaluator",
+    "promptfoo": "is-refusal trajectory:step-count",
+    "strands": "RefusalEvaluator",
+    "vertex-genai": "VERBOSITY",
+}
+"""The metrics that classify: neither end is better in every dataset."""
+
+_UNKNOWN = {
+    "agentcore": "Builtin.Harmfulness Builtin.Stereotyping",
+    "mlflow": "UserFrustration",
+    "mlflow-third-party": "mlflow.phoenix/Hallucination mlflow.phoenix/Toxicity",
+    **_UNKNOWN_SCALE,
+}
+"""The metrics that give words or several numbers, and of which no end is documented to be better."""
+
+_EXCEPTIONS: tuple[tuple[Direction, dict[str, str]], ...] = (
+    ("lower", _LOWER),
+    ("none", _NEITHER),
+    ("unknown", _UNKNOWN),
+)
+
+_DIRECTIONS: dict[tuple[str, str], Direction] = {
+    (of, name): direction
+    for direction, by_system in _EXCEPTIONS
+    for of, names in by_system.items()
+    for name in names.split()
+}
+
+_SCALES: dict[tuple[str, str], Scale | None] = {
+    **{(of, n): scale for of, by_scale in _STEPS.items() for scale, names in by_scale.items() for n in names.split()},
+    **{(of, name): None for of, names in _UNKNOWN_SCALE.items() for name in names.split()},
+}
+
+_TOKENS = {"input_tokens", "output_tokens", "total_tokens"}
+
+
+def _unit_of_amount(metric: Metric) -> str:
+    """The unit of a metric that is an amount without a limit; "" of any other."""
+    if "latency" in metric.fields:
+        return "ms" if metric.system == "promptfoo" else "s"
+    if _TOKENS.intersection(metric.fields):
+        return "tokens"
+    return "calls" if "call_count" in metric.name else "steps" if metric.name == "trajectory:step-count" else ""
+
+
+def _of_catalog(metric: Metric) -> MetricInfo:
+    key = (metric.system, metric.name.removeprefix(f"{metric.system}/"))
+    direction = _DIRECTIONS.get(key)
+    if unit := _unit_of_amount(metric):
+        return MetricInfo(metric.name, direction or "lower", (0.0, None), unit=unit)
+    scale = _SCALES.get(key, SHARE)
+    step, unit = (0.0, "") if scale in (SHARE, None) else (1.0, STEPS)
+    return MetricInfo(metric.name, direction or "higher", scale, step, unit)
+
+
+CATALOG: dict[Metric, MetricInfo] = {metric: _of_catalog(metric) for metric in METRICS}
+"""What is known of each metric of each platform."""
+
+
+def _of_definition(name: str) -> MetricInfo:
+    if name in (LATENCY, "latency_seconds"):
+        return MetricInfo(name, "lower", (0.0, None), unit="s")
+    if name.endswith("_token_count"):
+        return MetricInfo(name, "lower", (0.0, None), unit="tokens")
+    return MetricInfo(name, "lower" if name == FAILURE else "higher", SHARE)
+
+
+def _by_word() -> dict[str, MetricInfo]:
+    """By the name of a metric, in any spelling: what all platforms say alike; where they differ, it is unknown."""
+    found: dict[str, list[MetricInfo]] = {}
+    for info in (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY))):
+        found.setdefault(_word(info.name), []).append(info)
+    return {word: _common(word, infos) for word, infos in found.items()}
+
+
+def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:
+    directions, scales, steps, units = zip(*((i.direction, i.scale, i.step, i.unit) for i in infos), strict=True)
+    return MetricInfo(
+        word,
+        directions[0] if len(set(directions)) == 1 else "unknown",
+        scales[0] if len(set(scales)) == 1 else None,
+        steps[0] if len(set(steps)) == 1 else 0.0,
+        units[0] if len(set(units)) == 1 else "",
+    )
+
+
+_BY_WORD = _by_word()
+
+_NAMES = {*DEFINITIONS, *(metric.name for metric in METRICS)}
