@@ -88,9 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     typed = [word for pair in columns.items() for word in ("--columns", "=".join(pair))] if columns else []
     typed += [word for name, value in options.items() if value and value != "auto" for word in (name, value)]
     for better in ("lower", "higher"):
-        typed += [
-            word for name in getattr(arguments, f"{better}_is_better") for word in (f"--{better}-is-better", name)
-        ]
+        typed += [f"--{better}-is-better={name}" for name in getattr(arguments, f"{better}_is_better")]
     typed += [word for name, scale in arguments.scale for word in ("--scale", f"{name}={_written(scale)}")]
     judged._alpha, failures = arguments.alpha, []
     if arguments.compare_fail_on != "never":

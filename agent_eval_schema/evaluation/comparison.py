@@ -185,7 +185,7 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
 
     @property
     def undecided(self) -> list[MetricInfo]:
-        """The metrics that no gate judges before their direction is stated: nobody knows it, and the name suggests that
+        """The metrics that no gate judges before their direction is stated: it is unknown, and the name suggests that
         less is better."""
         infos = [line.info for line in self.lines if line.counted]
         return [info for info in infos if info.direction == "unknown" and info.suggests_lower]
@@ -381,8 +381,8 @@ def _line(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, ask
     difference, both = new - old, np.concatenate([old, new])
     ends = SHARE if is_binary(both) else scale_of_scores(both, info.ends) if len(both) else None
     found = paired_test(difference, own, ends and ends[1] - ends[0])
-    varies = bool(len(both)) and bool(np.ptp(both) > 0)
     lost = was & ~now
+    varies = (len(both) > 0 and bool(np.ptp(both) > 0)) or bool((was ^ now).any())
     return MetricComparison(
         info.name,
         rows=len(old),
@@ -402,7 +402,7 @@ def _line(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, ask
         note=found.note,
         direction=info.direction,
         unit=info.unit,
-        counted=asked or (info.is_quality and (varies or bool(lost.any()))),
+        counted=asked or (info.is_quality and varies),
         missing=_missing(before[lost], old),
         assumes="" if info.scale or ends is SHARE else ASSUMED_NEAR if ends is None else ASSUMED_SHARE,
     )

@@ -86,7 +86,7 @@ class CustomMetric(Struct, frozen=True):
         dict with the score under the name of the metric and other values, which become columns `<name>/<key>`. A row on
         which it raises an exception has no score.
     lower_is_better : bool or None, default None
-        Whether lower scores are better. None: not known; then a comparison says which direction it assumes.
+        Whether lower scores are better. None: not known; then a comparison reports which direction it assumes.
     scale : tuple of float, or None, default None
         The lowest and the highest score, such as `(0, 1)`; a highest of None has no limit. None: not known.
 

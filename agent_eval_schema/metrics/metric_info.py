@@ -3,8 +3,8 @@
     a catalog (PLATFORMS), DEFINITIONS ──▶ CATALOG, _BY_WORD ──┐
     CustomMetric, settings, options, a saved result ──────────▶ metric_info(name, known) ──▶ MetricInfo
 
-Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A direction that nobody stated is
-`unknown`: it is judged by the `sign` that its name suggests, and whoever prints the judgement says so.
+Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A direction that was never stated is
+`unknown`: it is judged by the `sign` that its name suggests, and the judgement is printed with this `assumption`.
 """
 
 import math
@@ -145,7 +145,7 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
 
     @property
     def assumption(self) -> str:
-        """What is printed beside a judgement by a direction that nobody stated; "" if somebody did."""
+        """The sentence that is printed beside a judgement by an unknown direction; "" if the direction is known."""
         if self.direction != "unknown":
             return ""
         if self.suggests_lower:
@@ -178,7 +178,7 @@ STEPS = "steps"
 AMOUNTS = frozenset(
     ["latency", "duration", "time", "runtime", "seconds", "ms", "cost", "costs", "price", "tokens", "usd"]
 )
-"""Words in the names of figures: what an answer cost, not how good it is."""
+"""Words in the names of figures: the costs of an answer, not its quality."""
 
 _OFTEN_PERCENT = {"bleu", "bleuscore", "sacrebleu", "gleu", "chrfscore", "meteor", "gleuscore", "meteorscore"} | {
     f"rouge{kind}" for kind in ("", "1", "2", "l", "lsum", "n", "score", "-n")
@@ -231,8 +231,8 @@ def _word(metric: str) -> str:
 
 
 def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:
-    """What is known of a metric: what somebody stated, else what all platforms say of its name, else what the name
-    says."""
+    """The information on a metric: the one that the user stated, else the one that all platforms agree on for its name,
+    else the one that the name suggests."""
     if name in known:
         return known[name]
     info, is_amount = MetricInfo(name), bool(_COUNTED.intersection(_words_in(name)))
@@ -359,7 +359,7 @@ def _of_definition(name: str) -> MetricInfo:
 
 
 def _by_word() -> dict[str, MetricInfo]:
-    """By the name of a metric, in any spelling: what all platforms say alike; where they differ, it is unknown."""
+    """By the name of a metric, in any spelling: the information that all platforms agree on; else it is unknown."""
     found: dict[str, list[MetricInfo]] = {}
     for info in (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY))):
         found.setdefault(_word(info.name), []).append(info)

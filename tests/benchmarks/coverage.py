@@ -6,10 +6,12 @@ rows, and false alarms of repeated looks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from agent_eval_schema.metrics.differences import p_value
-from agent_eval_schema.metrics.intervals import LEAST_UNITS, mean_interval
+from agent_eval_schema.metrics.differences import p_value, paired_test
+from agent_eval_schema.metrics.intervals import LEAST_UNITS, mean_interval, standard_error, t_quantile
 
 RATES = (0.02, 0.5, 0.98)
 ROWS = (5, 20, 100, 500)
@@ -45,6 +47,55 @@ def simulated_coverage(units: int, rate: float, correlation: float, repeats: int
     for _ in range(repeats):
         found = mean_interval(*clustered(random, units, rate, correlation))
         hits += found.low <= rate <= found.high
+    return hits / repeats
+
+
+SCORES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], float, tuple[float, float]]] = {  # type: ignore[type-arg]
+    "0 and 1, rate 0.9": (lambda random, n: (random.random(n) < 0.9).astype(float), 0.9, (0, 1)),
+    "0.99 to 1, 2 % zeros": (
+        lambda random, n: np.where(random.random(n) < 0.02, 0, random.uniform(0.99, 1, n)),
+        0.98 * 0.995,
+        (0, 1),
+    ),
+    "a judge: 0, 0.5, 1": (lambda random, n: random.choice([0, 0.5, 1], n, p=[0.05, 0.15, 0.8]), 0.875, (0, 1)),
+    "1 to 5": (
+        lambda random, n: random.choice([1.0, 2, 3, 4, 5], n, p=[0.02, 0.03, 0.1, 0.25, 0.6]),
+        4.38,
+        (1, 5),
+    ),
+    "90 % ties": (
+        lambda random, n: np.where(random.random(n) < 0.9, 0.8, random.choice([0, 0.4, 1], n)),
+        0.72 + 0.14 / 3,
+        (0, 1),
+    ),
+}
+"""Scores of a known scale: how they are drawn, their mean, and the ends of the scale."""
+
+SIZES = (10, 20, 50, 100)
+
+
+def coverage_of_scores(name: str, rows: int, repeats: int = REPEATS) -> tuple[float, float]:
+    """How often the interval of a mean contains it, and how wide it is beside mean ± t · standard error."""
+    draw, mean, scale = SCORES[name]
+    random = np.random.default_rng(3)
+    hits, width, plain = 0, 0.0, 0.0
+    for _ in range(repeats):
+        scores = draw(random, rows)
+        found = mean_interval(scores, scale=scale)
+        hits += found.low <= mean <= found.high
+        width += found.high - found.low
+        plain += 2 * t_quantile(0.975, rows - 1) * standard_error(scores)
+    return hits / repeats, width / plain
+
+
+def coverage_of_differences(name: str, rows: int, repeats: int = REPEATS // 10) -> float:
+    """How often the interval of the mean difference of two runs that are alike contains 0."""
+    draw, _, scale = SCORES[name]
+    random = np.random.default_rng(4)
+    hits = 0
+    for _ in range(repeats):
+        found = paired_test(draw(random, rows) - draw(random, rows), np.arange(rows), scale[1] - scale[0])
+        hits += found.low <= 0 <= found.high
     return hits / repeats
 
 
@@ -85,6 +136,15 @@ def main() -> None:
     for units in UNITS:
         found = (percent(simulated_coverage(units, *case)) if units >= LEAST_UNITS else "no interval" for case in cases)
         print(f"| {units} | " + " | ".join(found) + " |", flush=True)
+    for title, cell in (
+        ("Coverage", lambda *case: percent(coverage_of_scores(*case)[0])),
+        ("Width beside mean ± t · SE", lambda *case: f"{coverage_of_scores(*case, repeats=REPEATS // 10)[1]:.2f}"),
+        ("Coverage of a difference", lambda *case: percent(coverage_of_differences(*case))),
+    ):
+        print(f"\n| {title} | " + " | ".join(f"{rows} rows" for rows in SIZES) + " |")
+        print("|---|" + "--:|" * len(SIZES))
+        for name in SCORES:
+            print(f"| {name} | " + " | ".join(cell(name, rows) for rows in SIZES) + " |", flush=True)
     print("\n| Looks | false alarms |\n|--:|--:|")
     for looks in LOOKS:
         print(f"| {looks} | {percent(false_alarms(looks))} |", flush=True)

@@ -168,7 +168,7 @@ def test_the_choices_are_those_of_the_options() -> None:
     properties = schema()["$defs"]["Settings"]["properties"]
     for name in ("outputs", "fail-on", "output"):
         assert set(properties[name]["enum"]) == set(options[name.replace("-", "_")].choices)
-    others = {"per_file_ignores", "diff_fail_on", "profile_fail_on"}
+    others = {"per_file_ignores", "diff_fail_on", "profile_fail_on", "metrics"}
     assert {n.replace("-", "_") for n in properties} - others <= set(options)
     assert set(properties["diff-fail-on"]["enum"]) == set(_option("diff", "diff_fail_on").choices)
     assert set(properties["profile-fail-on"]["items"]["enum"]) == set(_option("profile", "profile_fail_on").choices)

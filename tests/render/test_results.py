@@ -115,7 +115,7 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
     assert comparison_view(both, changed[:1], 0, 0, "10 rows").verdict.endswith(
         ": precision significantly higher (0.4 → 0.5)"
     )
-    both = [*both[:1], replace(lines[0], p_adjusted=0.02)]
+    both = [*both[:1], replace(lines[0], p_adjusted=0.02), latency]
     assert comparison_view(both, changed[:1], 0, 0, "10 rows").verdict.endswith(
         ": recall significantly lower (0.5 → 0.4) and 1 other significant change"
     )

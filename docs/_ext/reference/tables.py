@@ -14,6 +14,7 @@ from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics import platforms
 from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
+from agent_eval_schema.metrics.metric_info import CATALOG, MetricInfo
 from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.review.journal import journal_schema
 from agent_eval_schema.rules.exclusions import REASONS
@@ -142,6 +143,8 @@ def metrics() -> str:
         "# Metrics and required fields\n",
         "Which metrics a row supports follows from the fields that it has. A row with an error supports no metric. "
         "[Metric coverage](../../concepts/metric-coverage.md) explains how a report uses this table.\n",
+        "Better is the score that is better by the platform's documentation: `none` of metrics that classify, "
+        "`unknown` of those that give words, or of which no end is documented to be better.\n",
         "The names of the metrics of a package are compared with the package of the version that is named "
         "(`tests/metrics/test_catalogs.py`).\n",
         '<div class="filterable">\n',
@@ -150,14 +153,20 @@ def metrics() -> str:
     sources = {system: " ".join(source.split()) for system, source in of_platforms}
     for system in SYSTEMS:
         rows = [
-            (code(m.name), ", ".join(prose(need_words(n)) for n in m.needs), "LLM judge" if m.judged else "computed")
+            (
+                code(m.name),
+                ", ".join(prose(need_words(n)) for n in m.needs),
+                "LLM judge" if m.judged else "computed",
+                CATALOG[m].direction,
+                _scale(CATALOG[m]),
+            )
             for m in METRICS
             if m.system == system
         ]
         parts += [
             f"**{_SYSTEM_NAMES[system]}** (`--system {system}`)\n",
             re.sub(r"^([a-z.-]+)(?= [0-9])", r"`\1`", f"{sources[system]}.\n"),
-            table(("Metric", "Needs", "Value"), rows),
+            table(("Metric", "Needs", "Value", "Better", "Scale"), rows),
         ]
     computed = [(code(name), codes(d.reads), prose(d.undefined)) for name, d in DEFINITIONS.items()]
     parts += [
@@ -172,6 +181,15 @@ def metrics() -> str:
         table(("Field", "In a report"), [(code(k), prose(v)) for k, v in FIELD_WORDS.items()]),
     ]
     return "\n".join(parts)
+
+
+def _scale(info: MetricInfo) -> str:
+    """The ends of a scale and its unit."""
+    if info.scale is None:
+        return "unknown"
+    low, high = info.scale
+    ends = f"from {low:g}" if high is None else f"{low:g} to {high:g}"
+    return f"{ends}, {info.unit}" if info.unit else ends
 
 
 _SYSTEM_NAMES = {
