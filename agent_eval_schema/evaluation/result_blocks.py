@@ -167,7 +167,7 @@ class MetricComparison(Struct, frozen=True):
     adjusted for the number of metrics, the standard error of the mean difference, the number of independent units, and
     why there is no interval or no p value (NaN). `lost` and `gained` rows have a score in one result only. `direction`
     and `unit` are those of the metric; one that is not `counted` is a figure: it is not judged, and the p values are
-    not adjusted for it. `missing` says in what the rows that lost their score differ from the others, and `assumes`
+    not adjusted for it. `missing` reports how the rows that lost their score differ from the others, and `assumes`
     what the interval assumes of a scale that is not known."""
 
     metric: str
@@ -593,7 +593,7 @@ class Overview:
 
 
 def _graded(info: MetricInfo, graded: bool) -> int:
-    """The direction of scores from 0 to 1; `graded` ones that nobody knows are points, as their name suggests."""
+    """The direction of scores from 0 to 1; `graded` ones of an unknown metric are points, as its name suggests."""
     return info.share_sign or (info.sign if graded and not info.unit else 0)
 
 
