@@ -488,7 +488,9 @@ def comparison_view(
         *([_means(judged, tested > 1, alpha, "Metrics")] if judged else []),
         *about,
     ]
-    apart = [Line("Figures and constants, which are not judged:", "muted"), _figures(figures)] if figures else []
+    apart: list[Block] = (
+        [Line("Figures and constants, which are not judged:", "muted"), _figures(figures)] if figures else []
+    )
     on_page: list[Block] = [
         *([Terms([(f"Only {which}", count) for which, count in only])] if only else []),
         *([Section("means", "Metrics", [*means, *apart])] if lines else []),
