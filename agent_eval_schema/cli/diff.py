@@ -1,9 +1,12 @@
 """diff: the changes between two versions of an evaluation dataset."""
 
 import argparse
+from typing import Any
 
-from agent_eval_schema.cli.options import EXIT, ROW_FILES, Commands, add_command
+from agent_eval_schema.cli.options import EXIT, INPUT, ROW_FILES, Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
+from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.render.phrases import SIGNS, plural
 
 
 def add(commands: Commands) -> None:
@@ -17,9 +20,14 @@ def add(commands: Commands) -> None:
             "diff sample_data/good.jsonl sample_data/edited_broken.jsonl --fail-on loss --html diff.html",
         ],
     )
-    command.add_argument("old", metavar="OLD", help=ROW_FILES)
-    command.add_argument("new", metavar="NEW", help="the newer version, of the same or another kind")
-    command.reads_and_writes(["old", "new"])
+    both = f"OLD and NEW, of the same or another kind: {ROW_FILES}; with --since files, folders and patterns"
+    command.add_argument("files", metavar="FILE", nargs="*", help=both)
+    since = (
+        "compare the datasets that differ from a commit of git with their versions there: renamed ones are followed, "
+        "and a deleted one is lost. Without FILE: files and folders whose name begins with eval"
+    )
+    command.group(INPUT).add_argument("--since", metavar="COMMIT", help=since)
+    command.reads_and_writes(["files"])
     command.add_reading()
     command.add_system("databricks", "databricks")
     command.add_output("comparison", default=None)
@@ -39,16 +47,53 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is reported before the files are read
-    found = diff_eval_sets(
-        arguments.old,
-        arguments.new,
-        format=arguments.format,
-        outputs=arguments.outputs,
-        columns=arguments.columns,
-    )
+    if arguments.since is not None:
+        return _since(arguments)
+    if len(arguments.files) != 2:
+        raise EvalSetError(f"expected OLD and NEW, or --since COMMIT; got {plural(len(arguments.files), 'file')}")
+    old, new = arguments.files
+    found = diff_eval_sets(old, new, **_reading(arguments))
     as_json = arguments.output == "json"
     text = found.to_json() if as_json else found.to_text(color=in_color(), system=arguments.system)
     print_text(text, arguments.output)
     save_page(found, "comparison", arguments)
-    fails = {"any": not found.same, "loss": found.losses, "never": False}
+    return _exit_code(arguments, not found.same, found.losses)
+
+
+def _since(arguments: argparse.Namespace) -> int:
+    """Compare the datasets that changed since a commit with their versions there."""
+    from msgspec.structs import replace
+
+    from agent_eval_schema.diff.diff import diff_eval_sets
+    from agent_eval_schema.formats.opening import open_source
+    from agent_eval_schema.io.git import Commit
+    from agent_eval_schema.io.streams import naming
+    from agent_eval_schema.text.visible import visible
+
+    if arguments.html or arguments.output == "json":
+        raise EvalSetError("--since prints text: --html and --output json compare OLD with NEW")
+    commit, is_different, has_losses = Commit(arguments.since, arguments.files), False, False
+    for number, (old, new) in enumerate(commit.changes):
+        name = commit.name(old)
+        if new is None:
+            print_text(f"{SIGNS['error']}{visible(name)}: the dataset is deleted: all of its rows are lost.\n")
+            is_different = has_losses = True
+            continue
+        copy = commit.fetch(number, old)
+        with naming(copy, name):
+            source = replace(open_source(copy, "old"), name=name)
+            found = diff_eval_sets(source, new, **_reading(arguments))
+        print_text(found.to_text(color=in_color(), system=arguments.system))
+        is_different, has_losses = is_different or not found.same, has_losses or found.losses
+    if not commit.changes:
+        print_text(f"{SIGNS['good']}No evaluation dataset has changed since {visible(commit.revision)}.\n")
+    return _exit_code(arguments, is_different, has_losses)
+
+
+def _reading(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"format": arguments.format, "outputs": arguments.outputs, "columns": arguments.columns}
+
+
+def _exit_code(arguments: argparse.Namespace, is_different: bool, has_losses: bool) -> int:
+    fails = {"any": is_different, "loss": has_losses, "never": False}
     return ExitCode.FOUND if fails[arguments.diff_fail_on] else ExitCode.CLEAN

@@ -126,7 +126,7 @@ WRONG = {
     "--quiet validate good.jsonl": ("--quiet: expected after the command", "see `agent-eval-schema validate --help`"),
     "metrics good.jsonl good.csv": ("unexpected argument 'good.csv'", "see `agent-eval-schema metrics --help`"),
     "metrics good.jsonl --system databrick": ("system: expected one of ", MEANT("databricks")),
-    "diff good.jsonl": ("the following arguments are required: NEW", "see `agent-eval-schema diff --help`"),
+    "diff good.jsonl": ("expected OLD and NEW, or --since COMMIT", "got 1 file"),
     "convert good.jsonl out.jsonl --to raga": ("to: expected one of ", MEANT("ragas")),
     "score vertex.jsonl --min trajectory_recal": ("--min: expected METRIC=MEAN, ", MEANT("trajectory_recall")),
     "score vertex.jsonl --min trajectory_recal=0.9": ("--min: expected one of ", MEANT("trajectory_recall")),
