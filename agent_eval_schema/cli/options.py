@@ -140,8 +140,8 @@ class Parser(argparse.ArgumentParser):
     def reads_and_writes(
         self, reads: Sequence[str], rows: Sequence[str] = (), places: Sequence[str] = (), in_place: str = ""
     ) -> None:
-        """Note which arguments are places that are read, and that are written: `rows` in any form, `places` as the
-        command says; `-` can be one of each. `in_place` may be the first that is read."""
+        """Note which arguments are places that are read, and that are written: `rows` in any form, `places` in the
+        form of the command; `-` can be one of each. `in_place` may be the first that is read."""
         own = {"reads": tuple(reads), "writes": (*rows, *places), "rows": tuple(rows), "in_place": in_place}
         self.set_defaults(**own)
 

@@ -53,12 +53,9 @@ class Commit:
 
     def fetch(self, number: int, path: str) -> str:
         """The path of a copy of a file as the commit has it, with its file extension."""
-        folder = self._folder.file(str(number))
-        os.mkdir(folder)
-        copy = os.path.join(folder, os.path.basename(path))
-        with open(copy, "wb") as file:
-            file.write(_bytes("show", f"{self.revision}:./{path}"))
-        return copy
+        name = f"{number}-{os.path.basename(path)}"
+        self._folder.append(name, _bytes("show", f"{self.revision}:./{path}"))
+        return self._folder.file(name)
 
 
 def _git(*arguments: str, check: bool = True) -> str:

@@ -2,7 +2,7 @@
 
     settle({"OUT": out, "--html": page}, {"IN": path, "--against": other})
 
-Refused is a place that is one of them by its real path, as another hard link, or in another case where names have none:
+A place that is one of them by its real path, as another hard link, or in another case where names have none, is an error:
 an input or one of its files, the journals of its review, its manifest; another output; and the name of any journal.
 """
 
@@ -78,7 +78,7 @@ def _identities(path: str) -> list[Hashable]:
 
 
 def has_no_case(folder: str) -> bool:
-    """Whether names in a folder mean the same in another case: that of the folder does, or the system says so."""
+    """Whether names in a folder mean the same in another case: that of the folder does, or by the system."""
     other = os.path.join(os.path.dirname(folder), os.path.basename(folder).swapcase())
     if other == folder:
         return os.path.normcase("A") == "a"
