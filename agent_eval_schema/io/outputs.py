@@ -3,7 +3,8 @@
     settle({"OUT": out, "--html": page}, {"IN": path, "--against": other})
 
 A place that is one of them by its real path, as another hard link, or in another case where names have none, is an
-error: an input or one of its files, the journals of its review, its manifest; another output; and the name of any journal.
+error: an input or one of its files, the journals of its review, its manifest; another output; and the name of any
+journal.
 """
 
 from __future__ import annotations
