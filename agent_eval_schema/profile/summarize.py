@@ -270,7 +270,8 @@ def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     if count := found.conflict_count:
         verbs = ("has", "expects") if count == 1 else ("have", "expect")
         text = f"{plural(count, 'row')} {verbs[0]} the request of an earlier one and {verbs[1]} another answer."
-        yield NextStep(count / summary.rows, text, call.validation(["AE902"]))
+        command = call.command("review", "--queue", "conflicts") or call.validation(["AE902"])
+        yield NextStep(count / summary.rows, text, command)
     for leak in summary.leaks:
         what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
         text = f"{share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."

@@ -38,6 +38,7 @@ from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_st
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
 from agent_eval_schema.schema import CANONICAL
+from agent_eval_schema.similarity.shingles import content_text, messages_of
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch
@@ -96,7 +97,8 @@ class Reviewed:
             self.batches.append(batch)
             rows = rows_of(checked)
             texts = row_texts(batch, ())
-            self.titles += [(q or t or "")[:TITLE] for q, t in zip(question_of(rows), texts, strict=True)]
+            named = zip(_last_questions(rows), question_of(rows), texts, strict=True)
+            self.titles += [(last or question or text or "")[:TITLE] for last, question, text in named]
             self.ids += verdict(checked, "id").to_pylist()
             hashes, _ = hash_texts(texts)
             self.hashes += [f"{h:016x}" for h in hashes.tolist()]
@@ -276,6 +278,12 @@ class Reviewed:
     def group_of(self) -> dict[int, list[int]]:
         """The rows beside which a row is shown."""
         return {row: group for groups in (self.duplicates, self.conflicts) for group in groups for row in group}
+
+
+def _last_questions(rows: pa.RecordBatch) -> Iterator[str]:
+    """What the user asked last in each row: by that the turns of a conversation are told apart."""
+    for chat in messages_of(rows.column("request").to_pylist()):
+        yield next((content_text(m.content) for m in reversed(chat) if m.role == "user"), "")
 
 
 def _place_in_group(keys: Array, order: Array) -> Array:

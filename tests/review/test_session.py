@@ -102,6 +102,12 @@ def test_markdown_is_a_tree_of_elements_and_nothing_else() -> None:
     assert session().detail(1, with_markdown=True)["trees"] == []
 
 
+def test_the_title_of_a_row_is_its_last_question() -> None:
+    said = [("user", "Hello"), ("assistant", "Hi"), ("user", "And the fee?")]
+    row = {"request": {"messages": [{"role": role, "content": text} for role, text in said]}, "response": "x"}
+    assert session([row, ROWS[1]]).overview()["titles"] == ["And the fee?", "Which documents?"]
+
+
 def test_images_of_a_message_are_shown_if_they_are_in_it() -> None:
     urls = ["data:image/png;base64,AAAA", "https://example.com/x.png", "data:image/svg+xml;base64,AAAA", "javascript:1"]
     content = [{"type": "text", "text": "Look"}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
