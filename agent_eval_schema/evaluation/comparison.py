@@ -475,7 +475,8 @@ def comparison_view(
     scores = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
     if failed is None:
         failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)
-    if not judged and any(line.difference for line in figures):
+    is_unjudged = not judged and any(line.difference for line in figures)
+    if is_unjudged:
         verdict = "no metric is judged: only figures differ"
     else:
         verdict = f"{_in_words(rows, better)}{_significant(judged, tested, alpha)}" if rows else "No score differs"
@@ -499,7 +500,7 @@ def comparison_view(
     return View(
         title=verdict,
         verdict=verdict,
-        mood="error" if failed else "warning" if worse > better or not judged else "good",
+        mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],
         first=(Part(f"row {rows[0].request_id or rows[0].key}", "#scores"), f" {rows[0].metric} {rows[0].change}")
         if worse
