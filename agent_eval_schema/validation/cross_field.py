@@ -85,11 +85,11 @@ def note_placeholders(rows: Rows) -> None:
         for row in _rows_where(pc.match_substring_regex(cores, _MIDNIGHT)):
             message = f"expected the text of a date, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.DATE_AS_TIME, row, name, message)
-        words_of_header = pa.array(names_of(name), cores.type)
+        words_of_header, asked = pa.array(names_of(name), cores.type), names_of("request")
         letters = pc.replace_substring_regex(cores, "[^a-z]", "")
         for row in _rows_where(pc.is_in(letters, words_of_header, skip_nulls=True)):
             question = last_user_text(rows.values["request"][row])
-            if question is not None and re.sub("[^a-z]", "", question.lower()) in names_of("request"):
+            if question is not None and re.sub("[^a-z]", "", question.lower()) in asked:
                 message = f"expected a row, got {describe(question)} and {describe(texts[row].as_py())}"
                 rows.log.add(columns.HEADER_ROW, row, "request", message)
 

@@ -46,6 +46,24 @@ def plain_table(rows: int) -> pa.Table:
     return pa.Table.from_pylist(plain(rows))
 
 
+def document_table(rows: int) -> pa.Table:
+    """Documents as Arrow's structs, other texts as such; no expected URI is retrieved."""
+    return pa.Table.from_pylist([_with_documents(number) for number in range(rows)])
+
+
+def _with_documents(number: int) -> dict[str, Any]:
+    def documents(kind: str) -> list[dict[str, str]]:
+        return [{"doc_uri": f"https://a.example/{kind}/{number}/{i}", "content": f"text {i}"} for i in range(2)]
+
+    return {
+        "request": f"What is rule {number}?",
+        "response": f"It is number {number}.",
+        "expected_response": f"Number {number}.",
+        "retrieved_context": documents("found"),
+        "expected_retrieved_context": documents("wanted"),
+    }
+
+
 def convert(rows: Any) -> None:
     aes.convert_eval_set(rows, "mlflow")
 
@@ -63,6 +81,7 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
     "validate traces": (trace_table, verb("validate_eval_set")),
     "validate a list": (plain, verb("validate_eval_set")),
     "validate a table": (plain_table, verb("validate_eval_set")),
+    "validate documents": (document_table, verb("validate_eval_set")),
     "normalize a list": (plain, verb("normalize_eval_set")),
     "prepare a list": (plain, verb("prepare_for_evaluate")),
     "convert a list": (plain, convert),
@@ -78,6 +97,7 @@ BUDGETS = {
     "validate traces": 148,
     "validate a list": 23,
     "validate a table": 8,
+    "validate documents": 9,
     "normalize a list": 90,
     "prepare a list": 127,
     "convert a list": 478,
