@@ -109,8 +109,10 @@ class _Walk:
             return
         message = schema.message(name)
         unknown = [key for key in value if message.json_name(str(key)) is None]
-        absent = [n for n in message.fields if not _is_set(value, n, message.fields[n])]
-        meant = match_names(map(str, unknown), absent)
+        meant = dict[str, str]()
+        if unknown:
+            absent = [n for n in message.fields if not _is_set(value, n, message.fields[n])]
+            meant = match_names(map(str, unknown), absent)
         yield from _repeats(value, message, path)
         for key, item in value.items():
             json_name = message.json_name(str(key))
@@ -301,7 +303,8 @@ def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: st
     for key in getattr(value, "repeated", ()):
         name = key if message is not None and message.json_name(key) else key_name(key)
         yield finding_at(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` is duplicated")
-    for name, field in message.fields.items() if message is not None else ():
+    may_repeat = message is not None and any(["_" in str(key) for key in value])  # as all names of protobuf that differ
+    for name, field in message.fields.items() if message is not None and may_repeat else ():
         if name != field.proto_name and name in value and field.proto_name in value:
             both = f"`{name}` and `{field.proto_name}` are the same field"
             yield finding_at(ces.REPEATED_KEY, _join(path, name), both)
@@ -339,8 +342,11 @@ def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
             yield _wrong_type("a number of the size of a double", value, path)
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _encodable(value: str, path: str) -> Iterator[Finding]:
-    if any("\ud800" <= c <= "\udfff" for c in value):
+    if not value.isascii() and _SURROGATE.search(value):
         yield finding_at(reading.LONE_SURROGATE, path, "expected text, got a lone surrogate (invalid Unicode)")
 
 
