@@ -4,7 +4,7 @@
     CustomMetric, settings, options, a saved result ──────────▶ metric_info(name, known) ──▶ MetricInfo
 
 Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A direction that was never stated is
-`unknown`: it is judged by the `sign` that its name suggests, and the judgement is printed with this `assumption`.
+`unknown`: it is judged by the `sign` that its name suggests, and the judgment is printed with this `assumption`.
 """
 
 import math
@@ -145,7 +145,7 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
 
     @property
     def assumption(self) -> str:
-        """The sentence that is printed beside a judgement by an unknown direction; "" if the direction is known."""
+        """The sentence that is printed beside a judgment by an unknown direction; "" if the direction is known."""
         if self.direction != "unknown":
             return ""
         if self.suggests_lower:

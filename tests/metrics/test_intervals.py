@@ -18,7 +18,13 @@ from agent_eval_schema.metrics.intervals import (
     t_quantile,
     wilson,
 )
-from tests.benchmarks.coverage import exact_coverage, simulated_coverage
+from tests.benchmarks.coverage import (
+    SCORES,
+    coverage_of_differences,
+    coverage_of_scores,
+    exact_coverage,
+    simulated_coverage,
+)
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -131,6 +137,13 @@ def test_between_a_better_and_a_worse_rate_is_the_bound_of_scores_between_them(o
     low, between, high = (mean_interval(of, scale=(0, 1)) for of in (np.floor(scores), scores, np.ceil(scores)))
     assert low.low <= between.low <= high.low
     assert low.high <= between.high <= high.high
+
+
+@pytest.mark.parametrize("rows", [10, 20])
+@pytest.mark.parametrize("name", SCORES)
+def test_an_interval_of_scores_on_a_known_scale_contains_their_mean(name: str, rows: int) -> None:
+    assert coverage_of_scores(name, rows, repeats=300)[0] >= 0.9
+    assert coverage_of_differences(name, rows, repeats=50) >= 0.9
 
 
 def test_one_score_of_each_end_is_added() -> None:
