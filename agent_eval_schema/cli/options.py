@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.rule import FAILING
 from agent_eval_schema.text.wrap import wrapped
@@ -261,16 +261,16 @@ def _in_file(path: str) -> dict[str, str]:
     """The mapping in a file, `{"question": "request"}`."""
     import msgspec
 
+    from agent_eval_schema.text.guarded import read_json
     from agent_eval_schema.validation.settings import read_toml
 
     try:
         if path.lower().endswith(".toml"):
             return msgspec.convert(read_toml(path), dict[str, str])
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=dict[str, str])
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
-    except (msgspec.MsgspecError, EvalSetError) as error:
+        return read_json(path, dict[str, str], "write the columns as a flat object")
+    except EvalSetNotFoundError:
+        raise argparse.ArgumentTypeError(f"{path}: No such file or directory") from None
+    except (msgspec.ValidationError, EvalSetError) as error:
         raise argparse.ArgumentTypeError(f"{path}: expected {{column of the data: our name}}: {error}") from None
 
 

@@ -40,6 +40,7 @@ from agent_eval_schema.schema import EvalRow
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.guarded import decoded
 
 VERSION = 1
 """The version of a record. It changes if the meaning of a key changes; a reader ignores keys that it does not know."""
@@ -207,10 +208,8 @@ def _record_of(source: Source) -> ResultRecord:
         text = None if is_absent(cell) else msgspec.json.encode(jsontext.structured(cell))
     if text is None:
         return ResultRecord(metrics=(), row_count=0)
-    try:
-        record = msgspec.json.decode(text, type=ResultRecord)
-    except msgspec.MsgspecError as error:
-        raise EvalSetError(f"{source.name}: the record of the result ({RECORD}) is malformed: {error}") from error
+    place = f"{source.name}: the record of the result ({RECORD}) is malformed"
+    record = decoded(text, ResultRecord, place, "write the result again, or remove the record")
     if record.version > VERSION:
         raise EvalSetError(
             f"{source.name}: version {record.version} of a result; this agent-eval-schema reads up to {VERSION}: "

@@ -58,6 +58,7 @@ from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
 from agent_eval_schema.runtime.progress import Progress, notebook, progress
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.guarded import decoded, decoded_or_none
 from agent_eval_schema.text.jsontext import cleaned
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
@@ -264,10 +265,6 @@ class _Head(Struct):
     prompts: str
 
 
-_head = msgspec.json.Decoder(_Head).decode
-_line = msgspec.json.Decoder(Finished).decode
-
-
 class Journal:
     """An open checkpoint file: `finished` are the rows that earlier runs wrote, `add` writes one more."""
 
@@ -321,18 +318,15 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
 def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
     """The finished rows; the file is left at the end of its last whole line."""
     try:
-        found = _head(file.readline())
-    except msgspec.MsgspecError:
+        found = decoded(file.readline(), _Head, path, "use another path")
+    except EvalSetError:
         raise EvalSetError(f"{path}: is not a checkpoint file of a run: use another path") from None
     if found != head:
         raise EvalSetError(f"{path}: is the checkpoint file of a run with other prompts: delete it or use another path")
     finished, end = dict[int, Finished](), file.tell()
     for line in file:
-        try:
-            row = _line(line)
-        except msgspec.MsgspecError:
-            break
-        if not line.endswith(b"\n"):
+        row = decoded_or_none(line, Finished)
+        if row is None or not line.endswith(b"\n"):
             break
         finished[row.row] = row
         end += len(line)

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -34,6 +33,7 @@ from agent_eval_schema.io.work_folder import input_of, work_of
 from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.text.guarded import read_json
 
 
 def build_file(
@@ -156,10 +156,10 @@ def chain_of(existing: str) -> list[dict[str, Any]]:
     """The builds that made a dataset, the first one first, by their manifests; without a manifest its name."""
     path = manifest_of(existing.partition("@v")[0] if not os.path.exists(existing) else existing)
     try:
-        found = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError):
+        found = read_json(path, dict[str, Any], "")
+        earlier = msgspec.convert(found.pop("extends", []), list[dict[str, Any]])
+    except (EvalSetError, msgspec.ValidationError):
         return [{"output": existing}]
-    earlier: list[dict[str, Any]] = found.pop("extends", [])
     return [*earlier, found]
 
 

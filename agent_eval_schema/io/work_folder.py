@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import xxhash
+from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import packed
 from agent_eval_schema.errors import EvalSetError
@@ -29,6 +30,15 @@ from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.places import files_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.text.guarded import read_json
+
+STATE = "work.json"
+"""The file of a work folder with its job."""
+
+
+class _State(Struct):
+    job: Any
+    began: int
 
 
 class WorkFolder:
@@ -71,7 +81,7 @@ class WorkFolder:
     def _fill(self, folder: Path, state: dict[str, Any]) -> None:
         for name in (*self.FOLDERS, "new"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / "work.json").write_text(json.dumps(state), "utf-8")
+        (folder / STATE).write_text(json.dumps(state), "utf-8")
 
     def _is_ours(self) -> bool:
         """Whether the folder has our mark; one without it may be anybody's."""
@@ -79,17 +89,17 @@ class WorkFolder:
 
     def _begun(self, job: dict[str, Any]) -> int | None:
         """When a run of the same job was begun here, if there was one."""
-        begun = self.read_json("work.json")
-        if begun is None:
+        if not (self.folder / STATE).exists():
             return None
-        if begun["job"] != json.loads(json.dumps(job)):
+        begun = read_json(str(self.folder / STATE), _State, "the file was cut or changed: run it without --resume")
+        if begun.job != json.loads(json.dumps(job)):
             raise EvalSetError(
                 f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
                 "run it again without --resume"
             )
         shutil.rmtree(self.folder / "new", ignore_errors=True)  # files that were not committed
         (self.folder / "new").mkdir(exist_ok=True)
-        return int(begun["began"])
+        return begun.began
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -112,7 +122,7 @@ class WorkFolder:
     def read_json(self, name: str) -> Any:
         """The content of a file of the folder, or None if there is no such file."""
         path = self.folder / name
-        return json.loads(path.read_text("utf-8")) if path.exists() else None
+        return read_json(str(path), object, "run it without --resume") if path.exists() else None
 
     def commit_json(self, name: str, value: Any) -> None:
         new = self.new()

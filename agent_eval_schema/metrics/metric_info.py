@@ -40,10 +40,11 @@ def _number(value: Any) -> float:
         return sum(found) / len(found) if found else math.nan
     if isinstance(value, str):
         word = value.strip('" ').lower()
-        value = WORDS.get(word, word)
+        # what Python alone reads as a number: `1_000`, digits of other scripts
+        value = WORDS.get(word, word) if word.isascii() and "_" not in word else None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
 

@@ -9,7 +9,6 @@ spread and correlations are measured rather than assumed.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -40,6 +39,7 @@ from agent_eval_schema.profile.coverage import Repeats
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.profile_blocks import Assumptions, MetricPower
 from agent_eval_schema.text.choices import shown
+from agent_eval_schema.text.guarded import decoded_or_none
 
 POINTS = (0.05, 0.03, 0.01)
 """The differences for which the rows are given."""
@@ -259,12 +259,12 @@ def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
     try:
         name = os.fspath(path)
         text = read_bytes(name) if ending_of(name) == ".json" else b""
-        report = json.loads(text) if text[:1] == b"{" else None
-    except (EvalSetError, ValueError):  # also of several lines
+    except EvalSetError:
         return None
-    if not isinstance(report, dict) or "scored" not in report or not isinstance(report.get("rows"), list):
+    report = decoded_or_none(text, dict[str, Any]) or {}  # none of several lines either
+    rows = report.get("rows")
+    if "scored" not in report or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return None
-    rows = report["rows"]
     for row in rows:  # each score gets a column of its own
         if isinstance(row.get("scores"), dict):
             row.update({f"{name}/value": score for name, score in row["scores"].items()})

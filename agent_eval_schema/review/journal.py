@@ -13,7 +13,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, Optional, TypeAlias
 from urllib.parse import quote, unquote
@@ -25,6 +25,9 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import append_synced
 from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.places import JOURNALS
+from agent_eval_schema.rules.reading import MAX_DEPTH
+from agent_eval_schema.text.depth import is_too_deep
+from agent_eval_schema.text.guarded import decoded_or_none
 from agent_eval_schema.text.visible import visible
 
 State: TypeAlias = dict[str, Any]
@@ -259,12 +262,18 @@ DRAFT = "draft:"
 """The start of the path of what is typed into a field and not yet entered, before the name of the field."""
 
 
+MOST_LEVELS = MAX_DEPTH - 16
+"""The levels of brackets of a value, at most: those of the cell and of the row that it is written into are above."""
+
+
 def require_value(path: str, value: Any) -> None:
     """Raise EvalSetError if a path is none that can be set, or the value is none of it."""
     kind = Literal["accept", "reject"] if path.startswith(FIX) else str if path.startswith(DRAFT) else VALUES.get(path)
     if kind is None:
         known = ", ".join((*VALUES, f"{DRAFT}FIELD"))
         raise EvalSetError(f"path: expected {known} or {FIX}COLUMN, got {visible(path)[:80]!r}")
+    if is_too_deep(msgspec.json.encode(value), MOST_LEVELS):
+        raise EvalSetError(f"{path}: expected at most {MOST_LEVELS} levels of brackets")
     try:
         msgspec.convert(value, Optional[kind])  # noqa: UP045 (a type that is only known here)
     except msgspec.ValidationError as error:
@@ -273,15 +282,12 @@ def require_value(path: str, value: Any) -> None:
 
 def read_event(line: bytes) -> Event | None:
     """The change in a line; None if it is no whole one, or no change that can be made."""
-    try:
-        event = _decode(line)
-        require_value(event.path, event.new)
-    except (msgspec.MsgspecError, EvalSetError):
-        return None
-    return event
-
-
-_decode = msgspec.json.Decoder(Event).decode
+    event = decoded_or_none(line, Event)
+    with suppress(EvalSetError):
+        if event is not None:
+            require_value(event.path, event.new)
+            return event
+    return None
 
 
 # --- the files of the reviewers

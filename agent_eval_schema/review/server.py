@@ -29,6 +29,7 @@ from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.guarded import decoded, decoded_or_none
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
@@ -231,9 +232,9 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
                 if len(body) > MOST_BODY:
                     return answer({"error": "the request is too large"}, 413)
             try:
-                given = msgspec.json.decode(body)
-            except msgspec.MsgspecError:
-                return answer({"error": "the request is not JSON"}, 400)
+                given = decoded(body, object, "request", "reload the page")
+            except EvalSetError as error:
+                return answer({"error": f"the request is not JSON: {error}"}, 400)
             return await run_in_threadpool(run, name, given)
 
         return handle
@@ -286,10 +287,12 @@ def _address_file(session: Session) -> str:
 
 def _address(session: Session) -> Address:
     """The address of the last server of the journal on this machine; a new one if only its owner cannot read it."""
-    with suppress(OSError, msgspec.MsgspecError), open(_address_file(session), "rb") as file:
+    with suppress(OSError), open(_address_file(session), "rb") as file:
         own = os.fstat(file.fileno())
         if os.name != "posix" or (own.st_uid == os.getuid() and not own.st_mode & 0o077):
-            return msgspec.json.decode(file.read(1_000), type=Address)
+            found = decoded_or_none(file.read(1_000), Address)
+            if found is not None:
+                return found
     return Address(secrets.token_urlsafe(24), 0)
 
 
