@@ -281,7 +281,7 @@ class Reviewed:
 
 
 def _last_questions(rows: pa.RecordBatch) -> Iterator[str]:
-    """What the user asked last in each row: by that the turns of a conversation are told apart."""
+    """What the user asked last in each row: which distinguishes the turns of a conversation."""
     for chat in messages_of(rows.column("request").to_pylist()):
         yield next((content_text(m.content) for m in reversed(chat) if m.role == "user"), "")
 
