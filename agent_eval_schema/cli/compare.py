@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     save_page(found, "comparison", arguments)
     for failure in failures:
         print_line(failure)
-    if judged.undecided and failures:
+    if judged._undecided and failures:
         return ExitCode.COULD_NOT_RUN
     return ExitCode.FOUND if failures else ExitCode.CLEAN
 

@@ -42,7 +42,7 @@ def failures_of(comparison: ScoreComparison, fail_on: str, arguments: argparse.N
     nothing is judged before."""
     from agent_eval_schema.render.phrases import signed
 
-    if undecided := comparison.undecided:
+    if undecided := comparison._undecided:
         return [
             f"{one.name}: the direction is not known, and the name suggests that lower is better: set "
             f"{one.option('lower')} or {one.option('higher')}"
@@ -51,6 +51,6 @@ def failures_of(comparison: ScoreComparison, fail_on: str, arguments: argparse.N
     alpha = getattr(arguments, "alpha", 0.05)
     worse = comparison.regressions(significant=fail_on == "significant", min_effect=_min_effect(arguments), alpha=alpha)
     found = [f"{metric}: the mean changed by {signed(difference)}" for metric, difference in worse.items()]
-    if comparison.lost and not arguments.allow_unscored:
-        found.append(f"{comparison.lost:,} rows that had a score have none in NEW; --allow-unscored accepts them")
+    if comparison._lost and not arguments.allow_unscored:
+        found.append(f"{comparison._lost:,} rows that had a score have none in NEW; --allow-unscored accepts them")
     return found

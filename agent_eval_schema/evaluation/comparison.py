@@ -184,14 +184,14 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         return {line.metric: min_effect for line in counted}
 
     @property
-    def undecided(self) -> list[MetricInfo]:
+    def _undecided(self) -> list[MetricInfo]:
         """The metrics that no gate judges before their direction is stated: it is unknown, and the name suggests that
         less is better."""
         infos = [line.info for line in self.lines if line.counted]
         return [info for info in infos if info.direction == "unknown" and info.suggests_lower]
 
     @property
-    def lost(self) -> int:
+    def _lost(self) -> int:
         """The number of rows that had a score and have none in the new result, of the metric that lost most."""
         return max((line.lost for line in self.lines if line.counted), default=0)
 

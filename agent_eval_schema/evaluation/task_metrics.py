@@ -116,10 +116,10 @@ class CustomMetric(Struct, frozen=True):
         require_kind("name", self.name, str, "a string")
         require_kind("metric_function", self.metric_function, Callable, "a function of a row")  # type: ignore[arg-type]
         require_kind("lower_is_better", self.lower_is_better, (bool, type(None)), "True, False or None")
-        _ = self.info
+        _ = self._info
 
     @property
-    def info(self) -> MetricInfo | None:
+    def _info(self) -> MetricInfo | None:
         """What the user stated of the scores; None for nothing."""
         if self.lower_is_better is None and self.scale is None:
             return None

@@ -103,7 +103,19 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
 
     @property
     def ends(self) -> Scale | None:
-        """The lowest and the highest score; None if the scale is not known."""
+        """The lowest and the highest score.
+
+        Returns
+        -------
+        tuple of float or None
+            Infinity for a highest that has no limit; None if the scale is not known.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("recall", scale=(0, 1)).ends
+        (0.0, 1.0)
+        """
         if self.scale is None:
             return None
         low, high = self.scale
@@ -111,42 +123,125 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
 
     @property
     def span(self) -> float | None:
-        """The distance between the ends of the scale; None if there is none or it is not known."""
+        """The distance between the ends of the scale.
+
+        Returns
+        -------
+        float or None
+            None if the scale has no highest score, or is not known.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("fluency", scale=(1, 5)).span
+        4.0
+        """
         ends = self.ends
         return None if ends is None or ends[1] == math.inf else ends[1] - ends[0]
 
     @property
     def sign(self) -> int:
-        """1 if higher scores are better, -1 if lower ones are, 0 if neither; of an unknown direction as its name
-        suggests."""
+        """The direction of better scores.
+
+        Returns
+        -------
+        int
+            1 for higher, -1 for lower, 0 for neither; of an unknown direction the one that the name suggests.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("cost").sign
+        -1
+        """
         return {"higher": 1, "lower": -1, "none": 0}.get(self.direction, -1 if self.suggests_lower else 1)
 
     @property
     def known_sign(self) -> int:
-        """As `sign`, but 0 of an unknown direction."""
+        """The direction of better scores, if it is known.
+
+        Returns
+        -------
+        int
+            As `sign`, but 0 of an unknown direction.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("cost").known_sign
+        0
+        """
         return 0 if self.direction == "unknown" else self.sign
 
     @property
     def share_sign(self) -> int:
-        """As `known_sign`, but 0 if the scores may not be from 0 to 1."""
+        """The direction of better scores from 0 to 1, if it is known.
+
+        Returns
+        -------
+        int
+            As `known_sign`, but 0 if the scale is another one, or not known.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("recall", "higher", (0, 1)).share_sign
+        1
+        """
         return self.known_sign if self.ends == SHARE else 0
 
     @property
     def suggests_lower(self) -> bool:
-        """Whether the name contains a word for something of which less is better."""
+        """Whether the name contains a word such as error, cost or toxicity.
+
+        Returns
+        -------
+        bool
+            False if another word turns its meaning, as in `error_free`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("error_rate").suggests_lower
+        True
+        """
         words = _words_in(self.name)
         return any(map(_LESS.match, words)) and not _TURNED.intersection(words)
 
     @property
     def is_quality(self) -> bool:
-        """Whether a score judges an answer: it has, or may have, a better end, and is no amount that an answer cost."""
+        """Whether a score judges an answer.
+
+        Returns
+        -------
+        bool
+            False of metrics without a direction, and of amounts such as latency or tokens.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("latency_ms").is_quality
+        False
+        """
         if self.sign == 0 or (self.ends or SHARE)[1] == math.inf:
             return False
         return self.scale is not None or not AMOUNTS.intersection(_words_in(self.name))
 
     @property
     def assumption(self) -> str:
-        """The sentence that is printed beside a judgment by an unknown direction; "" if the direction is known."""
+        """The sentence that is printed beside a judgment by an unknown direction.
+
+        Returns
+        -------
+        str
+            Empty if the direction is known.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("quality").assumption
+        'direction assumed: higher is better (`--lower-is-better quality`)'
+        """
         if self.direction != "unknown":
             return ""
         if self.suggests_lower:
@@ -155,12 +250,41 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
         return f"direction assumed: higher is better (`{self.option('lower')}`)"
 
     def option(self, better: str) -> str:
-        """The option that states which scores are better."""
+        """Return the option of `compare` that states which scores are better.
+
+        Parameters
+        ----------
+        better : {"lower", "higher"}
+            Which scores are better.
+
+        Returns
+        -------
+        str
+            The option as a shell reads it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("cost").option("lower")
+        '--lower-is-better cost'
+        """
         return f"--{better}-is-better{'=' if self.name[:1] == '-' else ' '}{shlex.quote(visible(self.name))}"
 
     @property
     def told(self) -> str:
-        """The scale or the unit, where a number alone does not show it: `1 to 5`, `tokens`."""
+        """The scale or the unit, where a number alone does not show it.
+
+        Returns
+        -------
+        str
+            Such as `"1 to 5"` or `"tokens"`; empty if the number shows it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import MetricInfo
+        >>> MetricInfo("fluency", scale=(1, 5)).told
+        '1 to 5'
+        """
         if self.unit and self.unit != STEPS:
             return self.unit
         if self.scale is None or (self.ends == SHARE and _word(self.name) not in _OFTEN_PERCENT):
