@@ -92,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.to is not None:
             _to_mlflow(session, arguments)
         return ExitCode.CLEAN
+    if arguments.redact:  # a message quotes a part of a cell, in which half of an address may be
+        source = source.read_as(show_values=False)
     session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide)
     if arguments.bundle:
         from agent_eval_schema.io.atomic import write_text
@@ -144,9 +146,7 @@ def _serve(session: Session, arguments: argparse.Namespace) -> int:
     print_text(f"{server.url}\n")
     print_note(f"each change is saved to {session.journal.path}; Ctrl+C ends the review", arguments)
     if not arguments.no_browser:
-        import webbrowser
-
-        webbrowser.open(server.url)
+        server.open_in_browser()
     try:
         server.wait()
     except KeyboardInterrupt:

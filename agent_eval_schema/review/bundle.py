@@ -36,8 +36,7 @@ def bundle_page(session: Session, queue: str = "", redact: str | None = None) ->
     overview["ids"] = [name if row in kept else None for row, name in enumerate(overview["ids"])]
     data: dict[str, Any] = {"overview": overview, "details": details, "seq": len(session.journal.events)}
     if redact is not None:
-        data = redacted(data, Redactor(redact).cell)
-        overview["titles"] = [title[:TITLE] for title in overview["titles"]]
+        data = _redacted_data(data, Redactor(redact).cell)
     file = session.reviewed.source.name or "data"
     name = journal_path(file.rpartition("/")[2], session.journal.by)
     content = hashlib.sha256(msgspec.json.encode(session.reviewed.hashes)).hexdigest()[:16]
@@ -45,16 +44,28 @@ def bundle_page(session: Session, queue: str = "", redact: str | None = None) ->
     return page
 
 
-_OURS = frozenset({"key", "kind", "name", "severity", "code", "metrics", "needs", "format", "queue", "base", "fields"})
-"""Keys whose values are the page's own, and no text of a cell."""
+def _redacted_data(data: dict[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
+    """The data with each text redacted, whatever its key is called; a row is still known by its number and its hash.
+    A title is made of the redacted question: the one that a list shows was cut, and half an address is no address."""
+    found: dict[str, Any] = redacted(data, redact)
+    found["overview"]["reviewer"] = data["overview"]["reviewer"]  # whose the labels are
+    for row, detail in data["details"].items():
+        own = found["details"][row]
+        for key, source in zip(_keys(own), _keys(detail), strict=True):
+            key["hash"] = source["hash"]
+        asked = [turn["text"] for turn in own["turns"] if turn["text"] and turn["role"] == "user"]
+        found["overview"]["titles"][row] = (asked[-1] if asked else "")[:TITLE]
+    return found
+
+
+def _keys(detail: dict[str, Any]) -> list[dict[str, Any]]:
+    return [detail["key"], *(twin["key"] for twin in detail["group"])]
 
 
 def redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    """The value with every text of a cell redacted; what the page itself needs to work stays."""
+    """The value with every text and every key redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {
-            redact(k) if isinstance(k, str) else k: v if k in _OURS else redacted(v, redact) for k, v in value.items()
-        }
-    return [redacted(entry, redact) for entry in value] if isinstance(value, list) else value
+        return {redact(k) if isinstance(k, str) else k: redacted(v, redact) for k, v in value.items()}
+    return [redacted(entry, redact) for entry in value] if isinstance(value, list | tuple) else value

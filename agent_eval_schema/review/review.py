@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -112,10 +111,10 @@ def review_eval_set(
     session = open_session(source, reviewer, journal, overlap=overlap, guide=guide)
     if queue:
         require_choice("queue", queue, QUEUE_NAMES)
-    review = Review(session, ReviewServer(session, port=port, queue=queue))
+    server = ReviewServer(session, port=port, queue=queue)
     if open_browser:
-        webbrowser.open(review.url)
-    return review
+        server.open_in_browser()
+    return Review(session, server)
 
 
 def default_reviewer() -> str:

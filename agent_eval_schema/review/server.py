@@ -9,12 +9,15 @@ foreign page is not its Origin, and none of them knows the token, which is in th
 
 from __future__ import annotations
 
+import html
 import os
 import secrets
 import socket
 import threading
+import webbrowser
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -27,6 +30,7 @@ from agent_eval_schema.review.agreement import excluded_rows, merged_states
 from agent_eval_schema.review.journal import Event, Stale, require_value
 from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
@@ -336,6 +340,15 @@ class ReviewServer:
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}/#t={self.token}"
+
+    def open_in_browser(self) -> None:
+        """Open the page. Every user of the machine sees the arguments of a program: the browser gets the name of a
+        private file that leads on, and not the token."""
+        self._folder = TemporaryFolder()
+        path = self._folder.file("review.html")
+        leads_on = f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(self.url)}">'
+        write_private(path, leads_on.encode())
+        webbrowser.open(Path(path).as_uri())
 
     def wait(self) -> None:
         """Wait until the server has ended; a signal may come at any time."""

@@ -99,7 +99,9 @@ class Session:
                 if self.row_of(key) is not None:
                     continue
                 copies = [row for row in rows.get((key.id, key.hash), ()) if row not in taken]
-                if copies:
+                if key.n < len(reviewed) and reviewed.hashes[key.n] == key.hash:  # a page with redacted IDs
+                    self._places[key] = key.n
+                elif copies:
                     self._places[key] = copies[0]
                     taken.add(copies[0])
                 elif key.id in by_id and (key.id, key.hash) not in rows:

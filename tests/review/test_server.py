@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -181,7 +182,11 @@ def test_the_command_prints_the_address_and_waits(
     monkeypatch.setattr("webbrowser.open", opened.append)
 
     def interrupted(server: ReviewServer) -> None:
-        assert opened == [server.url]
+        (address,) = opened  # an argument of the browser, which every user of the machine can see
+        page = Path(unquote(urlsplit(address).path))
+        assert server.token not in address
+        assert f"url={server.url}" in page.read_text()
+        assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ReviewServer, "wait", interrupted)
