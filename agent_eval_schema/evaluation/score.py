@@ -9,9 +9,9 @@ table. The scores of others are kept, as a metric may be slow or have a price.
     batch ──check──▶ canonical columns ──those that the metrics read──▶ EvalInputs (values, trajectories, issues)
           └────────▶ the cells as they came ────────────────────────────┘ (frame)
 
-What columns are called where: `prompt` or the canonical request; `reference` or expected_response; response,
-predicted_trajectory, reference_trajectory, retrieved_context, expected_retrieved_context as they are. Data in memory is
-one part, with the frame in which it came; a file is never held as a whole.
+What an agent gets and is compared with is the canonical row, whatever the columns of a format are called: `prompt` is
+the request, `reference` the expected_response. Data in memory is one part, with the frame in which it came; a file is
+never held as a whole.
 """
 
 from __future__ import annotations
@@ -186,10 +186,12 @@ def _prompt(request: Any) -> Any:
 
 
 def _with_originals(part: EvalInputs) -> EvalInputs:
-    """A column that the data itself calls prompt, or reference, comes before the canonical one."""
+    """A cell that its format cannot read, in a column that the data calls prompt or reference, is passed on as it came:
+    an agent of one's own may know it."""
     for name in _CANONICAL:
         if name in part.values and name in part.frame.columns:
-            part.values[name] = [None if is_absent(v) else v for v in part.frame[name].tolist()]
+            cells = zip(part.values[name], part.frame[name].tolist(), strict=True)
+            part.values[name] = [own if value is None and not is_absent(own) else value for value, own in cells]
     return part
 
 

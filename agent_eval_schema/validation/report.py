@@ -45,7 +45,8 @@ class Report(Savable):  # numpydoc ignore=PR01
     """The result of validating an evaluation dataset.
 
     `print(report)` shows it as text; a notebook shows it as HTML. A row with at least one error is invalid. For a file
-    the report stays small: `rows`, `valid` and `invalid` are read from the file when they are used.
+    the report stays small: `rows`, `valid` and `invalid` are read from the file when they are used. In a condition a
+    report is `ok`, so that `assert validate_eval_set(data)` fails for data with an error.
 
     Attributes
     ----------
@@ -89,6 +90,9 @@ class Report(Savable):  # numpydoc ignore=PR01
         self.invalid_count: int = self.row_count - self.valid_count
         self.counts: dict[str, int] = dict(sorted((code, count) for code, count in builder.counts.items() if count))
         self.ok = not self.count(Severity.ERROR)
+
+    def __bool__(self) -> bool:
+        return self.ok
 
     def __checked_source__(self) -> Source:
         """The data of the report and how they were read: every function that takes data takes a report."""

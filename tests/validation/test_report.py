@@ -374,3 +374,9 @@ def test_issue_is_a_value() -> None:
     assert issue.severity is Severity.ERROR
     with pytest.raises(AttributeError):
         issue.row = 3  # type: ignore[misc]
+
+
+def test_a_report_in_a_condition_is_ok() -> None:
+    assert validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+    assert not validate_eval_set([{"request": " ", "response": "Hello!"}])
+    assert not validate_eval_set([{"request": "Hi", "request_id": "a"}, {"request": "Ho", "request_id": "a"}])
