@@ -27,6 +27,8 @@ VERBS: dict[str, Callable[..., Any]] = {
     "review_eval_set": lambda path, **options: package.review_eval_set(path, **options).stop(),
     "prepare_for_evaluate": lambda path, **options: package.prepare_for_evaluate(path, on_invalid="raise", **options),
     "convert_eval_set": lambda path, **options: package.convert_eval_set(path, "databricks", **options),
+}
+WITH_MLFLOW: dict[str, Callable[..., Any]] = {
     "evaluate_eval_set": lambda path, **options: package.evaluate_eval_set(path, scorers=[], **options),
     "to_mlflow_dataset": lambda path, **options: package.to_mlflow_dataset(path, "name", **options),
 }
@@ -60,7 +62,6 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     (tmp_path / "rows.jsonl").write_text(ROWS)
     return "rows.jsonl"
 
@@ -69,7 +70,7 @@ def test_every_function_on_rows_is_in_this_test() -> None:
     functions = {name: getattr(package, name) for name in package.__all__ if callable(getattr(package, name))}
     reading = {"format", "outputs", "columns", "select"}
     found = {name for name, one in functions.items() if reading & parameters(one)}
-    assert found == {*VERBS, *UNCHECKED}
+    assert found == {*VERBS, *WITH_MLFLOW, *UNCHECKED}
 
 
 def parameters(one: Any) -> set[str]:
@@ -79,11 +80,21 @@ def parameters(one: Any) -> set[str]:
         return set()
 
 
+@pytest.mark.parametrize("verb", WITH_MLFLOW)
+@pytest.mark.usefixtures("tracking_store")
+def test_every_run_with_mlflow_has_the_options_of_the_call(verb: str, path: str, runs: list[Any]) -> None:
+    require_options(verb, path, runs)
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_run_of_a_function_has_the_options_of_the_call(verb: str, path: str, runs: list[Any]) -> None:
+    require_options(verb, path, runs)
+
+
+def require_options(verb: str, path: str, runs: list[Any]) -> None:
     options = {k: v for k, v in OPTIONS.items() if k in parameters(getattr(package, verb))}
     with suppress(EvalSetError, AssertionError):
-        VERBS[verb](path, **options)
+        {**VERBS, **WITH_MLFLOW}[verb](path, **options)
     assert runs
     for run in runs:
         if run.source.name is not None:  # data that a verb makes is in no advice

@@ -116,7 +116,10 @@ def test_data_that_changed_behind_a_url_is_not_mixed(
     [
         ([], "--resume requires --write-normalized with a file on this machine"),
         (["--write-normalized", "-"], "--resume requires --write-normalized with a file on this machine"),
-        (["--write-normalized", "s3://a/b.jsonl"], "--resume requires --write-normalized with a file on this machine"),
+        (
+            ["--write-normalized", "memory://a/b.jsonl"],
+            "--resume requires --write-normalized with a file on this machine",
+        ),
         (["--write-normalized", "OUT", "--jobs", "2"], "--resume excludes --fix, --diff and --jobs"),
         (["--write-normalized", "OUT", "--diff"], "--resume excludes --fix, --diff and --jobs"),
     ],
