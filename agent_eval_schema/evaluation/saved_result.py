@@ -166,7 +166,7 @@ def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> R
             scores = {score_column(m): numbers_of(part.get(column, none).tolist()) for m, column in columns.items()}
             part = part.drop(columns=[c for c in columns.values() if c not in scores], errors="ignore").assign(**scores)
             if record.columns:
-                part = part.reindex(columns=list(record.columns))
+                part = part.reindex(columns=list(dict.fromkeys([*record.columns, *scores])))
             part.index = pd.RangeIndex(start, start + len(part))
             start += len(part)
             yield part, cells

@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import io
 import json
+import os
 import random
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -38,6 +39,7 @@ from tests.conftest import KINDS
 from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
 from tests.helpers.language import is_hint
+from tests.helpers.own_files import FILES, prepare
 from tests.validation.test_normalize_again import AGAIN, require_same_again, rows_of
 from tests.validation.test_one_verdict import NESTED, QUICK, flat, require_one_verdict, typed, verdict
 
@@ -212,20 +214,46 @@ def damaged_bytes(case: Case, folder: Path) -> None:
     path = Path(KINDS[name](case.rows, folder))
     data = path.read_bytes()
     for _ in range(3):
-        broken = bytearray(data)
-        for _ in range(chance.choice((1, 1, 2, 8))):
-            at = chance.randrange(len(broken) + 1)
-            broken[at : at + chance.choice((0, 1, 1, 9))] = chance.choice(_BYTES) or bytes([chance.randrange(256)])
-        if chance.random() < 0.2:
-            del broken[chance.randrange(len(broken) + 1) :]
+        broken = with_wrong_bytes(data, chance)
         packed = chance.random() < 0.1 and name != "parquet"
         written = path.with_name(path.name + ".gz") if packed else path
-        written.write_bytes(gzip.compress(bytes(broken)) if packed else bytes(broken))
+        written.write_bytes(gzip.compress(broken) if packed else broken)
         command(["validate", str(written), *chance.choice(_OPTIONS)])
         if chance.random() < 0.3:
             out = str(folder / f"out{path.suffix}")
             command(["validate", str(written), "--fix", out])
             command(["convert", str(written), str(folder / "made.jsonl"), "--to", chance.choice(TARGETS)])
+
+
+def with_wrong_bytes(data: bytes, chance: random.Random) -> bytes:
+    broken = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        at = chance.randrange(len(broken) + 1)
+        broken[at : at + chance.choice((0, 1, 1, 9))] = chance.choice(_BYTES) or bytes([chance.randrange(256)])
+    if chance.random() < 0.2:
+        del broken[chance.randrange(len(broken) + 1) :]
+    return bytes(broken)
+
+
+def own_files(case: Case, folder: Path) -> None:
+    """A file that the tool reads of itself, damaged: a result without it, or one line that names the problem."""
+    chance, before = case.chance, os.getcwd()
+    name = chance.choice(sorted(FILES))
+    make, words = FILES[name]
+    prepare(folder)
+    make(folder)
+    path = folder / name
+    data = with_wrong_bytes(path.read_bytes(), chance)
+    if chance.random() < 0.3:
+        at = chance.randrange(len(data) + 1)
+        data = data[:at] + chance.choice((b"[" * 100_000, b'{"a":' * 50_000, b"1" + b"0" * 400, data)) + data[at:]
+    path.write_bytes(data)
+    os.chdir(folder)
+    try:
+        with contextlib.suppress(SystemExit):  # of an argument, which has been one line
+            command(words)
+    finally:
+        os.chdir(before)
 
 
 _OPTIONS = ([], [], ["--output", "json"], ["--output", "github"], ["--no-values"], ["--output", "sarif"])
@@ -574,6 +602,7 @@ CHECKS: dict[str, tuple[Check, int]] = {
     "one verdict": (one_verdict, 8),
     "arrow types": (arrow_types, 5),
     "damaged bytes": (damaged_bytes, 4),
+    "own files": (own_files, 6),
     "no values": (no_values, 3),
     "changed file": (changed_file, 5),
     "yaml": (as_yaml, 4),

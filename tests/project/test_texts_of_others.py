@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalSetError, EvalTask, score_trajectories
+from agent_eval_schema import EvalSetError, EvalTask
 from agent_eval_schema.cli import main
 from agent_eval_schema.io.work_folder import STATE, WorkFolder
 from agent_eval_schema.text.guarded import decoded, decoded_or_none, read_json
-from tests.conftest import ROOT, SAMPLES
+from tests.conftest import ROOT
+from tests.helpers.own_files import EVENT, FILES, prepare
 
 DEEP = "[" * 100_000
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -34,63 +34,11 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "keys of Python": lambda text: text.replace(b'"', b"'"),
 }
 
-EVENT = {
-    "v": 1, "seq": 1, "at": "2026-01-01T00:00:00Z", "by": "bob", "row": {"id": "hd-001", "hash": "0" * 16, "n": 0},
-    "op": "set", "path": "note", "old": None, "new": "1 note",
-}  # fmt: skip
-
-
-def journal() -> str:
-    return json.dumps(EVENT) + "\n" + json.dumps({**EVENT, "seq": 2, "old": "1 note", "new": "2"}) + "\n"
-
-
-def saved(folder: Path, name: str) -> None:
-    score_trajectories(SAMPLES / "vertex.jsonl").write(folder / name)
-
-
-FILES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
-    "in.jsonl.bob.review.jsonl": (
-        lambda here: (here / "in.jsonl.bob.review.jsonl").write_text(journal()),
-        ["review", "in.jsonl", "--reviewer", "ana", "--bundle", "page.html"],
-    ),
-    "bob.review.jsonl": (
-        lambda here: [(here / f"{n}.review.jsonl").write_text(journal().replace("bob", n)) for n in ("ana", "bob")],
-        ["review", "in.jsonl", "--merge", "ana.review.jsonl", "bob.review.jsonl"],
-    ),
-    "result.jsonl": (lambda here: saved(here, "result.jsonl"), ["compare", "result.jsonl", "result.jsonl"]),
-    "past.json": (
-        lambda here: score_trajectories(SAMPLES / "vertex.jsonl").save(here / "past.json"),
-        ["profile", "in.jsonl", "--past", "past.json"],
-    ),
-    "names.json": (
-        lambda here: (here / "names.json").write_text('{"request": "request"}'),
-        ["validate", "in.jsonl", "--columns", "names.json"],
-    ),
-    "settings.toml": (
-        lambda here: (here / "settings.toml").write_text('fail-on = "warning"\nmax-cell-bytes = 1000\n'),
-        ["validate", "in.jsonl", "--config", "settings.toml"],
-    ),
-    "test_config.json": (
-        lambda here: (here / "test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}'),
-        ["validate", "in.evalset.json"],
-    ),
-    "old.jsonl.manifest.json": (
-        lambda here: (here / "old.jsonl.manifest.json").write_text('{"extends": [{"output": "1"}], "output": "o"}'),
-        ["from-inference-table", "logged.jsonl", "new.jsonl", "--extend", "old.jsonl", "--dedupe", "id"],
-    ),
-}
-
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for sample, name in {
-        "good.jsonl": "in.jsonl",
-        "help_desk.evalset.json": "in.evalset.json",
-        "inference_table.jsonl": "logged.jsonl",
-    }.items():
-        shutil.copy(SAMPLES / sample, tmp_path / name)
-    (tmp_path / "old.jsonl").write_text('{"request_id": "a", "request": "Hi", "response": "Hello"}\n')
+    prepare(tmp_path)
     return tmp_path
 
 
