@@ -94,7 +94,8 @@ def assert_valid(
 
 
 def failures(report: Report, fail_on: FailOn, code: str | None = None) -> list[str]:
-    """What fails: the verdict and the first issues of these severities, of one rule or of all; nothing if none does."""
+    """What fails: the first issues of these severities, of one rule or of all, and the report in one line; nothing if
+    none does."""
     failing = FAILING[fail_on]
     issues = (i for i in report.iter_issues() if i.severity in failing and code in (None, i.code))
     shown = list(islice(issues, SHOWN))
@@ -103,4 +104,4 @@ def failures(report: Report, fail_on: FailOn, code: str | None = None) -> list[s
     count = report.counts[code] if code else sum(report.count(severity) for severity in failing)
     more = [f"… and {count - len(shown):,} more"] if count > len(shown) else []
     lines = concise_text(summary_of(report), shown, run_of(report).lines(shown))
-    return [repr(report), *lines.splitlines(), *more]
+    return [*lines.splitlines(), *more, repr(report)]  # pytest's summary shows the first line

@@ -54,6 +54,16 @@ def test_a_failure_shows_the_issues_of_its_rule_and_no_traceback(project: pytest
     assert not [line for line in found.outlines if line.startswith("::error")]
 
 
+def test_the_summary_has_the_place_and_the_message_of_each_failure(project: pytest.Pytester) -> None:
+    found = run(project, "-rf", "evals/bad.jsonl")
+    lines = [line for line in found.outlines if line.startswith("FAILED")]
+    assert [line.partition(" - ")[2].partition(": error ")[0] for line in lines] == [
+        "evals/bad.jsonl:3",
+        "evals/bad.jsonl:2",
+    ]
+    assert len(set(lines)) == 2
+
+
 def test_the_settings_decide(project: pytest.Pytester) -> None:
     project.makepyprojecttoml(
         '[tool.agent-eval-schema]\nfiles = ["evals/*"]\nignore = ["AE206"]\n'

@@ -30,17 +30,17 @@ def test_a_valid_dataset_passes() -> None:
     assert_valid([BAD], select=["AE3"])
 
 
-def test_a_failure_lists_the_verdict_and_the_issues() -> None:
-    verdict, issue = said([GOOD, BAD])
+def test_a_failure_lists_the_issues_and_the_verdict() -> None:
+    issue, verdict = said([GOOD, BAD])
     assert verdict == "<Report: 1 of 2 rows valid, 1 errors, 0 warnings>"
     assert issue.startswith("data: row 1: error AE206 message-role: request.messages[0].role: expected one of ")
-    _, warning = said([WARNING], fail_on="warning")
+    warning, _ = said([WARNING], fail_on="warning")
     assert warning.startswith("data: row 0: warning AE305 ")
 
 
 def test_a_long_list_is_cut() -> None:
     lines = said([BAD] * (SHOWN + 3))
-    assert (len(lines), lines[-1]) == (SHOWN + 2, "… and 3 more")
+    assert (len(lines), lines[-2]) == (SHOWN + 2, "… and 3 more")
     assert len(said([BAD] * SHOWN)) == SHOWN + 1
 
 
