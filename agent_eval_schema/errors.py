@@ -91,11 +91,11 @@ class HardLinkWarning(UserWarning):
 class ExtensionWarning(UserWarning):
     """A format of another package cannot be used; everything else works without it.
 
-    The package does not load, its object is not a `Format`, or the name is taken.
+    The package does not load, its object is not a `Format` (of `agent_eval_schema.extend`), or the name is taken.
 
     See Also
     --------
-    agent_eval_schema.extend : What packages with formats of their own import.
+    validate_eval_set : Emits this warning when data is read, as every function that reads data does.
 
     Examples
     --------

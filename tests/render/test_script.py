@@ -272,7 +272,7 @@ class TestInBrowser:
         assert (visit.trouble, visit.at_home) == ([], True)
 
     def test_scores_that_differ_are_sorted_and_searched_alike(self, browser: Any, tmp_path: Path) -> None:
-        size = CustomMetric("size", lambda row: len(row["response"]))
+        size = CustomMetric("size", lambda row: len(row["response"]), lower_is_better=False)
         sides = [[{"response": text} for text in texts] for texts in (["xx", "x", "y"], ["y", "x", "yyyy"])]
         old, new = (EvalTask(rows, [size]).evaluate() for rows in sides)
         visit = Visit(browser, saved(tmp_path, old.compare(new).to_html()))

@@ -454,7 +454,9 @@ function mergeGroup() {
   truth.documents = Object.fromEntries(own.flatMap(t => Object.entries(t.documents ?? {})));
   decide("submitted", () => { for (const one of all) give(one, truth, "merged") });
 }
-async function undo() {
+let undoing = Promise.resolve();  // one after the other: an answer that is overtaken would show an earlier state
+function undo() { return undoing = undoing.then(undoOne) }
+async function undoOne() {
   await flush();
   if (steps.length) return;  // the header has said why
   try {

@@ -35,10 +35,10 @@ GROUPS = {
     "Inference tables": "eval_set_from_inference_table EvalSetBuild BuildSummary",
     "Spark": "spark_validate spark_from_inference_table",
     "Run and score agents": "EvalTask score_trajectories EvalResult load_result ScoreComparison ScoreHistory "
-    "ToolUseMetric CustomMetric PointwiseMetric",
+    "ToolUseMetric CustomMetric PointwiseMetric MetricInfo",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
-    "MissingExtraError FormulaWarning HardLinkWarning InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning "
-    "UnreadableTraceWarning ValuesAsTextWarning",
+    "MissingExtraError ExtensionWarning FormulaWarning HardLinkWarning InvalidRowsWarning ReducedInputsWarning "
+    "UnreadableRecordWarning UnreadableTraceWarning ValuesAsTextWarning",
     "Types": "EvalSetLike FormatName MetricName",
     "Modules": "ces scorers",
 }
