@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from agent_eval_schema.errors import import_extra
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
@@ -26,18 +28,20 @@ MOST_CHARACTERS = 100_000
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # imported late: only a page needs it
-
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+    parser: MarkdownIt = import_extra("markdown_it", "review", "markdown-it-py 3.0").MarkdownIt(
+        "commonmark", {"html": False, "maxNesting": 20}
+    )
+    return parser.enable(["table", "strikethrough"])
 
 
 def tree_of(text: Any) -> list[Any] | None:
     """The elements of a text with Markdown; None if it has none, so that it is shown as it is."""
-    from markdown_it.tree import SyntaxTreeNode
-
-    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+    if not isinstance(text, str) or not text or len(text) > MOST_CHARACTERS:
         return None
-    found = _parts(SyntaxTreeNode(_parser().parse(text)))
+    tokens = _parser().parse(text)
+    from markdown_it.tree import SyntaxTreeNode  # imported late: only a page with texts needs it
+
+    found = _parts(SyntaxTreeNode(tokens))
     is_plain = all(part[0] == "p" and all(isinstance(p, str) or p[0] == "br" for p in part[1]) for part in found)
     return None if is_plain else found
 
