@@ -1,6 +1,7 @@
 """diff: the changes between two versions of an evaluation dataset."""
 
 import argparse
+import os
 from typing import Any
 
 from agent_eval_schema.cli.options import EXIT, INPUT, ROW_FILES, Commands, add_command
@@ -80,7 +81,7 @@ def _since(arguments: argparse.Namespace) -> int:
             is_different = has_losses = True
             continue
         copy = commit.fetch(number, old)
-        with naming(copy, name):
+        with naming(os.path.dirname(copy), "."), naming(copy, name):  # advice names no copy of ours
             source = replace(open_source(copy, "old"), name=name)
             found = diff_eval_sets(source, new, **_reading(arguments))
         print_text(found.to_text(color=in_color(), system=arguments.system))

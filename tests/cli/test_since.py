@@ -130,3 +130,15 @@ def test_outside_of_a_repository_git_says_why(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert main(["diff", "--since", "HEAD"]) == 2
     assert "not a git repository" in capsys.readouterr().err
+
+
+def test_advice_on_an_earlier_version_names_no_copy(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = repository / "evals" / "large.jsonl"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n")
+    git("add", "-A")
+    git("commit", "-q", "-m", "a pointer")
+    shutil.copy(SAMPLES / "good.jsonl", path)
+    assert main(["diff", "--since", "HEAD"]) == 2
+    error = capsys.readouterr().err
+    assert "HEAD:evals/large.jsonl: expected the data, got a pointer of Git LFS" in error
+    assert "git -C . lfs pull" in " ".join(error.split())
