@@ -511,6 +511,7 @@ ADK = Format(
     summary="turns of an evalset of Google's Agent Development Kit",
     system="adk",
     page=ADK_EVALUATE,
+    truth_of="Each turn has its own answer and tool calls; the rubrics of a case belong to each of its turns.",
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
     # other parts of an evalset: they are passed through, and written back into an evalset
     own=frozenset(("eval_set_id", RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),

@@ -55,7 +55,7 @@ def _call(step: Any) -> Any:
 
 
 _write_names = of_list(lambda call: call["tool_name"])
-_OF_A_SESSION = ("expected_trajectory", ASSERTIONS, "metadata")
+_OF_A_SESSION = ("expected_trajectory", "expectedTrajectory", ASSERTIONS, "metadata")
 
 
 def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -109,6 +109,10 @@ AGENTCORE: Format = Format(
     system="agentcore",
     also_read='`{"scenarios": [...]}` and a scenario per line; simulated scenarios',
     page="https://docs.aws.amazon.com/bedrock-agentcore/latest/devguide/ground-truth-evaluations.html",
+    truth_of=(
+        "Each turn has its own `expected_response`. `expected_trajectory` and `assertions` are those of the session, "
+        "and are on the row of its last turn."
+    ),
     signs=Signs(
         sure=(("scenario_id", "input"), ("turn", "turns", "input")),
         never=frozenset({"request", "inputs"}),

@@ -19,7 +19,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.documents import CaseList
+from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_context, text_only, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
@@ -161,7 +161,12 @@ def turns_of_conversations() -> Unfold:
             return
         if _is_given(row):
             yield {k: v for k, v in row.items() if k != "conversation"}, ()
+            row = {k: v for k, v in row.items() if k not in _OF_LAST}
         count += 1
+        truth = {k: v for k, v in row.items() if k in _OF_LAST}
+        yield from with_truth(rows_of({k: v for k, v in row.items() if k not in truth}, messages), truth)
+
+    def rows_of(row: Row, messages: list[Any]) -> Iterator[Unfolded]:
         others = structured(row["conversation"])
         if isinstance(others, dict):
             others = {k: v for k, v in others.items() if k != "messages"}
@@ -169,17 +174,28 @@ def turns_of_conversations() -> Unfold:
         if not others:  # no evaluator reads the others: they are passed through, which is reported
             del beside["conversation"]
         answers = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") == "assistant"]
+        truths = {i: {TRUTH: messages[i][TRUTH]} for i in answers if messages[i].get(TRUTH) is not None}
+        for i in truths:
+            messages[i] = {k: v for k, v in messages[i].items() if k != TRUTH}
         after = answers[-1] + 1 if answers else 0
         is_asked = not answers or any(map(_is_user, messages[after:]))
         for i in answers:
             # the last one with the results of its calls
             answer = messages[i:] if i == answers[-1] and not is_asked else [messages[i]]
             context = messages[i].get("context") or _context_of(messages[:i], row)
-            yield {**beside, "query": messages[:i], "response": _text_or_messages(answer), "context": context}, ()
+            found = {"query": messages[:i], "response": _text_or_messages(answer), "context": context}
+            yield {**beside, **found, **truths.get(i, {})}, ()
         if is_asked:
             yield {**beside, "query": messages or None, "response": None, "context": _context_of(messages, row)}, ()
 
     return turns
+
+
+TRUTH = "ground_truth"
+"""The column of the ground truth, and the key of a message that has its own, as the SDK reads it."""
+
+_OF_LAST = frozenset({TRUTH, "retrieval_ground_truth", "retrieved_documents", "tool_calls"})
+"""Columns of a conversation that are about its last answer, or about that of the row itself."""
 
 
 def turns_of_messages() -> Unfold:
@@ -266,6 +282,10 @@ AZURE = Format(
         "microsoft/ai-agent-evals"
     ),
     page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
+    truth_of=(
+        "Ground truth of a conversation belongs to its last answer; a message of the assistant with a `ground_truth` "
+        "of its own has that one."
+    ),
     signs=Signs(
         sure=(
             *each_with("query", "response", "ground_truth", "context", "tool_calls", "tool_definitions"),

@@ -100,6 +100,7 @@ BEDROCK_RAG: Format = Format(
     system="bedrock-rag",
     also_read="retrieve-only jobs",
     page="https://docs.aws.amazon.com/bedrock/latest/userguide/knowledge-base-evaluation-prompt.html",
+    truth_of="Each turn has its own `referenceResponses` and `referenceContexts`.",
     signs=Signs(
         sure=(("turn", "turns", "prompt"), ("turn", "turns", "referenceResponses")), needs=("conversationTurns",)
     ),

@@ -7,7 +7,7 @@ A turn keeps its own keys and gets, beside those of its session, the columns `tu
 are) and `history`, the turns before it. Rows are written as one session where each is the history of the next.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -67,6 +67,13 @@ class CaseList(Struct, frozen=True):
         cases = [form.write_row(row) | {k: v for k, v in row.items() if k in own and v is not None} for row in rows]
         document = {**self.empty, **shared, self.key: cases}
         return Written(document, document, form.name, range(len(rows)))
+
+
+def with_truth(rows: Iterable[Unfolded], truth: Row) -> Iterator[Unfolded]:
+    """The turns of one case, the last one with the columns that are about the last answer, unless it has its own."""
+    *before, (last, findings) = rows
+    yield from before
+    yield {**truth, **last}, findings
 
 
 TURN = ("turn", "turns", "history")

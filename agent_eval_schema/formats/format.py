@@ -228,6 +228,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """The platform whose metrics a report on such rows shows (`metrics/platforms.py`)."""
     signs: Signs
     """The columns by which a table is known; those of the `fields`, `more` and `own` are added."""
+    truth_of: str = "Ground truth of a row belongs to the answer to the last question of its request."
+    """Which turn of a conversation the ground truth belongs to, in Markdown."""
     also_read: str = ""
     """Further shapes of files that are read, in Markdown."""
     example: Any = None

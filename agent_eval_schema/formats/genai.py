@@ -20,7 +20,7 @@ from typing import Any
 
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.documents import CaseList
+from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
 from agent_eval_schema.formats.shapes import all_of, objects_of, read_context, text_only, write_texts
 from agent_eval_schema.issues import Finding
@@ -248,7 +248,7 @@ def _turns_of(row: Mapping[str, Any]) -> Sequence[Any]:
 
 def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     """A row per question: what the agent did until the next one, and the events before it as history. The first
-    question is the prompt of the case if no event of the user comes first."""
+    question is the prompt of the case if no event of the user comes first. Ground truth is on the last row."""
     case = _snake(row)
     turns: list[list[dict[str, Any]]] = []
     findings: list[list[Finding]] = []
@@ -265,6 +265,18 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     if not turns:
         yield {"intermediate_events": None, **case}, ()
         return
+    truth = {name: case.pop(name) for name in _OF_LAST & case.keys()}
+    yield from with_truth(_rows_of_turns(case, turns, findings), truth)
+
+
+_OF_LAST = frozenset({"reference", "reference_trajectory", "rubric_groups", "responses", "context"})
+"""Keys of a case that are about its last response: the reference and the responses by the documentation of `EvalCase`;
+the trajectory and the rubrics as Google's own converter of evalsets takes them from the last invocation."""
+
+
+def _rows_of_turns(
+    case: dict[str, Any], turns: Sequence[list[dict[str, Any]]], findings: Sequence[list[Finding]]
+) -> Iterator[Unfolded]:
     data, prompt = _snake(structured(case.pop("agent_data"))), case.pop("prompt", None)
     if prompt is not None and not any(map(_is_question, turns[0][:1])):
         turns[0].insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
@@ -342,6 +354,10 @@ GENAI = Format(
         '`{"eval_cases": [...]}`, `eval_dataset_df`, `agent_data`, `EvaluationResult`, requests of the Gemini API'
     ),
     page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
+    truth_of=(
+        "Ground truth of a case belongs to its last response: `reference`, `reference_trajectory` and `rubric_groups` "
+        "beside `agent_data` are on the row of the last turn."
+    ),
     signs=Signs(
         sure=(
             *each_with("prompt", *_HISTORY, "instruction", "system_instruction", "context"),

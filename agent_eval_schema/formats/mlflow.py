@@ -45,12 +45,15 @@ _ARTIFACT = frozenset({"spans", "request", "response"})
 """The columns of an artifact of traces (traces.json)."""
 
 
+TRUTH_OF_TRACE = "A trace is one turn, and its expectations are those of this turn; a session has a trace per turn."
+
 TRACES = Format(
     name="traces",
     title="MLflow traces since 2.13",
     summary="one MLflow trace a row (info, data)",
     system="databricks",
     page=MLFLOW_TRACES,
+    truth_of=TRUTH_OF_TRACE,
     signs=Signs(
         sure=(("info", "data"), ("spans",)),
         columns=_ARTIFACT,
@@ -101,6 +104,7 @@ SEARCH_TRACES = Format(
     summary="a DataFrame of mlflow.search_traces()",
     system="databricks",
     page=MLFLOW_TRACES,
+    truth_of=TRUTH_OF_TRACE,
     signs=Signs(
         sure=each_with("trace", "trace_id", "request_id"),
         columns=SEARCH_TRACES_COLUMNS | _COPIES,

@@ -230,6 +230,7 @@ OTEL = Format(
     summary="traces of OpenTelemetry, one per row: resourceSpans",
     system="databricks",
     page=OTEL_GENAI,
+    truth_of="A trace is one turn. It has no ground truth.",
     signs=Signs(sure=((COLUMN,),)),
     example={COLUMN: [{"scopeSpans": [{"spans": [{"traceId": "…", "spanId": "…", "attributes": []}]}]}]},
     read=read_otel_rows,

@@ -57,6 +57,18 @@ def _read_input(user_input: Any) -> Any:
     return {"messages": result}
 
 
+REFERENCE_CALLS = "reference_tool_calls"
+"""The expected calls of a whole conversation, as Ragas compares them with those of all its messages. A row has those of
+its last turn: the calls of the turns before are part of its request, and are not what an agent is asked for."""
+
+_read_calls, _write_calls = calls_from("name", "args"), calls_to("name", "args")
+
+
+def _after(before: list[Any], expected: list[Any]) -> list[Any]:
+    """The expected calls without those of earlier turns, if they begin with them."""
+    return expected[len(before) :] if expected[: len(before)] == before else expected
+
+
 _ROLES = ("user", "assistant", "tool")
 """Ragas has no messages of the system, and rejects a conversation that has one."""
 
@@ -78,6 +90,10 @@ def after_the_question(source: Row, row: dict[str, Any]) -> None:
     if isinstance(messages, list):
         done = messages[after_question(messages) or len(messages) :]
         row[USER_INPUT] = messages  # results of tools, and what else is in a conversation
+        truth, before = row.get("reference_trajectory"), calls_in(messages[: len(messages) - len(done)])
+        if isinstance(truth, list) and before:
+            row[REFERENCE_CALLS] = structured(source.get(REFERENCE_CALLS))
+            row["reference_trajectory"] = _after(before, truth)
     if calls := calls_in(done):
         row["predicted_trajectory"] = calls
     if row.get("response") is None and done:
@@ -107,6 +123,11 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     for name in _IDS:
         if isinstance(own := row.get(name), list) and list(map(str, own)) == written.get(name):
             written[name] = own
+    before, expected = calls_in((row.get("request") or {}).get("messages", ())), row.get("reference_trajectory")
+    if before and expected is not None:
+        own, whole = row.get(REFERENCE_CALLS), _write_calls([*before, *expected])
+        is_kept = isinstance(own, list) and _after(before, _read_calls(own)) == expected
+        written[REFERENCE_CALLS] = own if is_kept else whole
     # a row with tool calls is a conversation there, which holds the calls and the answer
     if (own := _own_conversation(row)) is not None:
         written["user_input"] = own
@@ -151,6 +172,10 @@ RAGAS = Format(
     summary="samples of Ragas: user_input, response, reference, retrieved_contexts",
     system="ragas",
     page=RAGAS_DATASET,
+    truth_of=(
+        "A conversation is one row: `reference` belongs to its last answer. `reference_tool_calls` are those of all "
+        "turns, as Ragas compares them; `reference_trajectory` has those after the calls of the earlier turns."
+    ),
     signs=Signs(
         sure=(("user_input",), *each_with("question", "contexts", "ground_truth", "ground_truths")),
         likely=(
@@ -172,7 +197,7 @@ RAGAS = Format(
             *("reference_contexts", "expected_retrieved_context", read_texts, write_texts_and_ids),
             second="reference_context_ids",
         ),
-        Field("reference_tool_calls", "reference_trajectory", calls_from("name", "args"), calls_to("name", "args")),
+        Field(REFERENCE_CALLS, "reference_trajectory", _read_calls, _write_calls),
     ),
     own=_OWN,
     read_rest=after_the_question,

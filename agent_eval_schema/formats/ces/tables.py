@@ -201,12 +201,15 @@ _TOKENS = ("nextPageToken", "next_page_token")
 _PAGE = frozenset({*_LIST_FIELDS, *_TOKENS})
 
 
+_TRUTH_OF = "Each turn of a golden has its own expectations; those of a scenario are of its whole conversation."
+
 CES_CSV = Format(
     name="ces-csv",
     title="Google CES (golden CSV)",
     summary="a golden CSV of Google CES: evaluations and their conversations",
     system="ces",
     page=pages.GOLDEN_CSV,
+    truth_of=_TRUTH_OF,
     signs=Signs(
         sure=(golden.REQUIRED,),
         columns=frozenset(golden.GOLDEN_COLUMNS),
@@ -224,6 +227,7 @@ CES_EVALUATION = Format(
     summary="Evaluation JSON of Google CES: golden or scenario",
     system="ces",
     page=pages.CES_EVALUATION,
+    truth_of=_TRUTH_OF,
     signs=Signs(
         sure=tuple((name,) for name in _INPUTS),
         columns=schema.field_names(schema.EVALUATION, schema.RESULT),

@@ -85,6 +85,7 @@ def _page(form: Format, sample: Path | None) -> str:
     parts = [f"# {form.name}\n", f"{prose(form.summary[0].upper() + form.summary[1:])}.\n"]
     parts += [f"Documented by its owner at <{form.page}>.\n"]
     parts += ["## Detection\n", _detection(form), "## Columns\n", _columns(form)]
+    parts += ["## Conversations\n", f"{form.truth_of}\n"]
     if form.name == "ces-csv":
         rows = [(code(name), codes(action.required), codes(action.optional)) for name, action in ACTIONS.items()]
         parts += ["## Actions\n", table(("Action", "Required columns", "Optional columns"), rows)]
