@@ -109,7 +109,8 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
             independent units), `note` (str; the reason why there is no p value or no interval, which are NaN),
             `direction` (str: higher, lower, none, or unknown: then it is assumed), `unit` (str), `counted` (bool;
             False of figures such as latency, which are not judged), `missing` (str; in what the rows that lost their
-            score differ from the others) and `assumes` (str; what the interval assumes of a scale that is not known).
+            score differ from the others), `assumes` (str; what the interval assumes of a scale that is not known) and
+            `assumption` (str; in which direction a metric of an unknown one is judged).
 
         Examples
         --------
@@ -381,6 +382,7 @@ def _line(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, ask
     difference, both = new - old, np.concatenate([old, new])
     ends = SHARE if is_binary(both) else scale_of_scores(both, info.ends) if len(both) else None
     found = paired_test(difference, own, ends and ends[1] - ends[0])
+    is_known = bool(info.scale) or ends is SHARE or math.isnan(found.low)
     lost = was & ~now
     varies = (len(both) > 0 and bool(np.ptp(both) > 0)) or bool((was ^ now).any())
     return MetricComparison(
@@ -404,7 +406,8 @@ def _line(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, ask
         unit=info.unit,
         counted=asked or (info.is_quality and varies),
         missing=_missing(before[lost], old),
-        assumes="" if info.scale or ends is SHARE else ASSUMED_NEAR if ends is None else ASSUMED_SHARE,
+        assumes="" if is_known else ASSUMED_NEAR if ends is None else ASSUMED_SHARE,
+        assumption=info.assumption,
     )
 
 
@@ -573,9 +576,9 @@ def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> I
 
 def _warnings(line: MetricComparison) -> Iterator[str]:
     """What a reader of the change has to know: a direction that is assumed, scores that are missing."""
-    if line.info.assumption:
-        yield line.info.assumption
-    if line.assumes and line.low == line.low:
+    if line.assumption:
+        yield line.assumption
+    if line.assumes:
         yield f"the scale of {line.metric} is not known: the interval assumes {line.assumes}"
     if line.missing:
         yield line.missing

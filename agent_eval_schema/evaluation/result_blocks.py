@@ -167,8 +167,8 @@ class MetricComparison(Struct, frozen=True):
     adjusted for the number of metrics, the standard error of the mean difference, the number of independent units, and
     why there is no interval or no p value (NaN). `lost` and `gained` rows have a score in one result only. `direction`
     and `unit` are those of the metric; one that is not `counted` is a figure: it is not judged, and the p values are
-    not adjusted for it. `missing` reports how the rows that lost their score differ from the others, and `assumes`
-    what the interval assumes of a scale that is not known."""
+    not adjusted for it. `missing` reports how the rows that lost their score differ from the others, `assumes` what
+    the interval assumes of a scale that is not known, and `assumption` in which direction an unknown one is judged."""
 
     metric: str
     rows: int
@@ -191,6 +191,7 @@ class MetricComparison(Struct, frozen=True):
     counted: bool = True
     missing: str = ""
     assumes: str = ""
+    assumption: str = ""
 
     @property
     def info(self) -> MetricInfo:

@@ -358,7 +358,8 @@ class Scoring:
     ) -> None:
         self._source, self._options, self._again = source, options, again
         self._metrics = tuple(map(metric_name, metrics))
-        self._infos = [metric._info for metric in metrics if isinstance(metric, CustomMetric) and metric._info]
+        stated = (metric._info for metric in metrics if isinstance(metric, CustomMetric | PointwiseMetric))
+        self._infos = [info for info in stated if info]
         self._stats = {name: ScoreStats() for name in (*((LATENCY, FAILURE) if ran else ()), *self._metrics)}
         self._left_out = list(left_out)
         self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()

@@ -27,7 +27,7 @@ from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition
-from agent_eval_schema.metrics.metric_info import Direction, MetricInfo
+from agent_eval_schema.metrics.metric_info import Direction, MetricInfo, numbers_of
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
@@ -115,16 +115,22 @@ class CustomMetric(Struct, frozen=True):
     def __post_init__(self) -> None:
         require_kind("name", self.name, str, "a string")
         require_kind("metric_function", self.metric_function, Callable, "a function of a row")  # type: ignore[arg-type]
-        require_kind("lower_is_better", self.lower_is_better, (bool, type(None)), "True, False or None")
         _ = self._info
 
     @property
     def _info(self) -> MetricInfo | None:
-        """What the user stated of the scores; None for nothing."""
-        if self.lower_is_better is None and self.scale is None:
-            return None
-        directions: dict[bool | None, Direction] = {None: "unknown", True: "lower", False: "higher"}
-        return MetricInfo(self.name, directions[self.lower_is_better], self.scale)
+        return _stated_info(self.name, self.lower_is_better, self.scale)
+
+
+def _stated_info(
+    name: str, lower_is_better: bool | None, scale: tuple[float, float | None] | None
+) -> MetricInfo | None:
+    """What the user stated of the scores of a metric; None for nothing."""
+    require_kind("lower_is_better", lower_is_better, (bool, type(None)), "True, False or None")
+    if lower_is_better is None and scale is None:
+        return None
+    directions: dict[bool | None, Direction] = {None: "unknown", True: "lower", False: "higher"}
+    return MetricInfo(name, directions[lower_is_better], scale)
 
 
 def measure_custom(metric: CustomMetric, table: RowTable) -> Measured:
@@ -174,6 +180,10 @@ class PointwiseMetric(Struct, frozen=True):
         Scores and their descriptions.
     input_variables : sequence of str, default ()
         The columns that the judge is given, besides those in `template`.
+    lower_is_better : bool or None, default None
+        Whether lower scores are better. None: not known; then a comparison reports which direction it assumes.
+    scale : tuple of float, or None, default None
+        The lowest and the highest score, such as `(1, 5)`. None: those of `rating_rubric`, if all are numbers.
 
     Raises
     ------
@@ -198,12 +208,22 @@ class PointwiseMetric(Struct, frozen=True):
     criteria: Mapping[str, str] = {}
     rating_rubric: Mapping[str, str] = {}
     input_variables: Sequence[str] = ()
+    lower_is_better: bool | None = None
+    scale: tuple[float, float | None] | None = None
 
     def __post_init__(self) -> None:
+        _ = self._info
         if not self.model:
             raise EvalSetError(f"{self.name}: name the judge, such as model='openai:/gpt-4o'")
         if not self.variables:
             raise EvalSetError(f"{self.name}: give a template with {{response}} or so, or criteria and input_variables")
+
+    @property
+    def _info(self) -> MetricInfo | None:
+        scores = sorted(set(numbers_of(self.rating_rubric).tolist()))
+        is_scale = len(scores) > 1 and not any(map(math.isnan, scores))
+        scale = (scores[0], scores[-1]) if is_scale else None
+        return _stated_info(self.name, self.lower_is_better, self.scale or scale)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -360,6 +360,8 @@ def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:
     else the one that the name suggests."""
     if name in known:
         return known[name]
+    if name in _OF_PLATFORM:
+        return _OF_PLATFORM[name]
     info, is_amount = MetricInfo(name), bool(_COUNTED.intersection(_words_in(name)))
     found = _BY_WORD.get(_word(name))
     if found is not None and (not is_amount or found.ends != SHARE or name in _NAMES):
@@ -378,7 +380,7 @@ _STEPS: dict[str, dict[Scale, str]] = {
         (0, 7): "violence sexual self_harm hate_unfairness",
     },
     "ces": {(0, 4): "semanticSimilarityResult"},
-    "mlflow-third-party": {(1, 5): "mlflow.google_adk/ResponseEvaluation mlflow.ragas/RubricsScore"},
+    "mlflow-third-party": {(1, 5): "mlflow.ragas/RubricsScore"},
     "ragas": {(1, 5): "DomainSpecificRubrics RubricsScoreWithoutReference RubricsScoreWithReference"},
     "vertex-genai": {
         (1, 5): "COHERENCE FLUENCY SUMMARIZATION_QUALITY QUESTION_ANSWERING_QUALITY MULTI_TURN_CHAT_QUALITY",
@@ -390,7 +392,6 @@ _STEPS: dict[str, dict[Scale, str]] = {
 _UNKNOWN_SCALE = {
     "azure": "qa content_safety",
     "bedrock": "Builtin.ProfessionalStyleAndTone",
-    "langfuse": "Goal-Accuracy",
     "mlflow-third-party": "mlflow.ragas/DiscreteMetric mlflow.ragas/InstanceSpecificRubrics",
     "openai": "score_model label_model",
 }
@@ -415,9 +416,8 @@ _NEITHER = {
     "agentcore": "Builtin.Refusal",
     "bedrock": "Builtin.Refusal",
     "bedrock-rag": "Builtin.Refusal",
-    "langsmith": "AGENT_TONE LANGUAGE_DETECTION SUPPORT_INTENT WINS",
+    "langsmith": "LANGUAGE_DETECTION SUPPORT_INTENT WINS",
     "phoenix": "RefusalEvaluator",
-    "promptfoo": "is-refusal trajectory:step-count",
     "strands": "RefusalEvaluator",
     "vertex-genai": "VERBOSITY",
 }
@@ -425,11 +425,14 @@ _NEITHER = {
 
 _UNKNOWN = {
     "agentcore": "Builtin.Harmfulness Builtin.Stereotyping",
+    "langfuse": "Answer-Relevance",
     "mlflow": "UserFrustration",
-    "mlflow-third-party": "mlflow.phoenix/Hallucination mlflow.phoenix/Toxicity",
     **_UNKNOWN_SCALE,
+    "mlflow-third-party": "mlflow.phoenix/Hallucination mlflow.phoenix/Toxicity mlflow.phoenix/QA "
+    f"mlflow.phoenix/Relevance mlflow.phoenix/Summarization {_UNKNOWN_SCALE['mlflow-third-party']}",
 }
-"""The metrics that give words or several numbers, and of which no end is documented to be better."""
+"""The metrics that give words or several numbers, and of which no end is documented to be better. Langfuse's prompt of
+Answer-Relevance asks for 1 if an answer is noncommittal."""
 
 _EXCEPTIONS: tuple[tuple[Direction, dict[str, str]], ...] = (
     ("lower", _LOWER),
@@ -453,12 +456,14 @@ _TOKENS = {"input_tokens", "output_tokens", "total_tokens"}
 
 
 def _unit_of_amount(metric: Metric) -> str:
-    """The unit of a metric that is an amount without a limit; "" of any other."""
+    """The unit of a metric that is an amount without a limit; "" of others, as of limits that were kept."""
+    if metric.system == "promptfoo":
+        return ""
     if "latency" in metric.fields:
-        return "ms" if metric.system == "promptfoo" else "s"
+        return "s"
     if _TOKENS.intersection(metric.fields):
         return "tokens"
-    return "calls" if "call_count" in metric.name else "steps" if metric.name == "trajectory:step-count" else ""
+    return "calls" if "call_count" in metric.name else ""
 
 
 def _of_catalog(metric: Metric) -> MetricInfo:
@@ -484,11 +489,13 @@ def _of_definition(name: str) -> MetricInfo:
 
 
 def _by_word() -> dict[str, MetricInfo]:
-    """By the name of a metric, in any spelling: the information that all platforms agree on; else it is unknown."""
+    """By the name of a metric, in any spelling: the information that all platforms agree on; else it is unknown. An
+    amount keeps its name: what a platform scores from 0 to 1 under it, such as a limit that was kept, is not asked."""
     found: dict[str, list[MetricInfo]] = {}
     for info in (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY))):
         found.setdefault(_word(info.name), []).append(info)
-    return {word: _common(word, infos) for word, infos in found.items()}
+    amounts = {word: [i for i in infos if i.scale is not None and i.scale[1] is None] for word, infos in found.items()}
+    return {word: _common(word, amounts[word] or infos) for word, infos in found.items()}
 
 
 def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:
@@ -503,5 +510,8 @@ def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:
 
 
 _BY_WORD = _by_word()
+
+_OF_PLATFORM = {info.name: info for metric, info in CATALOG.items() if info.name.startswith(f"{metric.system}/")}
+"""By the name of a metric that is written with its platform."""
 
 _NAMES = {*DEFINITIONS, *(metric.name for metric in METRICS)}

@@ -99,6 +99,25 @@ def coverage_of_differences(name: str, rows: int, repeats: int = REPEATS // 10) 
     return hits / repeats
 
 
+def coverage_of_clustered_scores(name: str, units: int, repeats: int = REPEATS // 10) -> tuple[float, float]:
+    """How often the interval of a mean contains it, and that of the difference of two runs that are alike contains 0,
+    for units of 1 to 10 rows: each row has the score of its unit with a probability of 0.5, the correlation."""
+    draw, mean, scale = SCORES[name]
+    random = np.random.default_rng(5)
+    hits, alike = 0, 0
+    for _ in range(repeats):
+        codes = np.repeat(np.arange(units), random.integers(1, 11, units))
+        rows = len(codes)
+        old, new = (
+            np.where(random.random(rows) < 0.5, draw(random, units)[codes], draw(random, rows)) for _ in range(2)
+        )
+        found = mean_interval(old, codes, scale=scale)
+        hits += found.low <= mean <= found.high
+        difference = paired_test(old - new, codes, scale[1] - scale[0])
+        alike += difference.low <= 0 <= difference.high
+    return hits / repeats, alike / repeats
+
+
 LOOKS = (1, 2, 5, 10)
 SKEWED = (10, 20, 50, 100)
 
@@ -145,6 +164,11 @@ def main() -> None:
         print("|---|" + "--:|" * len(SIZES))
         for name in SCORES:
             print(f"| {name} | " + " | ".join(cell(name, rows) for rows in SIZES) + " |", flush=True)
+    print("\n| Clustered: mean, difference | " + " | ".join(f"{units} units" for units in SIZES) + " |")
+    print("|---|" + "--:|" * len(SIZES))
+    for name in SCORES:
+        pairs = (map(percent, coverage_of_clustered_scores(name, units)) for units in SIZES)
+        print(f"| {name} | " + " | ".join(map(", ".join, pairs)) + " |", flush=True)
     print("\n| Looks | false alarms |\n|--:|--:|")
     for looks in LOOKS:
         print(f"| {looks} | {percent(false_alarms(looks))} |", flush=True)

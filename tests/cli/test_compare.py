@@ -9,7 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from agent_eval_schema import __version__
 from agent_eval_schema.cli import main
+from tests.conftest import DATA
+from tests.render.report.test_text import compare
 
 Scores = dict[str, list[Any]]
 
@@ -76,6 +79,19 @@ def test_an_assumed_direction_is_said(run: Any) -> None:
     assert "quality: direction assumed: higher is better (`--lower-is-better quality`)." in text
     assert "the scale of quality is not known: the interval assumes that it is from 0 to 1" in text
     assert "is not known" not in run({"quality/score": LOW}, {"quality/score": HIGH}, "--scale", "quality=0..1")[1]
+
+
+@pytest.mark.parametrize("form", ["txt", "json", "html"])
+def test_the_forms_of_an_assumed_direction(run: Any, form: str) -> None:
+    """Golden: assumed to be higher, assumed from the name, none, and stated, in the terminal, as JSON and as a page."""
+    scores = [
+        {f"{name}/score": found for name in ("quality", "toxicity", "stated")} | {"num_turns/score": turns}
+        for found, turns in ((LOW, [3, 4] * 15), (HIGH, [5, 6] * 15))
+    ]
+    options = {"txt": [], "json": ["--output", "json"], "html": ["--html", "comparison.html"]}[form]
+    _, text, _ = run(*scores, "--lower-is-better", "stated", "--scale", "stated=0..1", *options)
+    text = Path("comparison.html").read_text("utf-8") if form == "html" else text
+    compare(DATA / "golden" / f"directions.{form}", text.replace(__version__, "VERSION"))
 
 
 def test_a_metric_without_direction_is_shown_and_not_judged(run: Any) -> None:
@@ -180,6 +196,25 @@ def test_a_perfect_run_passes_a_gate_that_a_worse_one_passes() -> None:
         )
         for bound in (0.7, 0.75, 0.76, 0.8, 0.99):
             assert worse.failing({"points": bound}, 0.95) or not perfect.failing({"points": bound}, 0.95)
+
+
+def test_a_perfect_run_passes_the_gate_of_the_command_that_a_worse_one_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recall of 1 on twelve rows, and of 1 on eleven and 0.99 on one."""
+    calls = [{"tool_name": f"tool {i}", "tool_input": {}} for i in range(100)]
+    codes = []
+    for name, made in (("perfect", 100), ("worse", 99)):
+        predicted = [calls] * 11 + [calls[:made]]
+        rows = [
+            {"prompt": f"question {i}", "reference_trajectory": calls, "predicted_trajectory": found}
+            for i, found in enumerate(predicted)
+        ]
+        pd.DataFrame(rows).to_json(tmp_path / f"{name}.jsonl", orient="records", lines=True)
+        command = ["score", str(tmp_path / f"{name}.jsonl"), "--confidence", "0.95"]
+        codes.append([main([*command, "--min", f"trajectory_recall={bound}"]) for bound in (0.7, 0.75, 0.8)])
+    assert "trajectory_recall: the lower bound at 0.95 confidence 0.758 is below 0.8" in capsys.readouterr().err
+    assert codes == [[0, 0, 1], [0, 0, 1]]
 
 
 def test_thresholds_have_a_direction() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalSetError, EvalTask, PointwiseMetric
+from agent_eval_schema import EvalSetError, EvalTask, MetricInfo, PointwiseMetric
 from agent_eval_schema.evaluation.result import EvalResult
 from tests.helpers.mlflow_store import without_its_warnings
 from tests.helpers.scores import reasons_of
@@ -54,6 +54,16 @@ def test_scores_and_explanations(judge: Judge) -> None:
     assert found.metrics_table["quality/explanation"].tolist() == ["Let's see", "Let's see", None]
     assert found.summary_metrics["quality/mean"] == 0.625
     assert reasons_of(found) == {("quality", "the row lacks response"): 1}
+
+
+def test_the_scale_of_a_judge_is_that_of_its_ratings_and_its_direction_is_stated(judge: Judge) -> None:
+    judge.answer = lambda _: score(1, "Fine")
+    rude = PointwiseMetric("rude", template="{response}", model=MODEL, lower_is_better=True, scale=(1, 5))
+    tone = PointwiseMetric("tone", template="{response}", model=MODEL, rating_rubric={"good": "", "bad": ""})
+    infos = judged(METRIC, rude, tone).infos
+    assert infos["quality"] == MetricInfo("quality", "unknown", (0, 1))
+    assert infos["rude"] == MetricInfo("rude", "lower", (1, 5))
+    assert infos["tone"] == MetricInfo("tone")  # its ratings are no numbers
 
 
 def test_what_the_judge_is_told(judge: Judge) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
 from agent_eval_schema import json_schema
 from agent_eval_schema.formats.inference_tables import MAPPED, MAPPING_TARGETS, TABLE_FAMILIES
@@ -147,6 +148,7 @@ def metrics() -> str:
         "`unknown` of those that give words, or of which no end is documented to be better.\n",
         "The names of the metrics of a package are compared with the package of the version that is named "
         "(`tests/metrics/test_catalogs.py`).\n",
+        "[Sources of the directions](#sources-of-the-directions) names what states it, per metric.\n",
         '<div class="filterable">\n',
     ]
     of_platforms = re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(platforms.__doc__), re.MULTILINE)
@@ -179,8 +181,23 @@ def metrics() -> str:
         "## Names of fields\n",
         "Reports name fields that are more specific than a column as follows.\n",
         table(("Field", "In a report"), [(code(k), prose(v)) for k, v in FIELD_WORDS.items()]),
+        "## Sources of the directions\n",
+        "What states which score of a metric is better: a file of the package of this version, in which "
+        "`tests/metrics/test_directions.py` finds it, or a page of the documentation. A metric without a source is "
+        "`unknown`.\n",
+        table(("Platform", "Better", "Metrics", "Source"), map(_direction_source, DIRECTION_SOURCES)),
     ]
     return "\n".join(parts)
+
+
+DIRECTION_SOURCES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("directions.json").read_text())
+
+
+def _direction_source(entry: dict[str, Any]) -> tuple[str, ...]:
+    is_page = entry["at"].startswith("https:")
+    name, at = prose(entry["source"]), entry["at"]
+    source = f"[{name}]({at})" if is_page else f"{name}: {code(at)}"
+    return _SYSTEM_NAMES[entry["system"]], entry["better"], codes(entry["metrics"]), source
 
 
 def _scale(info: MetricInfo) -> str:
