@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
-from agent_eval_schema.cli.output import ExitCode, print_note, print_text
+from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen
 from agent_eval_schema.errors import EvalSetError
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.CLEAN
     if arguments.redact:  # a message quotes a part of a cell, in which half of an address may be
         source = source.read_as(show_values=False)
-    session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide)
+    screen = progress_screen(arguments, arguments.file)
+    session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide, screen=screen)
     if arguments.bundle:
         from agent_eval_schema.io.atomic import write_text
         from agent_eval_schema.review.bundle import bundle_page

@@ -7,6 +7,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from agent_eval_schema.rule import Severity
@@ -104,13 +105,15 @@ class Call(NamedTuple):
     options: Mapping[str, Any] = {}
 
     def command(self, verb: str, *more: str) -> str:
-        """The command that reads the file, or stdin once more; "" for data in memory."""
+        """The command that reads the file, or stdin once more; "" for data in memory. Files of `more` come before the
+        options."""
         from agent_eval_schema.io.streams import STDIN, STDIN_NAME, STDOUT  # not above: `rules` needs no Arrow
 
         if self.name in (None, STDOUT):
             return ""
         name = STDIN if self.name == STDIN_NAME else str(self.name)
-        words = ["agent-eval-schema", verb, f"./{name}" if name[:1] == "-" != name else name]
+        files = list(takewhile(lambda word: word[:2] != "--", more))
+        words = ["agent-eval-schema", verb, *(f"./{n}" if n[:1] == "-" != n else n for n in (name, *files))]
         for option in (o for o in _OPTIONS_OF[verb] if o in self.options and f"--{o}" not in more):
             value = self.options[option]
             flag = f"--{option.replace('_', '-')}"
@@ -121,7 +124,7 @@ class Call(NamedTuple):
                 words.append(flag)
             else:
                 words += [flag, ",".join(pairs or value) if isinstance(value, tuple | Mapping) else str(value)]
-        return shlex.join([*words, *more])
+        return shlex.join([*words, *more[len(files) :]])
 
     def function(self, name: str, data: str = "data", **more: object) -> str:
         """The call of a function on data in memory."""
@@ -159,6 +162,7 @@ _OPTIONS_OF = {
     "score": (*_READING, "metrics", "tool_name", "duplicates", "empty", "match"),
     "convert": _READING,
     "review": (*_READING, "outputs"),
+    "diff": (*_READING, "outputs"),
     "from-inference-table": ("columns",),
     "validate_eval_set": ("format", "outputs", "columns", *_RULES, "max_cell_bytes", "show_values"),
     "normalize_eval_set": ("format", "outputs", "columns"),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.cells import row_texts
+from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.errors import EvalSetError
@@ -34,11 +34,13 @@ from agent_eval_schema.profile.options import Options
 from agent_eval_schema.profile.size import half_of_rate
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.review.journal import RowKey, State
-from agent_eval_schema.review.labels import COLUMN_OF, LABELS, Applied, apply_states, taken
+from agent_eval_schema.review.labels import COLUMN_OF, EXAMPLES, LABELS, Applied, apply_states, places_of, taken
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
+from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.similarity.shingles import content_text, messages_of
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch
@@ -58,7 +60,7 @@ TITLE = 160
 class Reviewed:
     """The rows of a source, validated once and kept in memory."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, screen: ProgressDisplay | None = None) -> None:
         plan = make_plan(source)
         if find_format(plan.format).system == "ces":
             command = Call(source.name, source.options).command("convert", "rows.jsonl", "--to", "databricks")
@@ -88,24 +90,31 @@ class Reviewed:
         self.titles: list[str] = []
         self.ids: list[str | None] = []
         self.hashes: list[str] = []
+        self.searched: list[str] = []
+        """The cells of each row as the text that is searched."""
         requests_: list[Any] = []
         joining: list[list[Array]] = []
         truths: list[Array] = []
         askings: list[Array] = []
-        for batch, checked in self.run.pairs():
-            self.starts.append(len(self.titles))
-            self.batches.append(batch)
-            rows = rows_of(checked)
-            texts = row_texts(batch, ())
-            named = zip(_last_questions(rows), question_of(rows), texts, strict=True)
-            self.titles += [(last or question or text or "")[:TITLE] for last, question, text in named]
-            self.ids += verdict(checked, "id").to_pylist()
-            hashes, _ = hash_texts(texts)
-            self.hashes += [f"{h:016x}" for h in hashes.tolist()]
-            requests_ += rows.column("request").to_pylist()
-            joining.append(unit_keys(rows))
-            truths.append(_filled(verdict(checked, "truth_hash")))
-            askings.append(_filled(verdict(checked, "request_hash")))
+        with progress(source.read_share, screen) as so_far:
+            for batch, checked in self.run.pairs():
+                self.starts.append(len(self.titles))
+                self.batches.append(batch)
+                rows = rows_of(checked)
+                cells = native_rows(batch)
+                # a file that is written in another way, or read of another kind, has the same rows
+                texts: list[str | None] = [jsontext.encode_sorted(row).decode() for row in cells]
+                named = zip(_last_questions(rows), question_of(rows), texts, strict=True)
+                self.titles += [(last or question or text or "")[:TITLE] for last, question, text in named]
+                self.ids += verdict(checked, "id").to_pylist()
+                hashes, _ = hash_texts(texts)
+                self.hashes += [f"{h:016x}" for h in hashes.tolist()]
+                self.searched += [" ".join(map(as_text, row.values())).casefold() for row in cells]
+                requests_ += rows.column("request").to_pylist()
+                joining.append(unit_keys(rows))
+                truths.append(_filled(verdict(checked, "truth_hash")))
+                askings.append(_filled(verdict(checked, "request_hash")))
+                so_far.add(batch.num_rows)
         self.run.builder.finish()
         self.valid, self.usable, self.masks = (
             self.run.builder.valid.copy(),
@@ -119,7 +128,7 @@ class Reviewed:
         self._units = independent_units(RowKeys(sessions, self.questions, documents)).codes
         self._truths = np.concatenate(truths) if truths else np.zeros(0, np.uint64)
         self._askings = np.concatenate(askings) if askings else np.zeros(0, np.uint64)
-        self.fixes, self.fixable = self._find_fixes()
+        self.fixes, self.fixable = self._find_fixes(screen)
 
     def issues_at(self, row: int) -> bool:
         """Whether a row is invalid as it is in the source."""
@@ -136,7 +145,7 @@ class Reviewed:
     def __len__(self) -> int:
         return len(self.titles)
 
-    def _find_fixes(self) -> tuple[dict[int, list[CellFix]], Array]:
+    def _find_fixes(self, screen: ProgressDisplay | None) -> tuple[dict[int, list[CellFix]], Array]:
         """The fixes of each row, and the rows that are valid with all of theirs. Columns are not renamed here: that
         concerns all rows at once, and `validate --fix` does it."""
         codes = self.plan.codes - {columns.MISSPELLED_COLUMN.code}
@@ -146,13 +155,15 @@ class Reviewed:
             return found, valid
         fixed = fix_source(self.source, codes=codes)
         start = 0
-        for batch, fixes in fixed.batches():
-            for fix in fixes:
-                found.setdefault(fix.row, []).append(fix)
-            if fixes:
-                rows = np.array(sorted({fix.row for fix in fixes}))
-                valid[rows] = np.asarray(verdict(check_batch(batch, self.plan), "valid")).astype(bool)[rows - start]
-            start += batch.num_rows
+        with progress(lambda rows: rows / len(self), screen) as so_far:
+            for batch, fixes in fixed.batches():
+                for fix in fixes:
+                    found.setdefault(fix.row, []).append(fix)
+                if fixes:
+                    rows = np.array(sorted({fix.row for fix in fixes}))
+                    valid[rows] = np.asarray(verdict(check_batch(batch, self.plan), "valid")).astype(bool)[rows - start]
+                start += batch.num_rows
+                so_far.add(batch.num_rows)
         return found, valid
 
     # rows
@@ -187,6 +198,11 @@ class Reviewed:
             return applied.unheld.get(0, [])
         lost = convert_eval_set(pa.Table.from_batches([applied.batch]), cast(TargetFormat, self.format)).losses
         return [label for label in LABELS if label in state and COLUMN_OF[label] in set(lost["column"])]
+
+    @cached_property
+    def places(self) -> dict[str, list[str]]:
+        """Where the rows have each label: a column, and the keys below it."""
+        return places_of(find_format(self.plan.format))
 
     @cached_property
     def unheld_labels(self) -> list[str]:
@@ -302,6 +318,13 @@ def _groups(hashes: Array) -> list[list[int]]:
     return sorted(part.tolist() for part in np.split(order, cuts) if len(part) > 1 and hashes[part[0]])
 
 
+def as_text(value: Any) -> str:
+    """The value of a cell as a page shows it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else jsontext.encode(value).decode()
+
+
 def _filled(hashes: pa.Array) -> Array:
     return np.asarray(hashes.fill_null(0)).copy()
 
@@ -313,17 +336,6 @@ def _canonical(source: Source, run: CheckedRun) -> Source:
     table = pa.concat_tables([pa.Table.from_batches([p]) for p in parts], promote_options="permissive")
     named = open_source(table.cast(schema).replace_schema_metadata(CANONICAL))
     return replace(named, name=source.name)
-
-
-EXAMPLES: Mapping[str, Any] = {
-    "expected_facts": ["a"],
-    "expected_response": "a",
-    "guidelines": ["a"],
-    "documents": {"https://example.com/a": True},
-    "reference_trajectory": [{"tool_name": "a", "tool_input": {}}],
-    "tags": {"a": "b"},
-}
-"""A value of each label."""
 
 
 # --- queues: which rows come up, and in which order

@@ -87,15 +87,23 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: Annotated[
         str | None, Meta(description="The ID that the page gave the step: one that is sent again is made once.")
     ] = None
+    cells: Annotated[
+        dict[str, str] | None,
+        Meta(
+            description="With the first change of a row, its cells as they were: should they change, the page shows "
+            "what. Of a long cell it is the start and a hash."
+        ),
+    ] = None
 
 
 class Change(Struct, frozen=True):
-    """A change to be made: what has the value `old` gets the value `new`."""
+    """A change to be made: what has the value `old` gets the value `new`. The first one of a row has its `cells`."""
 
     row: RowKey
     path: str
     old: Any = None
     new: Any = None
+    cells: dict[str, str] | None = None
 
 
 WAIT = 10
@@ -118,6 +126,8 @@ class Journal(Struct, dict=True):
     _ended: bool = True
     _states: dict[RowKey, State] = field(default_factory=dict)
     _steps: set[str] = field(default_factory=set)
+    cells: dict[RowKey, dict[str, str]] = field(default_factory=dict)
+    """The cells of rows when they were changed first."""
 
     def __post_init__(self) -> None:
         self.catch_up()
@@ -211,7 +221,7 @@ class Journal(Struct, dict=True):
         events = [
             Event(
                 v=1, seq=seq + i, at=at, by=self.by, row=c.row, op=op, path=c.path, old=c.old, new=c.new,
-                first=first, undoes=undoes, step=step,
+                first=first, undoes=undoes, step=step, cells=c.cells if c.row not in self.cells else None,
             )
             for i, (op, c, undoes) in enumerate(changes)
         ]  # fmt: skip
@@ -226,6 +236,8 @@ class Journal(Struct, dict=True):
         self.events.append(event)
         if event.step is not None:
             self._steps.add(event.step)
+        if event.cells is not None:
+            self.cells.setdefault(event.row, event.cells)
         state = self._states.setdefault(event.row, {})
         if event.new is None:
             state.pop(event.path, None)

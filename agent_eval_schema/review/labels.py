@@ -28,6 +28,7 @@ from agent_eval_schema.formats.shapes import MADE_URI
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.review.journal import FIX, State
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
@@ -80,6 +81,32 @@ def _guidelines(texts: Sequence[str], row: Mapping[str, Any]) -> dict[str, list[
     known = {t for own in groups.values() for t in own}
     groups.setdefault(next(iter(groups), GUIDELINES), []).extend(t for t in texts if t not in known)
     return {name: own for name, own in groups.items() if own}
+
+
+EXAMPLES: Mapping[str, Any] = {
+    "expected_facts": ["a"],
+    "expected_response": "a",
+    "guidelines": ["a"],
+    "documents": {"https://example.com/a": True},
+    "reference_trajectory": [{"tool_name": "a", "tool_input": {}}],
+    "tags": {"a": "b"},
+}
+"""A value of each label."""
+
+
+def places_of(form: Format) -> dict[str, list[str]]:
+    """Where a format has each label that it can hold: a column, and the keys below it."""
+    empty = dict.fromkeys(COLUMNS)
+    before, found = _written(form, empty), {}
+    for label, example in EXAMPLES.items():
+        after = with_labels(empty, {label: example})
+        value: Any = {k: v for k, v in _written(form, after).items() if v != before.get(k)}
+        path: list[str] = []
+        while isinstance(value, dict) and len(value) == 1 and value != example:
+            key, value = next(iter(value.items()))
+            path += [key] if path[-1:] != [key] else []  # guidelines without a name have that of their column
+        found[label] = path
+    return {label: path for label, path in found.items() if path}
 
 
 GUIDELINES = "guidelines"

@@ -24,14 +24,15 @@ import msgspec
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.atomic import write_private
+from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.render.page import application
 from agent_eval_schema.render.phrases import Call, plural
 from agent_eval_schema.review.agreement import excluded_rows, merged_states
+from agent_eval_schema.review.dataset import as_text
 from agent_eval_schema.review.journal import Event, Stale, require_value
 from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
 from agent_eval_schema.validation.report import Report
@@ -115,7 +116,7 @@ class Answers:
             "hidden": 0,
             "count": len(changed),
             "changes": [
-                {"row": int(r), "id": i, "field": f, "old": _written(a), "new": _written(b)}
+                {"row": int(r), "id": i, "field": f, "old": _shown(a), "new": _shown(b)}
                 for r, i, f, a, b in zip(
                     shown["old_row"], shown["request_id"], shown["field"], shown["old"], shown["new"], strict=True
                 )
@@ -157,27 +158,29 @@ class Answers:
 
 
 def bought(session: Session, path: str) -> dict[str, Any]:
-    """What a written file has that the source had not: valid rows, and rows that support a metric."""
+    """What a written file has that the source had not: valid rows, and rows that support a metric; and what to do
+    next. The file has canonical column names, and of a format without a place for labels its own format."""
     from agent_eval_schema.formats.opening import open_source
 
-    source, builder = open_source(path), session.reviewed.run.builder
-    report: Report = check_source(source)
-    before = {c.metric: c.supported for c in session.reviewed.run.coverage()}
+    reviewed, original = session.reviewed, session.reviewed.original
+    builder, reading = reviewed.run.builder, original.reading
+    form = "auto" if reviewed.is_canonical else reading.format
+    report: Report = check_source(open_source(path, format=form, outputs=reading.outputs))
+    before = {c.metric: c.supported for c in reviewed.run.coverage()}
     now = {m: int(n) for m, n in zip(report.metrics["metric"], report.metrics["supported"], strict=True)}
-    names = [metric.name for metric in session.reviewed.metrics]
+    names = [metric.name for metric in reviewed.metrics]
     gained = [{"metric": m, "before": before[m], "after": now[m]} for m in names if now.get(m, 0) > before[m]]
-    call = Call(path)
-    original = session.reviewed.original.name
-    compare = [f"agent-eval-schema diff {original} {path}"] if original else []
+    options = {k: v for k, v in original.options.items() if k != "format" or form != "auto"}
+    call = Call(path, {k: v for k, v in options.items() if k != "columns"})
+    compare = "" if original.name == STDIN_NAME else Call(original.name, options).command("diff", path)
     return {
         "path": path, "rows": report.row_count, "valid": report.valid_count, "valid_before": int(builder.valid.sum()),
-        "gained": gained, "next": [call.command("validate"), call.command("metrics"), *compare],
+        "gained": gained, "next": [call.command("validate"), call.command("metrics"), *filter(None, [compare])],
     }  # fmt: skip
 
 
-def _written(value: Any) -> str | None:
-    """The value of a cell as a page shows it."""
-    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
+def _shown(value: Any) -> str | None:
+    return None if value is None else as_text(value)
 
 
 def _whole(value: Any) -> int:

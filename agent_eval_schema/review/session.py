@@ -24,8 +24,12 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.search import CellFix
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP
+from agent_eval_schema.render.report.summary import Excerpt
 from agent_eval_schema.review.agreement import (
+    TEXTS,
     Agreement,
     Subject,
     agreement,
@@ -34,15 +38,17 @@ from agent_eval_schema.review.agreement import (
     signed_rows,
     undecided,
 )
-from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, overlap
+from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, as_text, overlap
 from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
-from agent_eval_schema.review.labels import ACCEPTED, COLUMN_OF, LABELS, REJECTED, canonical_rows, fix_path
+from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
 from agent_eval_schema.review.markdown import tree_of
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.excerpts import excerpts
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.shown import spans_of
 
@@ -109,6 +115,9 @@ class Session:
                     self._changed.add(by_id[key.id])
                 else:
                     self.gone.append(key)
+        states = self.states
+        own = {row for row in self._changed if self.reviewed.key(row) in self.journal.states()}
+        self._changed -= {row for row in own if states[row].get("status") == SUBMITTED}  # since then
 
     def row_of(self, key: RowKey) -> int | None:
         """The row that a change is about; None if it is not in the source."""
@@ -117,12 +126,14 @@ class Session:
         return self._places.get(key)
 
     def _at(self, states: Mapping[RowKey, State]) -> dict[int, State]:
-        """States by rows. What was decided about a row before it changed counts until it is decided anew."""
+        """States by rows. What was decided about a row before it changed counts until it is decided anew, but the row
+        has to be submitted again."""
         found: dict[int, State] = {}
         for key, state in states.items():
             row = self.row_of(key)
             if row is not None and (key == self.reviewed.key(row) or self.reviewed.key(row) not in states):
-                found[row] = state
+                is_same = key.hash == self.reviewed.hashes[row]
+                found[row] = state if is_same else {path: v for path, v in state.items() if path != "status"}
         return found
 
     @property
@@ -257,7 +268,8 @@ class Session:
         turns, documents = turns_of((canonical["request"] or {}).get("messages", [])), canonical["retrieved_context"]
         texts = {t["text"] for t in turns} | {canonical["response"]} | {d["content"] for d in documents or ()}
         trees = {text: tree for text in texts if with_markdown and text and (tree := tree_of(text)) is not None}
-        truth = self._truth(canonical)
+        truth, live = self._truth(canonical), self.check(row, state)
+        wrong = self._wrong(native_rows(batch)[0], truth, live["issues"]) if reviewed.issues_at(row) else {}
         return {
             "n": row,
             "id": reviewed.ids[row],
@@ -273,15 +285,15 @@ class Session:
             "calls": canonical["predicted_trajectory"] or [],
             "steps": [{n: getattr(span, n) for n in _SPAN} for span in spans_of(canonical["trace"] or "")],
             "truth": truth,
-            "wrong": self._wrong(batch, truth) if reviewed.issues_at(row) else {},
+            "wrong": wrong,
             "state": state,
             "fixes": [self._shown_fix(fix, state) for fix in reviewed.fixes.get(row, ())],
             "group": [self._twin(other) for other in group[:MOST_TWINS]],
             "group_rest": max(0, len(group) - MOST_TWINS),
             "conflicting": any(row in rows for rows in reviewed.conflicts),
-            "changed": row in self._changed,
+            "changed": self._changes(row, batch) if row in self._changed else None,
             "others": self.others_of(row),
-            **self.check(row, state),
+            **live,
         }
 
     def _require(self, row: int) -> None:
@@ -304,16 +316,37 @@ class Session:
             "tags": canonical["tags"] or {},
         }
 
-    @staticmethod
-    def _wrong(batch: pa.RecordBatch, truth: State) -> dict[str, str]:
-        """The cells of labels that cannot be read, as a person corrects them."""
-        cells = native_rows(batch)[0]
-        columns = {label: COLUMN_OF[label] for label in LABELS}
-        return {
-            label: _text(cells[column])
-            for label, column in columns.items()
-            if not truth[label] and cells.get(column) not in (None, "", [], {})
-        }
+    def _wrong(self, cells: State, truth: State, issues: Sequence[State]) -> dict[str, str]:
+        """The values of labels that cannot be read, as a person corrects them; the strings in a list are labels."""
+        places = self.reviewed.places
+        wrong = {i["path"] for i in issues if i["severity"] == Severity.ERROR}
+        found: dict[str, str] = {}
+        for label, path in places.items():
+            at = re.compile(re.escape(".".join(path)) + r"(?![^.\[])")
+            if truth[label] or list(places.values()).count(path) > 1 or not any(map(at.match, wrong)):
+                continue
+            value: Any = cells
+            for key in path:
+                value = jsontext.structured(value.get(key)) if isinstance(value, dict) else None
+            if label in TEXTS and isinstance(value, list):
+                truth[label] = [entry for entry in value if isinstance(entry, str) and entry.strip()]
+                rest = [entry for entry in value if entry not in truth[label]]
+                value = rest[0] if len(rest) == 1 else rest
+            is_text = label in TEXTS or (label == "expected_response" and ".".join(path) in wrong)
+            if value not in (None, "", [], {}) and (is_text or not isinstance(value, list | dict)):
+                found[label] = as_text(value)
+        return found
+
+    def _changes(self, row: int, batch: pa.RecordBatch) -> list[dict[str, str | None]]:
+        """The cells of a row that differ from those of its label, before and after."""
+        now = _kept(batch)
+        known = (journal.cells.get(key) for journal in (self.journal, *self.others) for key in journal.states()
+                 if self._places.get(key) == row)  # fmt: skip
+        before = next((cells for cells in known if cells), now)
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if not self.reviewed.plan.values:
+            return [{"field": name, "old": None, "new": None} for name in names]
+        return [{"field": name, "old": before.get(name), "new": now.get(name)} for name in names]
 
     def _twin(self, row: int) -> dict[str, Any]:
         canonical = canonical_rows(self.reviewed.batch_of(row), self.reviewed.plan)[0]
@@ -352,8 +385,10 @@ class Session:
             notes = list(map(structs.asdict, reviewed.issues_of_format.get(row, ())))
         elif is_unlabeled:  # the rules that compare rows know the source only
             notes += [structs.asdict(i) for i in reviewed.run.builder.compared_issues if i.row == row]
-        issues = [self._issue(note) for note in notes]
-        issues += [self._issue(note) for note in self._copied(applied.batch, state)]
+        # the rules of a document name its own cells, which the row has no more
+        cells = {} if is_unlabeled and reviewed.is_normalized else self._excerpts(notes, applied.batch)
+        issues = [self._issue(note, cells.get((note.get("column"), note["path"]))) for note in notes]
+        issues += [self._issue(note, None) for note in self._copied(applied.batch, state)]
         mask = int(verdict(checked, "presence")[0].as_py())
         return {
             "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
@@ -373,12 +408,20 @@ class Session:
         rule = {"code": COPIED_TRUTH.code, "message": message, "hint": ""}
         return [{**rule, "path": path} for path, text in told if answer and text.strip() == answer]
 
+    def _excerpts(self, notes: Sequence[Mapping[str, Any]], batch: pa.RecordBatch) -> dict[Any, Excerpt]:
+        """The part of the cell that each issue is about, by column and path."""
+        plan = self.reviewed.plan
+        places = {(note.get("column"), note["path"]) for note in notes} if plan.values else ()
+        issues = [Issue(0, None, column, path, "", "", Severity.ERROR, "", "", "") for column, path in places if column]
+        found = excerpts(issues, [batch], find_format(plan.format).read)
+        return {(column, path): excerpt for (_, column, path), excerpt in found.items()}
+
     @staticmethod
-    def _issue(note: Mapping[str, Any]) -> dict[str, Any]:
+    def _issue(note: Mapping[str, Any], excerpt: Excerpt | None) -> dict[str, Any]:
         rule = RULES[note["code"]]
         return {
             "code": rule.code, "name": rule.name, "severity": str(rule.severity), "path": note["path"] or "",
-            "message": note["message"], "hint": note["hint"] or rule.hint,
+            "message": note["message"], "hint": note["hint"] or rule.hint, "excerpt": excerpt,
         }  # fmt: skip
 
     # --- changes
@@ -392,13 +435,17 @@ class Session:
             if path.startswith(FIX) and path not in {fix_path(fix) for fix in self.reviewed.fixes.get(row, ())}:
                 raise EvalSetError(f"{path}: expected a fix of the row")
             require_value(path, change.get("new"))
-            key = self.reviewed.key(row)
+            key, cells = self.reviewed.key(row), self._first_cells(row)
             if key not in known:  # what was decided about the row before it changed
                 known[key] = self.state(row)
-                made += [Change(key, name, None, value) for name, value in known[key].items()]
-            made.append(Change(key, path, change.get("old"), change.get("new")))
+                made += [Change(key, name, None, value, cells) for name, value in known[key].items()]
+            made.append(Change(key, path, change.get("old"), change.get("new"), cells))
         self.journal.append(made, step)
         return self._taken()
+
+    def _first_cells(self, row: int) -> dict[str, str] | None:
+        """The cells of a row that the journal does not have yet."""
+        return None if self.reviewed.key(row) in self.journal.cells else _kept(self.reviewed.batch_of(row))
 
     def row_in(self, change: Mapping[str, Any]) -> int:
         """The row of a change, which a page may have made of an earlier state of the file."""
@@ -413,7 +460,7 @@ class Session:
         require_choice("choice", choice, (ACCEPTED, REJECTED))
         states = self.states
         changes = [
-            Change(self.reviewed.key(row), fix_path(fix), None, choice)
+            Change(self.reviewed.key(row), fix_path(fix), None, choice, self._first_cells(row))
             for row, fixes in sorted(self.reviewed.fixes.items())
             for fix in fixes
             if kind_of(fix) == kind and fix_path(fix) not in states.get(row, {})
@@ -476,14 +523,8 @@ class Session:
     def search(self, text: str, limit: int = 10_000) -> list[int]:
         """The rows whose cells contain a text, in any case."""
         wanted = text.casefold().strip()
-        found = [row for row, text in enumerate(self._texts) if wanted in text] if wanted else []
+        found = [row for row, text in enumerate(self.reviewed.searched) if wanted in text] if wanted else []
         return found[:limit]
-
-    @cached_property
-    def _texts(self) -> list[str]:
-        """The cells of each row as the text that is searched."""
-        rows = (cells for batch in self.reviewed.batches for cells in native_rows(batch))
-        return [" ".join(map(_text, cells.values())).casefold() for cells in rows]
 
 
 def _is_labeled(state: State) -> bool:
@@ -513,7 +554,7 @@ def turns_of(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         content = message.get("content")
         text = chat.join_text(content)
         calls = [{"tool_name": name, "tool_input": given or {}} for name, given in chat.read_tool_calls([message])]
-        shown = text if isinstance(text, str) else _text(content)
+        shown = text if isinstance(text, str) else as_text(content)
         found.append({"role": message["role"], "text": shown, "calls": calls, "images": list(images_of(content))})
     return found
 
@@ -530,11 +571,17 @@ def images_of(content: Any) -> Iterator[str]:
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else jsontext.encode(value).decode()
+KEPT = 10_000
+"""Characters of a cell that a journal keeps: of a longer one the start and a hash."""
+
+
+def _kept(batch: pa.RecordBatch) -> dict[str, str]:
+    """The cells of the one row of a batch, as a journal keeps them."""
+    found = {name: text for name, value in native_rows(batch)[0].items() if (text := as_text(value))}
+    long = {name: text for name, text in found.items() if len(text) > KEPT}
+    hashes = {name: hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] for name, text in long.items()}
+    return found | {name: f"{text[:KEPT]}… ({len(text):,} characters, {hashes[name]})" for name, text in long.items()}
 
 
 def _shown(cells: Mapping[str, Any]) -> list[list[str]]:
-    return [[name, _text(value)] for name, value in cells.items()]
+    return [[name, as_text(value)] for name, value in cells.items()]

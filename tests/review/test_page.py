@@ -797,3 +797,78 @@ def test_a_document_with_any_name_can_be_marked(reviewing: Callable[..., Review]
     tab.keys("1", "1", "2")
     tab.saved()
     assert states(review)[0] == {"documents": {}}
+
+
+def test_a_wrong_value_is_marked_and_corrected_in_its_own_field(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab]
+) -> None:
+    rows = [
+        {"request": "A", "response": "x", "expected_facts": ["16 weeks", {"a": 3}], "guidelines": ["Be kind"]},
+        {"request": "B", "response": "x", "expected_response": {"a": "It is paid"}},
+        {"request": "C", "response": "x", "expected_facts": ["kept", {"a": 4}]},
+        {"request": "D", "response": "x", "expected_facts": {"a": "not looked at"}},
+    ]
+    review = reviewing(rows, queue="errors")
+    tab = open_tab(review.url)
+    assert tab.text(".question mark") == '{"a": 3}'
+    values = "[...document.querySelectorAll('#form input')].map(e => e.value)"
+    assert tab.page.evaluate(values) == ["16 weeks", '{"a":3}', "Be kind", "", "", ""]
+    tab.page.get_by_label("one fact, then Enter").fill("paid in full")
+    tab.keys("Control+Enter")
+    tab.at(1)
+    assert tab.page.input_value("#response") == '{"a":"It is paid"}'
+    tab.page.fill("#response", "It is paid")
+    tab.keys("Control+Enter")
+    tab.at(2)
+    tab.page.get_by_label("one fact, then Enter").fill("")
+    tab.keys("Control+Enter")
+    tab.at(3)
+    tab.keys("Control+Enter")  # an object is taken for a fact only if a person enters it
+    tab.until("document.getElementById('done').textContent === '3 of 4'")
+    tab.saved()
+    assert [{k: v for k, v in states(review)[i].items() if k != "status"} for i in range(4)] == [
+        {"expected_facts": ["16 weeks", "paid in full"]}, {"expected_response": "It is paid"},
+        {"expected_facts": ["kept"]}, {},
+    ]  # fmt: skip
+    assert tab.trouble == []
+
+
+def test_a_row_that_changed_shows_what_changed(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    first = reviewing()
+    steps = [{"row": 1, "path": "expected_facts", "new": ["f"]}, {"row": 1, "path": "status", "new": "submitted"}]
+    first._session.apply(steps)
+    first.stop()
+    review = reviewing([ALL[0], {**ALL[1], "response": "It is 18 weeks."}], queue="changed")
+    tab = open_tab(review.url)
+    tab.at(1)
+    assert tab.text(".question").split("\n")[1:4] == ["response", "x", "It is 18 weeks."]
+    assert tab.page.locator(".question del, .question ins").count() == 2
+    assert tab.text("#done") == "0 of 1"
+    tab.keys("Control+Enter")
+    tab.until("document.getElementById('done').textContent === '1 of 1'")
+    tab.saved()
+    assert states(review)[1] == {"expected_facts": ["f"], "status": "submitted"}
+    tab.keys(".")
+    tab.until("document.getElementById('queues').textContent.includes('Changed since your label 0')")
+
+
+def test_together_shows_the_labels_of_others_first(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl.jonas.review.jsonl").write_bytes(_lines(labeled("jonas", {1: {"a": True}})))
+    review = reviewing()
+    tab = open_tab(review.url + "&q=all&row=1")
+    assert "jonas" not in tab.text("#row")
+    tab.keys("2", "Control+Enter")
+    tab.at(2)
+    tab.saved()
+    tab.keys(".")
+    tab.page.get_by_role("button", name="Decide together").click()
+    tab.at(1)
+    assert tab.text(".question").split("\n")[:2] == ["What others decided", "jonas"]
+    assert tab.text("#done") == "0 of 1"
+    tab.page.get_by_role("button", name="Take over").click()
+    tab.keys("y")
+    tab.saved()
+    assert (states(review)[1]["documents"], states(review)[1]["decided"]) == ({"a": True}, True)
+    assert tab.text("#done") == "1 of 1"

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from agent_eval_schema import EvalSetError, review_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.review.review import Review, open_session
-from agent_eval_schema.review.server import ReviewServer
+from agent_eval_schema.review.server import Answers, ReviewServer
+from agent_eval_schema.review.session import Session
+from tests.conftest import SAMPLES
 from tests.review.test_session import ROWS, labeled, written
 
 pytest.importorskip("uvicorn")
@@ -316,3 +319,32 @@ def _events(journal: Any) -> list[Any]:
     import msgspec
 
     return [msgspec.to_builtins(event) for event in journal.events]
+
+
+READINGS: dict[str, tuple[str, list[str]]] = {
+    "columns": ('{"frage": "Hi?", "antwort": "x"}\n', ["--columns", "frage=request", "--columns", "antwort=response"]),
+    "format": ('{"inputs": {"q": "Hi?"}, "outputs": "x"}\n', ["--format", "mlflow", "--outputs", "provided"]),
+    "traces": ((SAMPLES / "search_traces.jsonl").read_text(encoding="utf-8"), ["--format", "search_traces"]),
+    "a name": ('{"request": "Hi?", "response": "x"}\n', []),
+}
+
+
+@pytest.mark.parametrize("kind", READINGS)
+def test_the_commands_after_writing_run_as_they_are_printed(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, options = READINGS[kind]
+    name = "-my rows.jsonl" if kind == "a name" else "rows.jsonl"
+    Path(name).write_text(text, encoding="utf-8")
+    served: list[Session] = []
+    monkeypatch.setattr("agent_eval_schema.cli.review._serve", lambda session, _: served.append(session) or 0)
+    assert main(["review", f"./{name}", "--reviewer", "maria", *options]) == 0
+    (session,) = served
+    session.apply([{"row": 0, "path": "expected_response", "new": "y"}])
+    done = Answers(session).write({"path": name.replace(".", ".out."), "what": "mine"})
+    assert [command.split()[1] for command in done["next"]] == ["validate", "metrics", "diff"]
+    assert (done["rows"], done["valid"]) == (len(session.reviewed), done["valid_before"])
+    for command in done["next"]:
+        assert main(shlex.split(command)[1:]) in (0, 1), (command, capsys.readouterr().err)
+    assert "+ y" in capsys.readouterr().out or kind == "traces"

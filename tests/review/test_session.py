@@ -131,9 +131,34 @@ def test_each_queue_counts_what_it_means_by_done() -> None:
     assert found["empty"]["truth"] == 1
 
 
-def test_a_cell_that_cannot_be_read_is_there_to_be_corrected() -> None:
-    row = {"request": "What?", "response": "x", "expected_facts": {"a": 1}}
-    assert session([row]).detail(0)["wrong"] == {"expected_facts": '{"a":1}'}
+@pytest.mark.parametrize(
+    ("cells", "wrong", "truth"),
+    [
+        ({"expected_facts": {"a": 1}}, {"expected_facts": '{"a":1}'}, {}),
+        ({"expected_facts": ["f", 3]}, {"expected_facts": "3"}, {"expected_facts": ["f"]}),
+        ({"expected_response": 5, "guidelines": ["g"]}, {"expected_response": "5"}, {"guidelines": ["g"]}),
+        ({"guidelines": 5, "expected_facts": ["f"]}, {"guidelines": "5"}, {"expected_facts": ["f"]}),
+        ({"expected_facts": ["f"], "tags": [1]}, {}, {"expected_facts": ["f"]}),
+        ({"expected_response": {"a": "r"}}, {"expected_response": '{"a":"r"}'}, {}),
+        ({"reference_trajectory": "search"}, {"reference_trajectory": "search"}, {}),
+    ],
+)
+def test_a_wrong_value_is_in_the_field_it_belongs_to(cells: Row, wrong: Row, truth: Row) -> None:
+    found = session([{"request": "What?", "response": "x", **cells}]).detail(0)
+    assert found["wrong"] == wrong
+    assert {label: value for label, value in found["truth"].items() if value} == truth
+    issue = next(i for i in found["issues"] if i["severity"] == "error")
+    before, marked, _ = issue["excerpt"]
+    assert before in str(cells).replace("'", '"')
+    assert marked in ('{"a":1}', "3", "5", "[1]", '{"a":"r"}', "search")
+
+
+def test_a_wrong_value_below_a_column_is_found_too() -> None:
+    expectations = {"expected_facts": {"a": 1}, "guidelines": ["g"]}
+    row = {"inputs": {"question": "What?"}, "outputs": "x", "expectations": expectations}
+    found = session([row]).detail(0)
+    assert found["wrong"] == {"expected_facts": '{"a":1}'}
+    assert found["truth"]["guidelines"] == ["g"]
     assert session().detail(1)["wrong"] == {}
 
 
@@ -260,17 +285,35 @@ def test_labels_of_a_row_that_changed_come_up_again(tmp_path: Path) -> None:
     journal = Journal("maria", str(tmp_path / "j"))
     first = Session(Reviewed(open_source(written(tmp_path, ROWS))), journal)
     first.apply([{"row": 0, "path": "expected_facts", "new": ["f"]}, {"row": 1, "path": "note", "new": "n"}])
-    first.apply([{"row": 4, "path": "note", "new": "gone"}])
-    changed = [ROWS[2], {**ROWS[0], "response": "another"}, ROWS[1]]
+    first.apply([{"row": 4, "path": "note", "new": "gone"}, {"row": 0, "path": "status", "new": "submitted"}])
+    changed = [ROWS[2], {**ROWS[0], "response": "another", "tags": {"a": "b"}}, ROWS[1]]
     again = Session(Reviewed(open_source(written(tmp_path, changed))), Journal("maria", str(tmp_path / "j")))
     assert queues(again)["changed"] == [1]
     assert again.states == {1: {"expected_facts": ["f"]}, 2: {"note": "n"}}
+    assert again.detail(1)["changed"] == [
+        {"field": "response", "old": "x", "new": "another"}, {"field": "tags", "old": None, "new": '{"a":"b"}'},
+    ]  # fmt: skip
+    assert (again.detail(2)["changed"], first.detail(0)["changed"]) == (None, None)
     assert again.overview()["notes"] == ["1 rows of the journals are not in this file: their labels stay there."]
     again.apply([{"row": 1, "path": "expected_facts", "old": ["f"], "new": ["f", "g"]}])
     again.apply([{"row": 1, "path": "status", "new": "submitted"}])
     again.refresh()
     assert "changed" not in queues(again)
     assert again.states[1] == {"expected_facts": ["f", "g"], "status": "submitted"}
+    later = Session(Reviewed(open_source(written(tmp_path, changed))), Journal("maria", str(tmp_path / "j")))
+    assert "changed" not in queues(later)
+
+
+def test_a_journal_keeps_the_start_and_the_hash_of_a_long_cell(tmp_path: Path) -> None:
+    journal, long = Journal("maria", str(tmp_path / "j")), "a" * 50_000
+    first = session([{**ROWS[0], "response": long}, ROWS[1]])
+    first = Session(first.reviewed, journal)
+    for note in ("a", "b"):
+        first.apply([{"row": 0, "path": "note", "new": note, "old": None if note == "a" else "a"}])
+    assert (tmp_path / "j").stat().st_size < 20_000
+    again = Session(session([{**ROWS[0], "response": f"{long}b"}]).reviewed, Journal("maria", str(tmp_path / "j")))
+    (change,) = again.detail(0)["changed"]
+    assert [change["old"][9_999:10_012], change["new"][9_999:10_012]] == ["a… (50,000 ch", "a… (50,001 ch"]
 
 
 def labeled(by: str, decisions: dict[int, dict[str, bool]]) -> Journal:

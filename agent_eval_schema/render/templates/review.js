@@ -108,7 +108,7 @@ const api = bundle ?? server;
 // --- state of the page
 let O, queue = "", rows = [], at = 0, D = null, L = {}, checked = null, hits = [], busy = 0, hideAnswer = false;
 const details = new Map();
-const label = name => L[name] ?? D?.truth[name] ?? EMPTY[name];
+const label = name => L[name] ?? (name === "expected_response" && D?.wrong.expected_response || D?.truth[name]) ?? EMPTY[name];
 const isLabeled = () => LABELS.some(n => n in L);
 
 function shown(text, bad) { $("saved").replaceChildren(visible(text)); $("saved").className = bad ? "bad" : "" }
@@ -333,7 +333,12 @@ function decide(status, more = () => 0) {
   drawQueues();
   if (at + 1 < rows.length) go(1); else { drawAll(); shown("The end of this queue"); }
 }
-function takeTyped(shown_ = false) { for (const name of [...document.querySelectorAll("[data-new]")].filter(e => e.value.trim() && (shown_ || L["draft:" + e.dataset.new])).map(e => e.dataset.new)) document.querySelector(`[data-new=${name}]`).take() }
+function takeTyped(all = false) {  // a wrong value that is shown and not corrected only with the row, and not if it is an object or a list
+  const isWrong = name => name in (D?.wrong ?? {}) && !(name in L), isText = name => isWrong(name) && !/^[[{]/.test(D.wrong[name]);
+  const isTaken = (name, value) => L["draft:" + name] !== undefined ? value.trim() || isWrong(name) : isText(name);
+  for (const name of [...document.querySelectorAll("[data-new]")].filter(e => all ? isTaken(e.dataset.new, e.value) : L["draft:" + e.dataset.new]).map(e => e.dataset.new)) document.querySelector(`[data-new=${name}]`).take();
+  if (all && isText("expected_response")) set("expected_response", D.wrong.expected_response);
+}
 
 // --- what the keys do: this table makes the keys, the badges on buttons and the sheet
 const always = () => true, has = () => !!D;
@@ -542,12 +547,14 @@ function drawRow() {
 function drawQuestion() {
   const errors = (checked?.issues ?? []).filter(i => i.severity === "error");
   if (queue === "fixes" && D.fixes.length) return [h2(D.fixes.length === 1 ? "Is this fix right?" : "Are these fixes right?"), D.fixes.map(drawFix)];
-  if (queue === "errors" && (errors.length || Object.keys(D.wrong).length)) return [h2("What is wrong, and only a person can correct"), errors.map(drawIssue), Object.entries(D.wrong).map(([k, v]) => [el("b", {}, `${k} as it is in the file`), el("pre", {}, v)]), !errors.length && el("p", {class: "good"}, "The rules report no error with your labels.")];
+  if (queue === "errors") return [h2("What is wrong, and only a person can correct"), errors.map(drawIssue), !errors.length && el("p", {class: "good"}, "The rules report no error with your labels.")];
   if (choosing()) return drawGroup();
   if (queue === "together" && D.others.length) return drawOthers();
-  if (D.changed) return el("div", {class: "issue warning"}, "The row has changed since your label: look at it again and submit it. Your label is of the row as it was.");
+  if (D.changed) return [h2("The row has changed since your label: is the label still right?"), D.changed.map(drawChange),
+    !D.changed.length && el("p", {class: "issue warning"}, "The journal does not have the row as it was."), el("p", {class: "muted"}, "Submit the row again if it is.")];
 }
-const drawIssue = i => el("div", {class: "issue " + i.severity}, el("b", {}, `${i.code} ${i.name}`), ` ${i.path ? i.path + ": " : ""}${i.message}`, i.hint && el("div", {class: "muted"}, i.hint));
+const drawChange = c => el("div", {}, el("b", {}, c.field), c.old !== null && el("del", {}, c.old), c.new !== null && el("ins", {}, c.new));
+const drawIssue = i => el("div", {class: "issue " + i.severity}, el("b", {}, `${i.code} ${i.name}`), ` ${i.path ? i.path + ": " : ""}${i.message}`, i.excerpt && el("pre", {class: "excerpt"}, i.excerpt[0], el("mark", {}, i.excerpt[1]), i.excerpt[2]), i.hint && el("div", {class: "muted"}, i.hint));
 function drawOthers() {
   return [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf({...EMPTY, ...o.state}), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")];
 }
@@ -593,7 +600,7 @@ function lineOf(name, i, value, props = {}) {
 }
 function newLine(name, placeholder, add) {
   const path = "draft:" + name, input = el("input", {"data-new": name, placeholder, "aria-label": placeholder, value: L[path] ?? (name in L ? "" : D.wrong?.[name] ?? ""), list: O.facts.length && name === "expected_facts" ? "facts" : null, oninput: () => set(path, input.value || (D.wrong?.[name] ? "" : null), true)});
-  input.take = () => { const v = input.value.trim(); if (v) step(() => { set(path, null); add(v) }); else if (L[path] !== undefined) set(path, null) };
+  input.take = () => { const v = input.value.trim(); if (v) step(() => { set(path, null); add(v) }); else if (D.wrong?.[name] && !(name in L)) step(() => { set(path, null); edit(name, label(name)) }); else if (L[path] !== undefined) set(path, null) };
   input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take(); focus(`[data-new=${name}]`) } };
   return el("div", {class: "line"}, input, button("+", () => { input.take(); focus(`[data-new=${name}]`) }, null, {"aria-label": `add to ${name}`}));
 }
@@ -692,7 +699,7 @@ async function write(what = "mine") {
   const list = el("div", {class: "changes", tabindex: "0", role: "region", "aria-label": "changes"});
   const more = (from, last) => {
     last?.remove();
-    list.append(...p.changes.slice(from, from + 100).map(c => el("div", {}, el("b", {}, `row ${c.row}${c.id ? " · " + c.id : ""} · ${c.field}`), c.old !== null && el("del", {}, c.old), c.new !== null && el("ins", {}, c.new))));
+    list.append(...p.changes.slice(from, from + 100).map(c => drawChange({...c, field: `row ${c.row}${c.id ? " · " + c.id : ""} · ${c.field}`})));
     const next = button(`Show more of ${plural(p.count, "change")}`, () => more(from + 100, next));
     if (from + 100 < p.changes.length) list.append(next);
     else if (p.count > p.changes.length) list.append(el("p", {class: "muted"}, `${plural(p.count - p.changes.length, "more change")}: the diff command shows them.`));
