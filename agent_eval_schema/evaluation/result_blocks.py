@@ -40,12 +40,11 @@ from agent_eval_schema.evaluation.table import (
 )
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics import alignment
-from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
-from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
 from agent_eval_schema.metrics.metric_info import Direction, MetricInfo
 from agent_eval_schema.metrics.trajectory import Match
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
 from agent_eval_schema.render.blocks import (
     LONGEST_CELL,
     LONGEST_TITLE,

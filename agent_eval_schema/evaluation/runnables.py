@@ -39,7 +39,7 @@ from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.metrics.batch.columns import PREDICTED
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall

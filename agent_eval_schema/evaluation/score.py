@@ -68,12 +68,11 @@ from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
-from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
-from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES

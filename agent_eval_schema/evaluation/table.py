@@ -23,9 +23,9 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Finding, Issue
-from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.intervals import MeanInterval, mean_interval, spread_by_group, unit_of
+from agent_eval_schema.metrics.trajectory_columns import Numbers
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES

@@ -51,11 +51,11 @@ from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.atomic import require_local_place
+from agent_eval_schema.io.atomic import require_local_place, require_no_journal
 from agent_eval_schema.io.locks import open_locked
-from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED
 from agent_eval_schema.runtime.progress import Progress, notebook, progress
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
@@ -275,7 +275,7 @@ class Journal:
     def add(self, row: Finished) -> None:
         if self._file is not None:
             self._file.write(jsontext.encode(row) + b"\n")
-            self._file.flush()
+            self._file.flush()  # a killed process loses nothing; a machine that stops costs calls, not results
 
 
 @contextmanager
@@ -288,6 +288,7 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
         yield Journal(None, {})
         return
     require_local_place(path)
+    require_no_journal(path)
     digest, rows, has_prompt = hashlib.sha256(), 0, False
     for prompt in prompts:
         text = msgspec.json.encode(prompt, enc_hook=str, order="deterministic")

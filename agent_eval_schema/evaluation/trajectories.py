@@ -1,6 +1,6 @@
 """Batches of any format → trajectory scores: the part of scoring that is done for all rows of a batch at once.
 
-batch ──format──▶ both columns, no trace ─────────────────────▶ read_pair ──▶ score_pair
+batch ──format──▶ both columns, no trace ─────────────────────▶ read_trajectories ──▶ score_pair
                 └ anything else ──check_batch──▶ canonical ──┘     │
                   (derived from traces, other names)               └▶ why a row has no score
 """
@@ -27,11 +27,20 @@ from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, issues_o
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics import trajectory
-from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
-from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.metrics.trajectory_columns import (
+    ABSENT,
+    GIVEN,
+    PREDICTED,
+    REFERENCE,
+    UNREADABLE_CALLS,
+    Numbers,
+    Trajectories,
+    read_trajectories,
+    score_pair,
+)
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
@@ -167,19 +176,17 @@ def score_calls(
 
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed."""
-    names_tools = any(isinstance(metric, ToolUseMetric) for metric in options.metrics)
+    define, one_to_one = options.empty == "define", options.duplicates == "one_to_one"
     with gc_paused():
-        pair = read_pair(calls, unread, names=names_tools, by_name=options.match == "tool_name")
-    # Cells that a reader or the validation could not read are absent in its rows; its log has them.
-    columns = {PREDICTED: [pair.predicted], REFERENCE: [pair.reference], None: [pair.predicted, pair.reference]}
-    for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
-        if RULES[code].severity is Severity.ERROR:
-            for calls_of in columns.get(column, ()):
-                calls_of.states[row] = UNREADABLE_CALLS
-    define = options.empty == "define"
-    found = score_pair(pair, one_to_one=options.duplicates == "one_to_one", define_empty=define)
+        pair = {name: read_trajectories(calls, name, unread) for name in (PREDICTED, REFERENCE)}
+        # Cells that a reader or the validation could not read are absent in its rows; its log has them.
+        for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
+            if RULES[code].severity is Severity.ERROR:
+                for name in pair.keys() & {column} if column else pair:
+                    pair[name].states[row] = UNREADABLE_CALLS
+        found = score_pair(*pair.values(), one_to_one=one_to_one, define_empty=define, match=options.match)
     scores = {
-        name: found[metric] if isinstance(metric, str) else _uses(pair, metric.tool_name, define)
+        name: found[metric] if isinstance(metric, str) else _uses(pair[PREDICTED], metric.tool_name, define)
         for metric, name in zip(options.metrics, options.names, strict=True)
     }
     return scores, *_reasons(pair, options, scores, failed)
@@ -206,22 +213,18 @@ def _is_ready(batch: pa.RecordBatch) -> bool:
     return {PREDICTED, REFERENCE} <= set(batch.schema.names) and "trace" not in batch.schema.names
 
 
-def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
+def _uses(predicted: Trajectories, tool: str, define_empty: bool) -> Numbers:
     """Whether each predicted trajectory calls the tool; NaN where there is none."""
-    predicted = pair.predicted
-    is_tool = np.array([*(name == tool for name in pair.names), False])[pair.tools[predicted.ids]]
-    before = np.cumsum(np.append(0, is_tool))
-    used = before[predicted.starts + predicted.lengths] > before[predicted.starts]
     has_calls = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
-    return np.where(has_calls, used, np.nan)
+    pairs = zip(predicted.calls, has_calls, strict=True)
+    return np.array([any(c.tool_name == tool for c in calls) if given else np.nan for calls, given in pairs], float)
 
 
 def _reasons(
-    pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
+    columns: dict[str, Trajectories], options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
 ) -> tuple[Counter[tuple[str, str]], dict[str, Numbers]]:
     """For each metric and reason the number of rows that have no score for it, and for each metric the reason of each
     row; the first reason of a row counts. On the rows `failed` an agent was run and failed."""
-    columns = {PREDICTED: pair.predicted, REFERENCE: pair.reference}
     counted: Counter[tuple[str, str]] = Counter()
     by_row: dict[str, Numbers] = {}
     for metric, name in zip(options.metrics, options.names, strict=True):

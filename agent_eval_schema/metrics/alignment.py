@@ -17,7 +17,7 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from agent_eval_schema.metrics.trajectory import Match, call_ids
+from agent_eval_schema.metrics.trajectory import KEYS, Match, call_ids
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
 
@@ -41,7 +41,7 @@ class CallPair(Struct, frozen=True):
 
 def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall], match: Match = "call") -> list[CallPair]:
     """The lines, in the order of both."""
-    ids = call_ids([predicted, reference], match)
+    ids = call_ids([predicted, reference], KEYS[match])
     blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
     # Calls on both sides that remain once the calls in order have met were made in another place.
     left = [Counter[int](), Counter[int]()]

@@ -12,9 +12,9 @@ https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import attrgetter
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.schema import ToolCall
@@ -34,16 +34,20 @@ Match = Literal["call", "tool_name"]
 Ids = Sequence[int]
 
 
-def call_ids(trajectories: Iterable[Sequence[ToolCall]], match: Match = "call") -> list[list[int]]:
-    """The calls as numbers: two calls anywhere in `trajectories` have the same number if and only if they match."""
-    numbers: dict[bytes | str, int] = {}
-    key: Callable[[ToolCall], bytes | str] = call_key if match == "call" else attrgetter("tool_name")
+def call_ids(trajectories: Iterable[Sequence[Any]], key: Callable[[Any], Hashable]) -> list[list[int]]:
+    """The calls as numbers: two calls anywhere in `trajectories` have the same number if and only if their keys are
+    equal."""
+    numbers: dict[Hashable, int] = {}
     return [[numbers.setdefault(key(call), len(numbers)) for call in calls] for calls in trajectories]
 
 
 def call_key(call: ToolCall) -> bytes:
     """A text that two calls share if they are equal."""
     return value_key([call.tool_name, call.tool_input or {}])
+
+
+KEYS: dict[Match, Callable[[Any], Hashable]] = {"call": call_key, "tool_name": attrgetter("tool_name")}
+"""What calls share that match."""
 
 
 # --- the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
@@ -102,7 +106,7 @@ def score_trajectory(
     require_options(duplicates, empty, match)
     if metric not in TRAJECTORY_METRICS:
         raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
-    called, wanted = call_ids([predicted, reference], match)
+    called, wanted = call_ids([predicted, reference], KEYS[match])
     if empty == "nan" and not (predicted and reference):
         return math.nan
     return TRAJECTORY_METRICS[metric](called, wanted, duplicates == "one_to_one")

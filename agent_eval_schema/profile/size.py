@@ -228,7 +228,8 @@ def read_past(past: Any, facts: Facts) -> list[PastScores]:
     """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
     results = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
     found, named = [], {m.name for m in METRICS}
-    for table in map(_table, results):
+    for result in results:
+        table = _table(result)
         scores = {}
         for column in map(str, table.columns):
             name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)
@@ -236,7 +237,8 @@ def read_past(past: Any, facts: Facts) -> list[PastScores]:
             if not np.isnan(values).all():
                 scores[name] = values
         if not scores:
-            raise EvalSetError("past: expected a table with columns of scores, such as document_recall/value; got none")
+            of = f" {shown(result)}" if isinstance(result, str | os.PathLike) else ""
+            raise EvalSetError(f"past{of}: expected a table with columns of scores, such as document_recall/value")
         found.append(PastScores(scores, _rows(table, facts)))
     return found
 

@@ -103,7 +103,7 @@ BUDGETS = {
     "convert a list": 478,
     "diff two lists": 82,
     "profile a list": 161,
-    "score trajectories": 15,
+    "score trajectories": 66,
     "build from an inference table": 147,
 }
 """Per verb the most calls per row."""

@@ -146,3 +146,10 @@ def test_two_runs_do_not_share_a_journal(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError, match="no such folder"):
         evaluated(tmp_path / "nowhere" / "run", answer)
+
+
+def test_the_name_of_a_review_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl.ana.review.jsonl"
+    with pytest.raises(EvalSetError, match="is the name of a review journal"):
+        EvalTask([{"prompt": "a", "reference": "a"}], ["exact_match"]).evaluate(str, journal=path)
+    assert not path.exists()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.metrics.trajectory import (
+    KEYS,
     TRAJECTORY_METRICS,
     call_ids,
     require_options,
@@ -118,21 +119,21 @@ def test_an_empty_trajectory_by_definition(predicted: str, reference: str, expec
     ],
 )
 def test_inputs_are_compared_as_json_values(one: Any, other: Any, same: bool) -> None:
-    (a,), (b,) = call_ids([[ToolCall("t", one)], [ToolCall("t", other)]])
+    (a,), (b,) = call_ids([[ToolCall("t", one)], [ToolCall("t", other)]], KEYS["call"])
     assert (a == b) is same
 
 
 def test_names_are_compared_as_they_are() -> None:
-    assert call_ids([[ToolCall("t"), ToolCall("T"), ToolCall("t ")]]) == [[0, 1, 2]]
+    assert call_ids([[ToolCall("t"), ToolCall("T"), ToolCall("t ")]], KEYS["call"]) == [[0, 1, 2]]
 
 
 def test_a_name_and_an_input_do_not_run_together() -> None:
-    (ids,) = call_ids([[ToolCall('a",{"b":1}'), ToolCall("a", {"b": 1})]])
+    (ids,) = call_ids([[ToolCall('a",{"b":1}'), ToolCall("a", {"b": 1})]], KEYS["call"])
     assert ids == [0, 1]
 
 
 def test_a_batch_shares_its_numbers() -> None:
-    assert call_ids([calls("ab"), calls("ca"), []]) == [[0, 1], [2, 0], []]
+    assert call_ids([calls("ab"), calls("ca"), []], KEYS["call"]) == [[0, 1], [2, 0], []]
 
 
 @pytest.mark.parametrize(("tool", "expected"), [("a", 1), ("b", 1), ("c", 0), ("A", 0)])
@@ -220,8 +221,8 @@ def test_precision_is_recall_the_other_way_round(
 
 def test_calls_have_one_number_if_they_match() -> None:
     calls = [[ToolCall("a", {"x": 1}), ToolCall("b", {})], [ToolCall("a", {"x": 2}), ToolCall("b", None)]]
-    assert call_ids(calls) == call_ids(calls, "call") == [[0, 1], [2, 1]]
-    assert call_ids(calls, "tool_name") == [[0, 1], [0, 1]]
+    assert call_ids(calls, KEYS["call"]) == [[0, 1], [2, 1]]
+    assert call_ids(calls, KEYS["tool_name"]) == [[0, 1], [0, 1]]
 
 
 def test_a_match_that_there_is_not() -> None:

@@ -62,7 +62,7 @@ def test_a_damaged_file_is_no_internal_error(
     assert "internal error" not in shown.err
     assert "Traceback" not in shown.err
     if code == 2:
-        assert name.rpartition(".")[0] in shown.err.replace("past: ", "past ") or "--" in shown.err, shown.err
+        assert name in shown.err, shown.err
 
 
 @contextmanager
@@ -129,7 +129,7 @@ PARSERS = {
     *(("yaml", "load"), ("yaml", "safe_load")),
 }
 OF_DATA = (
-    *("cells", "decoding", "formats", "traces", "similarity", "metrics/batch"),
+    *("cells", "decoding", "formats", "traces", "similarity", "metrics/trajectory_columns.py"),
     *("inference_tables/read", "inference_tables/finish"),
 )
 """Where the cells of data are decoded: a cell was measured when its batch was read."""

@@ -16,11 +16,17 @@ from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
-from agent_eval_schema.metrics.batch import columns, numbers
-from agent_eval_schema.metrics.batch import texts as cells
-from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
-from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Match, score_trajectory
+from agent_eval_schema.metrics.trajectory_columns import (
+    ABSENT,
+    GIVEN,
+    PREDICTED,
+    REFERENCE,
+    UNREADABLE_CALLS,
+    Trajectories,
+    read_trajectories,
+    score_pair,
+)
 from agent_eval_schema.schema import ToolCall
 
 Trajectory = list[ToolCall] | None
@@ -81,14 +87,22 @@ def batch_of(rows: list[tuple[Trajectory, Trajectory]], writing: str = "text") -
     )
 
 
-def scored(batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: bool = True) -> dict[str, list[float]]:
-    found = score_pair(read_pair(batch, IssueLog(batch.num_rows)), one_to_one=one_to_one, define_empty=define_empty)
+def read_pair(batch: pa.RecordBatch, log: IssueLog) -> tuple[Trajectories, Trajectories]:
+    return read_trajectories(batch, PREDICTED, log), read_trajectories(batch, REFERENCE, log)
+
+
+def scored(
+    batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: bool = True, match: Match = "call"
+) -> dict[str, list[float]]:
+    found = score_pair(
+        *read_pair(batch, IssueLog(batch.num_rows)), one_to_one=one_to_one, define_empty=define_empty, match=match
+    )
     return {name: values.tolist() for name, values in found.items()}
 
 
-def names_of(pair: Pair) -> list[list[str]]:
-    """The tools that each prediction calls."""
-    return [[pair.names[t] for t in pair.tools[pair.predicted.of(row)]] for row in range(pair.predicted.size)]
+def names_of(read: Trajectories) -> list[list[str]]:
+    """The tools that each trajectory calls."""
+    return [[call.tool_name for call in calls] if isinstance(calls, list) else [] for calls in read.calls]
 
 
 some_values = st.sampled_from([1, 1.0, 1e0, True, "1", None, 10**20, 0.5, [1, {"a": 2.0}], [1, {"a": 2}]])
@@ -102,9 +116,7 @@ rows = st.lists(st.tuples(trajectories, trajectories) | trajectories.map(lambda 
 def test_a_batch_has_the_scores_of_its_rows_by_the_names_of_tools(
     writing: str, rows: list[tuple[Trajectory, Trajectory]]
 ) -> None:
-    batch = batch_of(rows, writing)
-    pair = read_pair(batch, IssueLog(batch.num_rows), by_name=True)
-    found = score_pair(pair, one_to_one=False, define_empty=True)
+    found = scored(batch_of(rows, writing), match="tool_name")
     for metric in TRAJECTORY_METRICS:
         expected = [
             math.nan if p is None or r is None else score_trajectory(metric, p, r, match="tool_name") for p, r in rows
@@ -135,63 +147,6 @@ def test_a_slice_of_a_batch_has_the_scores_of_its_rows(writing: str, rows: list[
         assert scores == pytest.approx(scored(whole)[metric][1:], nan_ok=True, abs=0)
 
 
-def test_no_call_of_equal_texts_is_numbered() -> None:
-    same, other = [ToolCall("a", {"x": 1})], [ToolCall("b")]
-    pair = read_pair(batch_of([(same, same), (other, same)]), IssueLog(2))
-    assert pair.same.tolist() == [True, False]
-    assert sorted(pair.names) == ["a", "b"]  # those of the second row
-    pair = read_pair(batch_of([(same, same)]), IssueLog(1))
-    assert (pair.predicted.lengths.tolist(), pair.predicted.ids.tolist()) == ([1], [])
-
-
-def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    def counting(decode: Any) -> Any:
-        return lambda text: (seen.append(bytes(text).decode()), decode(text))[1]
-
-    monkeypatch.setattr(cells, "_items", counting(cells._items))
-    monkeypatch.setattr(cells, "_calls", counting(cells._calls))
-    reference, predicted, other = ([ToolCall(name, {"x": 1})] for name in "abc")
-    read_pair(batch_of([(predicted, reference)] * 50 + [(other, other)] * 50), IssueLog(100))
-    texts = [str(as_text(calls)) for calls in (predicted, reference)]
-    assert seen == [f"[{texts[0][1:-1]}, {texts[1][1:-1]}]", as_text(other)]
-
-
-@pytest.mark.parametrize("repeats", [True, False])
-@given(rows=rows)
-def test_looking_for_texts_in_several_rows_changes_no_score(
-    repeats: bool, rows: list[tuple[Trajectory, Trajectory]]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_repeats", lambda _: repeats)
-        patch.setattr(cells, "FEW", 1)
-        patch.setattr(cells, "MANY", 3)
-        found = scored(batch_of(rows))
-    for metric in TRAJECTORY_METRICS:
-        expected = [math.nan if p is None or r is None else score_trajectory(metric, p, r) for p, r in rows]
-        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
-
-
-@pytest.mark.parametrize(("longest", "pairs"), [(0, 64), (2, 64), (8, 1 << 10)])
-@given(rows=rows, one_to_one=st.booleans())
-def test_trajectories_of_any_length_are_compared_as_the_definition_says(
-    longest: int, pairs: int, rows: list[tuple[Trajectory, Trajectory]], one_to_one: bool
-) -> None:
-    """Those that are too long for it are not compared all at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbers, "LONGEST", longest)
-        patch.setattr(numbers, "PAIRS", pairs)
-        found = scored(batch_of(rows, "mixed spellings"), one_to_one=one_to_one)
-    duplicates = "one_to_one" if one_to_one else "membership"
-    for metric in TRAJECTORY_METRICS:
-        expected = [
-            math.nan if p is None or r is None else score_trajectory(metric, p, r, duplicates=duplicates)
-            for p, r in rows
-        ]
-        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
-
-
 @given(calls=st.lists(st.builds(ToolCall, st.sampled_from(["a", "b"]), some_inputs), max_size=5), data=st.data())
 def test_the_same_calls_in_another_order_have_the_scores_of_the_definition(
     calls: list[ToolCall], data: st.DataObject
@@ -200,24 +155,6 @@ def test_the_same_calls_in_another_order_have_the_scores_of_the_definition(
     found = scored(batch_of([(predicted, calls)], "mixed spellings"))
     for metric in TRAJECTORY_METRICS:
         assert found[metric] == pytest.approx([score_trajectory(metric, predicted, calls)], nan_ok=True, abs=0)
-
-
-def test_texts_in_several_rows_are_looked_for_where_there_are_many() -> None:
-    texts = [f'[{{"tool_name": "a", "tool_input": {{"x": {i}}}}}]' for i in range(8_000)]
-    some = [texts, texts[:4_000] * 2, [*texts[:7_990], *texts[:10]]]
-    assert [columns._repeats(pa.array(t)) for t in some] == [False, True, False]
-
-
-def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[bytes] = []
-    decode = numbers._value_keys
-    monkeypatch.setattr(numbers, "_value_keys", lambda texts: (seen.extend(texts.to_pylist()), decode(texts))[1])
-    one, other, third = ToolCall("a", {"x": 1}), ToolCall("a", {"x": 2}), ToolCall("b", {"x": 3})
-    found = scored(batch_of([([one, third], [third, one]), ([one, other, third], [one, other])]))
-    assert (found["trajectory_any_order_match"], seen) == ([1, 1], [])
-    found = scored(batch_of([([one, third], [other, third])]))
-    texts = [str(as_text([call]))[1:-1].encode() + b", " for call in (one, other)]
-    assert (found["trajectory_precision"], sorted(seen)) == ([0.5], texts)
 
 
 @pytest.mark.parametrize("writing", WRITINGS)
@@ -236,8 +173,8 @@ def test_a_number_out_of_range_costs_the_row(number: str, nested: str) -> None:
     """Whether the reference is the same text or another one."""
     cell = f'[{{"tool_name": "a", "tool_input": {nested % number}}}]'
     batch = pa.record_batch({PREDICTED: [cell, cell], REFERENCE: [cell, '[{"tool_name": "a"}]']})
-    pair = read_pair(batch, IssueLog(2))
-    assert pair.predicted.states.tolist() == [UNREADABLE_CALLS, UNREADABLE_CALLS]
+    predicted, _ = read_pair(batch, IssueLog(2))
+    assert predicted.states.tolist() == [UNREADABLE_CALLS, UNREADABLE_CALLS]
 
 
 huge = st.one_of(
@@ -248,23 +185,11 @@ huge = st.one_of(
 )
 
 
-@given(
-    number=huge, before=st.text("1e+ x", max_size=70), after=st.text("1e+ x", max_size=70), piece=st.integers(1, 300)
-)
-def test_a_number_out_of_range_is_suspected_wherever_it_stands(
-    number: str, before: str, after: str, piece: int
-) -> None:
-    column = pa.array([f'["{before}"]', f'["{before}", {number}, "{after}"]', f'["{after}"]'], pa.large_string())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "PIECE", piece)
-        assert 0 in cells._out_of_range(column.slice(1), cells.decode_inputs)
-
-
 def test_a_text_that_looks_like_a_large_number_costs_nothing() -> None:
     given = '[{"tool_name": "a", "tool_input": {"id": "3e512", "n": "%s", "x": 1e-999}}]' % ("1" * 400)
     batch = pa.record_batch({PREDICTED: [given, given], REFERENCE: [given, '[{"tool_name": "a"}]']})
-    pair = read_pair(batch, IssueLog(2))
-    assert pair.predicted.states.tolist() == [GIVEN, GIVEN]
+    predicted, _ = read_pair(batch, IssueLog(2))
+    assert predicted.states.tolist() == [GIVEN, GIVEN]
 
 
 characters = st.sampled_from([*'{}[],:"\\1-. \n\x01\x00é\ufeff'])
@@ -294,16 +219,15 @@ def test_what_is_not_looked_into_is_as_good_as_what_is(texts: list[str], same: b
     """A cell is read the quick way if and only if a decoder of everything in it can read it."""
     other = '[{"tool_name": "other"}]'
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: texts if same else [other] * len(texts)})
-    assert_read_as_decoded(read_pair(batch, IssueLog(len(texts))), texts)
+    assert_read_as_decoded(read_trajectories(batch, PREDICTED, IssueLog(len(texts))), texts)
 
 
-def assert_read_as_decoded(pair: Pair, texts: list[str], *, names: bool = False) -> None:
-    """Each prediction is there if its text can be decoded, and has as many calls; of the same tools, if asked for."""
+def assert_read_as_decoded(predicted: Trajectories, texts: list[str]) -> None:
+    """Each prediction is there if its text can be decoded, and has calls of the same tools."""
     values = decode_column(PREDICTED, Cells(False, texts), IssueLog(len(texts)))
-    assert pair.predicted.states.tolist() == [UNREADABLE_CALLS if value is FAILED else GIVEN for value in values]
-    assert pair.predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
-    if names:
-        assert names_of(pair) == [[] if value is FAILED else [call.tool_name for call in value] for value in values]
+    assert predicted.states.tolist() == [UNREADABLE_CALLS if value is FAILED else GIVEN for value in values]
+    assert predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
+    assert names_of(predicted) == [[] if value is FAILED else [call.tool_name for call in value] for value in values]
 
 
 parts = st.sampled_from(
@@ -321,7 +245,7 @@ joined_parts = st.lists(parts, max_size=8).map(lambda found: f"[{{{''.join(found
 def test_pieces_of_cells_that_only_make_calls_together_are_none(drawn: list[str]) -> None:
     given = [cell.replace("[{{", "[{").replace("}}]", "}]") for cell in drawn]
     batch = pa.record_batch({PREDICTED: given, REFERENCE: ['[{"tool_name": "z"}]'] * len(given)})
-    assert_read_as_decoded(read_pair(batch, IssueLog(len(given)), names=True), given, names=True)
+    assert_read_as_decoded(read_trajectories(batch, PREDICTED, IssueLog(len(given))), given)
 
 
 LIST_OF_CALLS = '[{"tool_name": "a", "tool_input": {"calls": [%s{"tool_name": "b"}, {"tool_name": "c"}]}}]'
@@ -346,27 +270,16 @@ LIST_OF_CALLS = '[{"tool_name": "a", "tool_input": {"calls": [%s{"tool_name": "b
 def test_a_cell_is_cut_between_its_calls(texts: list[str]) -> None:
     """What stands in an input, or in another cell, is no border; and no cutting makes anything valid."""
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "z"}]'] * len(texts)})
-    assert_read_as_decoded(read_pair(batch, IssueLog(len(texts)), names=True), texts, names=True)
-
-
-@given(names=st.lists(st.sampled_from(["a", "b", "ü", " ", "c" * 65, 'd"e']), max_size=5), most=st.integers(0, 3))
-def test_names_that_were_met_before_make_no_difference(names: list[str], most: int) -> None:
-    texts = [json.dumps([{"tool_name": n}]) for n in names] + [json.dumps([{"tool_name": n} for n in names])]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "MOST_NAMES", most)
-        patch.setattr(cells, "FEW", 1)
-        for other in (texts, ['[{"tool_name": "z"}]'] * len(texts)):
-            batch = pa.record_batch({PREDICTED: texts, REFERENCE: other})
-            assert_read_as_decoded(read_pair(batch, IssueLog(len(texts))), texts)
+    assert_read_as_decoded(read_trajectories(batch, PREDICTED, IssueLog(len(texts))), texts)
 
 
 def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> None:
     """Texts are decoded as one list: what is no call must not lend its neighbor a bracket."""
     texts = ['[{"tool_name": "a"}, 1]', '[{"tool_name": "a"}]', "[[]]", '[{"tool_name": "a"}, {"tool_name": "b"}]']
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "b"}]'] * 4})
-    pair = read_pair(batch, IssueLog(4), names=True)
-    assert pair.predicted.states.tolist() == [UNREADABLE_CALLS, GIVEN, UNREADABLE_CALLS, GIVEN]
-    assert names_of(pair) == [[], ["a"], [], ["a", "b"]]
+    predicted, _ = read_pair(batch, IssueLog(4))
+    assert predicted.states.tolist() == [UNREADABLE_CALLS, GIVEN, UNREADABLE_CALLS, GIVEN]
+    assert names_of(predicted) == [[], ["a"], [], ["a", "b"]]
 
 
 def test_no_input_is_an_empty_one_in_any_spelling() -> None:
@@ -399,11 +312,11 @@ def test_a_cell_that_cannot_be_read_says_why(cell: str, code: str, path: str, re
     good = '[{"tool_name": "a"}]'
     batch = pa.record_batch({PREDICTED: [good, cell], REFERENCE: [good, cell if reference else good]})
     log = IssueLog(2)
-    pair = read_pair(batch, log)
-    assert pair.predicted.states.tolist() == [GIVEN, UNREADABLE_CALLS]
+    predicted, reference = read_pair(batch, log)
+    assert predicted.states.tolist() == [GIVEN, UNREADABLE_CALLS]
     found = [(row, note) for row, note in zip(log.rows, log.notes, strict=True) if note[1] == PREDICTED]
     assert [(row, note[0], note[2]) for row, note in found] == [(1, code, path)]
-    scores = score_pair(pair, one_to_one=False, define_empty=True)
+    scores = score_pair(predicted, reference, one_to_one=False, define_empty=True)
     assert [s[0] for s in scores.values()] == [1] * 5
     assert all(math.isnan(s[1]) for s in scores.values())
 
@@ -416,20 +329,23 @@ def test_a_key_that_nobody_reads_costs_no_score() -> None:
         }
     )
     log = IssueLog(2)
-    pair = read_pair(batch, log)
-    assert pair.reference.states.tolist() == [ABSENT, GIVEN]
+    predicted, reference = read_pair(batch, log)
+    assert reference.states.tolist() == [ABSENT, GIVEN]
     assert [note[0] for note in log.notes] == ["AE504", "AE504"]
-    assert score_pair(pair, one_to_one=False, define_empty=False)["trajectory_exact_match"].tolist()[1] == 1
+    assert (
+        score_pair(predicted, reference, one_to_one=False, define_empty=False)["trajectory_exact_match"].tolist()[1]
+        == 1
+    )
 
 
 def test_bytes_that_are_no_text_are_told() -> None:
     bad = pa.array([b'[{"tool_name": "\xff"}]', b'[{"tool_name": "a"}]'], pa.binary())
     batch = pa.record_batch({PREDICTED: bad, REFERENCE: ['[{"tool_name": "a"}]'] * 2})
     log = IssueLog(2)
-    pair = read_pair(batch, log)
+    predicted, reference = read_pair(batch, log)
     assert log.rows == [0]
     assert log.notes[0][0] == "AE005"
-    assert score_pair(pair, one_to_one=False, define_empty=False)["trajectory_recall"].tolist()[1] == 1
+    assert score_pair(predicted, reference, one_to_one=False, define_empty=False)["trajectory_recall"].tolist()[1] == 1
 
 
 def test_an_empty_trajectory_is_told() -> None:
@@ -439,9 +355,9 @@ def test_an_empty_trajectory_is_told() -> None:
 
 
 def test_one_column_is_enough_to_read() -> None:
-    pair = read_pair(pa.record_batch({PREDICTED: ['[{"tool_name": "a"}]']}), IssueLog(1), names=True)
-    assert (pair.predicted.ids.tolist(), pair.names) == ([0], ["a"])
-    assert pair.reference.states.tolist() == [ABSENT]
+    predicted, reference = read_pair(pa.record_batch({PREDICTED: ['[{"tool_name": "a"}]']}), IssueLog(1))
+    assert names_of(predicted) == [["a"]]
+    assert reference.states.tolist() == [ABSENT]
 
 
 def test_a_batch_without_rows() -> None:

@@ -1,1 +1,0 @@
-"""Trajectory metrics of a whole batch at once, in numpy."""

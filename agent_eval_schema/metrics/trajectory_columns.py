@@ -1,0 +1,160 @@
+"""The trajectory metrics of a batch of rows: the cells of both columns → calls → one score per row and metric.
+
+    JSON text                  ──one typed decode──▶ calls     │ what fails: decoding/, which reports each problem
+    list<struct<name, input>>  ──▶ JSON text ──────▶ calls     │ likewise
+
+The metrics are those of trajectory.py. Two cells with the same text score 1, and their calls are not compared.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from agent_eval_schema.cells.arrow import is_text, present
+from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.columns import decode_column
+from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.metrics.trajectory import KEYS, TRAJECTORY_METRICS, Match, call_ids
+from agent_eval_schema.rules.reading import NOT_UTF8
+from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
+from agent_eval_schema.schema import OTHER_KEYS
+from agent_eval_schema.text import jsontext
+
+PREDICTED, REFERENCE = "predicted_trajectory", "reference_trajectory"
+
+Numbers = np.ndarray[Any, Any]
+
+GIVEN, ABSENT, UNREADABLE_CALLS = 0, 1, 2
+"""What there is of a trajectory."""
+
+
+class Trajectories(Struct):
+    """A column of trajectories: the text and the calls of each row, how many calls it has, and what there is of it
+    (GIVEN, ABSENT or UNREADABLE_CALLS; the latter two have no calls)."""
+
+    texts: Sequence[str | None]
+    calls: Values
+    lengths: Numbers
+    states: Numbers
+
+
+class _Call(Struct, forbid_unknown_fields=True, gc=False):
+    """A ToolCall as it is decoded here: the pattern of the name takes more time than all the rest, so names are
+    checked once each."""
+
+    tool_name: str
+    tool_input: dict[str, Any] | None = None
+
+
+def _finite(text: str) -> int | float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number out of range")
+    return int(value) if value.is_integer() else value
+
+
+_decode = msgspec.json.Decoder(list[_Call], float_hook=_finite).decode
+"""Calls, with whole numbers as such: 1.0 is 1."""
+
+
+# --- cells → calls
+def read_trajectories(batch: pa.RecordBatch, name: str, log: IssueLog) -> Trajectories:
+    """The column of a batch, which may lack it. Unreadable and empty cells are logged."""
+    cells = _read_structs(batch, name) or read_cells(batch, name) or Cells(True, [None] * batch.num_rows)
+    for row, message in cells.unreadable.items():
+        log.add(NOT_UTF8, row, name, message)
+    calls = _decoded(cells)
+    if failed := [row for row, value in enumerate(calls) if value is FAILED]:
+        second = _second_look(name, read_cells(batch, name) or cells, failed, log)
+        calls = [second.get(row, value) for row, value in enumerate(calls)]
+    states = np.array([UNREADABLE_CALLS if c is FAILED else ABSENT if c is None else GIVEN for c in calls], np.int64)
+    lengths = np.array([len(c) if isinstance(c, list) else 0 for c in calls], np.int64)
+    for row in np.flatnonzero((states == GIVEN) & (lengths == 0)).tolist():
+        log.add(EMPTY_TRAJECTORY, row, name, "expected at least one call, got an empty list")
+    return Trajectories(cells.texts, calls, lengths, states)
+
+
+def _second_look(name: str, cells: Cells, rows: list[int], log: IssueLog) -> dict[int, Any]:
+    """The calls of these rows by decoding/, which logs their problems; a cell with only warnings has its calls."""
+    apart = IssueLog(len(rows))
+    values = decode_column(name, Cells(cells.json, [cells.texts[row] for row in rows], deep=cells.deep), apart)
+    log.rows += [rows[row] for row in apart.rows]
+    log.notes += apart.notes
+    log.failed |= {rows[row] for row in apart.failed}
+    return {
+        row: value if value is FAILED else _decode(jsontext.encode([_Call(c.tool_name, c.tool_input) for c in value]))
+        for row, value in zip(rows, values, strict=True)
+    }
+
+
+def _decoded(cells: Cells) -> Values:
+    """The calls of each cell, None where it is absent, and FAILED where it is not what `_decode` takes."""
+    if cells.deep:
+        return [None if text is None else FAILED for text in cells.texts]
+    try:
+        calls: Values = [None if text is None else _decode(text) for text in cells.texts]
+    except ValueError:
+        calls = [None if text is None else _or_failed(text) for text in cells.texts]
+    names = {call.tool_name for found in calls if isinstance(found, list) for call in found}
+    if blank := {name for name in names if not name.strip()}:
+        return [FAILED if isinstance(c, list) and not blank.isdisjoint(x.tool_name for x in c) else c for c in calls]
+    return calls
+
+
+def _or_failed(text: str) -> Any:
+    try:
+        return _decode(text)
+    except ValueError:
+        return FAILED
+
+
+def _read_structs(batch: pa.RecordBatch, name: str) -> Cells | None:
+    """The cells of list<struct<tool_name, tool_input>> as in normalized files, whose inputs are JSON texts; None of
+    other columns. Arrow puts the texts together in a tenth of the time that Python's values take."""
+    at = batch.schema.get_field_index(name)
+    kind = batch.schema.types[at] if at >= 0 else pa.null()
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+        return None
+    of_call = {field.name: is_text(field.type) for field in kind.value_type if field.name != OTHER_KEYS}
+    if of_call != {"tool_name": True, "tool_input": True}:
+        return None
+    array = batch.column(at)
+    calls = array.flatten()
+    names, inputs = (pc.struct_field(calls, field).cast(pa.large_string()) for field in of_call)
+    encoded = names.fill_null("").dictionary_encode()
+    quoted = pa.array([jsontext.encode_text(name) for name in encoded.dictionary.to_pylist()], pa.large_string())
+    parts = ('{"tool_name":', quoted.take(encoded.indices), ',"tool_input":', inputs.fill_null("null"), "}", "")
+    texts = pc.binary_join_element_wise(*(pa.scalar(p, pa.large_string()) if isinstance(p, str) else p for p in parts))
+    ends = np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0)), dtype=np.int64)
+    lists = pa.LargeListArray.from_arrays(np.append(0, ends), texts)
+    joined = zip(pc.binary_join(lists, pa.scalar(",", texts.type)).to_pylist(), present(array), strict=True)
+    return Cells(True, [f"[{text}]" if is_given else None for text, is_given in joined])
+
+
+# --- calls → scores
+def score_pair(
+    predicted: Trajectories, reference: Trajectories, *, one_to_one: bool, define_empty: bool, match: Match = "call"
+) -> dict[str, Numbers]:
+    """The five metrics that compare with a reference, one score per row; NaN where there is none."""
+    has_both = (predicted.states == GIVEN) & (reference.states == GIVEN)
+    if not define_empty:
+        has_both &= (predicted.lengths > 0) & (reference.lengths > 0)
+    scores = {name: np.where(has_both, 1.0, np.nan) for name in TRAJECTORY_METRICS}
+    cells = zip(has_both, predicted.texts, reference.texts, strict=True)
+    rows = [row for row, (are_given, one, other) in enumerate(cells) if are_given and one != other]
+    key = _key if match == "call" else KEYS[match]
+    ids = [call_ids((predicted.calls[row], reference.calls[row]), key) for row in rows]
+    for name, metric in TRAJECTORY_METRICS.items():
+        scores[name][rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
+    return scores
+
+
+def _key(call: _Call) -> tuple[str, bytes]:
+    return call.tool_name, jsontext.encode_sorted(call.tool_input or {})
