@@ -169,6 +169,17 @@ class Session:
         done = (r for r, s in self.states.items() if s.get("status") == SUBMITTED or not s.keys().isdisjoint(LABELS))
         return {row: [self.journal.by] for row in done}
 
+    def removed(self) -> dict[int, dict[str, set[str]]]:
+        """The labels and ratings that reviewers gave and have taken away, by row and reviewer."""
+        found: dict[int, dict[str, set[str]]] = {}
+        for journal in (self.journal, *self.others):
+            now = self._at(journal.states())
+            for event in journal.events:
+                row = self.row_of(event.row)
+                if row is not None and event.path in (*LABELS, "rating") and event.path not in now.get(row, {}):
+                    found.setdefault(row, {}).setdefault(journal.by, set()).add(event.path)
+        return found
+
     # --- queues
 
     def refresh(self) -> None:

@@ -66,28 +66,33 @@ def _source(session: Session, row: int, by: list[str]) -> dict[str, Any]:
 
 def log_labels(session: Session, *, tracking_uri: str | None = None) -> dict[str, int]:
     """Make the labels of rows with a trace expectations of that trace, one for each reviewer. Those that a reviewer
-    has from an earlier call are changed, or deleted if the label was taken away."""
+    has from an earlier call are changed, or deleted if the label was taken away; of ratings the same."""
     store, states, reviewed = Store(tracking_uri), session.together(), session.reviewed
     store.require_there()
     done = Counter(dict.fromkeys(("written", "deleted", "unchanged", "rows_without_trace", "tags_not_kept"), 0))
-    for row, by in session.reviewers().items():
-        labels, rating = [label for label in LABELS if label in states[row]], states[row].get("rating")
-        if not labels and rating is None:
+    signed, removed = session.reviewers(), session.removed()
+    for row in sorted({*signed, *removed}):
+        state, gone = states.get(row, {}) if row in signed else {}, removed.get(row, {})
+        labels = [label for label in LABELS if label in state]
+        if not labels and "rating" not in state and not gone:
             continue
         canonical = canonical_rows(reviewed.batch_of(row), reviewed.plan)[0]
         trace_id = trace_id_of(canonical["trace"])
         if trace_id is None:
-            done["rows_without_trace"] += 1
+            done["rows_without_trace"] += bool(labels or "rating" in state)
             continue
         done["tags_not_kept"] += "tags" in labels
-        labeled = with_labels(canonical, states[row])
-        columns = [COLUMN_OF[label] for label in labels if COLUMN_OF[label] in EXPECTATION_OF]
-        told = expectations_of({column: labeled[column] for column in columns})
-        wanted = {EXPECTATION_OF[column]: told.get(EXPECTATION_OF[column]) for column in columns}
+        labeled = with_labels(canonical, state)
+        told = expectations_of({COLUMN_OF[n]: labeled[COLUMN_OF[n]] for n in labels if COLUMN_OF[n] in EXPECTATION_OF})
         with store.reporting_errors(), store.active():
-            for reviewer in by:
+            for reviewer in dict.fromkeys([*signed.get(row, ()), *gone]):
+                own = state if reviewer in signed.get(row, ()) else {}
+                paths = {*gone.get(reviewer, ()), *own}
+                names = [EXPECTATION_OF[c] for n, c in COLUMN_OF.items() if n in paths and c in EXPECTATION_OF]
+                wanted = {name: told.get(name) if own else None for name in names}
                 done.update(_log(store, trace_id, wanted, reviewer))
-                done.update(_rate(store, trace_id, rating, states[row].get("reason"), reviewer))
+                if "rating" in paths:
+                    done.update(_rate(store, trace_id, own.get("rating"), own.get("reason"), reviewer))
     return dict(done)
 
 

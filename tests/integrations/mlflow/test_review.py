@@ -216,3 +216,25 @@ def test_a_rating_of_the_answer_is_feedback_of_a_person() -> None:
             ("human_rating", rating, reason, "HUMAN", "maria")
         ]
     assert log_labels(work)["unchanged"] == 1
+
+
+@pytest.mark.parametrize("way", ["taken away", "undone"])
+def test_what_is_taken_away_again_leaves_the_trace(way: str) -> None:
+    import mlflow
+
+    (trace_id,), file = traced(f"sums {way}", "What is 1?")
+    mlflow.log_feedback(trace_id=trace_id, name="human_rating", value="right")
+    others = [a.assessment_id for a in mlflow.MlflowClient().get_trace(trace_id).info.assessments]
+    work = open_session(open_source(file), "maria")
+    label(work, 0, rating="wrong", expected_facts=["One."])
+    assert log_labels(work)["written"] == 2
+    if way == "undone":
+        work.undo()
+    else:
+        label(work, 0, rating=None, expected_facts=None)
+
+    done = log_labels(work)
+
+    assert (done["written"], done["deleted"]) == (0, 2)
+    assert [a.assessment_id for a in mlflow.MlflowClient().get_trace(trace_id).info.assessments] == others
+    assert log_labels(work) == dict.fromkeys(done, 0)
