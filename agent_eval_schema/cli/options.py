@@ -60,8 +60,8 @@ class Parser(argparse.ArgumentParser):
 
     # the options that several commands have
 
-    def add_format(self, name: str = "the input") -> None:
-        help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
+    def add_format(self, name: str = "the input", formats: Sequence[str] = FORMAT_NAMES) -> None:
+        help = f"format of {name}: {', '.join(formats)} (default: auto, detected from the column names)"
         self.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
         self.add_columns()
 
@@ -75,9 +75,9 @@ class Parser(argparse.ArgumentParser):
             "--columns", metavar="PATH=NAME|FILE|auto", action=AddColumns, default=[], help=named
         )
 
-    def add_reading(self) -> None:
+    def add_reading(self, formats: Sequence[str] = FORMAT_NAMES) -> None:
         """--format and --outputs: how a file is read; and --quiet."""
-        self.add_format()
+        self.add_format(formats=formats)
         self.group(INPUT).add_argument(
             "--outputs",
             choices=["auto", "provided", "generated"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.formats.names import FORMAT_NAMES
 
 if TYPE_CHECKING:
     from agent_eval_schema.review.session import Session
@@ -27,7 +28,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "merge", "guide"], ["out"])
-    command.add_reading()
+    command.add_reading([name for name in FORMAT_NAMES if not name.startswith("ces-")])  # see `Reviewed`
     group = command.group("review")
     group.add_argument("--reviewer", metavar="NAME", help="name in the journal and of its file (default: the user)")
     group.add_argument(

@@ -66,7 +66,9 @@ class Reviewed:
             command = Call(source.name, source.options).command("convert", "rows.jsonl", "--to", "databricks")
             advice = command or 'convert_eval_set(data, "databricks").data'
             what = find_format(plan.format).summary
-            raise EvalSetError(f"expected evaluation rows, got {what}: review the rows of their turns: {advice}")
+            raise EvalSetError(
+                f"expected evaluation rows, got {what}; convert it, and review the rows of its turns: {advice}"
+            )
         if plan.format == UNKNOWN.name:
             raise EvalSetError(f"{source.name or 'data'}: expected evaluation rows, got columns of no known format")
         self.format, self.original = plan.format, source

@@ -348,3 +348,24 @@ def test_the_commands_after_writing_run_as_they_are_printed(
     for command in done["next"]:
         assert main(shlex.split(command)[1:]) in (0, 1), (command, capsys.readouterr().err)
     assert "+ y" in capsys.readouterr().out or kind == "traces"
+
+
+@pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])
+def test_evaluations_of_ces_are_refused_with_a_command_that_makes_rows_of_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes((SAMPLES / name).read_bytes())
+    assert main(["review", name, "--reviewer", "maria", "--no-browser"]) == 2
+    refused = capsys.readouterr().err
+    assert "expected evaluation rows, got " in refused
+    command = refused.strip().rpartition("turns: ")[2]
+    assert main(shlex.split(command)[1:]) == 0
+    review = review_eval_set("rows.jsonl", reviewer="maria")
+    review.stop()
+    assert review.progress["rows"]["all"] > 1
+    assert main(["validate", name]) in (0, 1)
+    assert "agent-eval-schema review" not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["review", "--help"])
+    assert "ces-" not in capsys.readouterr().out
