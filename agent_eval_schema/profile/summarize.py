@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.metrics.catalog import GROUND_TRUTH, Metric
 from agent_eval_schema.metrics.support import Support, metrics_of, support_of, supports
 from agent_eval_schema.profile.coverage import (
     ROWS_OF_A_GROUP,
@@ -89,7 +90,8 @@ def summarize(
     )
     masks, rows = facts.run.builder.usable_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
-    return replace(summary, next_steps=next_steps(summary, support, facts.run.call))
+    unlabeled = sum(count for mask, count in masks.items() if not mask & GROUND_TRUTH)
+    return replace(summary, next_steps=next_steps(summary, support, facts.run.call, unlabeled))
 
 
 def _notes(facts: Facts, valid: int) -> Iterable[str]:
@@ -243,7 +245,7 @@ GROW = "agent-eval-schema from-inference-table --help"
 """How logged calls become rows: only the user knows the table."""
 
 
-def next_steps(summary: ProfileSummary, support: list[Support], call: Call) -> tuple[NextStep, ...]:
+def next_steps(summary: ProfileSummary, support: list[Support], call: Call, unlabeled: int = 0) -> tuple[NextStep, ...]:
     """Invalid rows, then the steps in order of gain: the share of the rows, or of what a metric lacks, that improve."""
     if summary.logged_calls:
         text = "The rows are logged calls: failed, repeated and feedback requests count as questions."
@@ -254,7 +256,7 @@ def next_steps(summary: ProfileSummary, support: list[Support], call: Call) -> t
         text = f"{share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
         first = [NextStep(summary.invalid / summary.rows, text, call.validation())]
     if summary.valid:
-        steps = [*_from_rows(summary, call), *_power(summary, call), *_from_coverage(summary, support, call)]
+        steps = [*_from_rows(summary, call), *_power(summary, call), *_from_coverage(summary, support, call, unlabeled)]
     return tuple([*first, *sorted(steps, key=lambda step: -step.gain)][:MOST_STEPS])
 
 
@@ -270,7 +272,7 @@ def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     if count := found.conflict_count:
         verbs = ("has", "expects") if count == 1 else ("have", "expect")
         text = f"{plural(count, 'row')} {verbs[0]} the request of an earlier one and {verbs[1]} another answer."
-        command = call.command("review", "--queue", "conflicts") or call.validation(["AE902"])
+        command = _review(summary, call, "conflicts") or call.validation(["AE902"])
         yield NextStep(count / summary.rows, text, command)
     for leak in summary.leaks:
         what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
@@ -299,8 +301,18 @@ def _power(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, GROW)
 
 
-def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call) -> Iterator[NextStep]:
+def _review(summary: ProfileSummary, call: Call, queue: str) -> str:
+    """What opens a queue of the review; "" for evaluations, which are no rows."""
+    if find_format(summary.format).system == "ces":
+        return ""
+    return call.command("review", "--queue", queue) or call.function("review_eval_set", queue=queue)
+
+
+def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call, unlabeled: int) -> Iterator[NextStep]:
     """Fields that would enable metrics; tools, ground truth, documents and values that the rows do not cover."""
+    if unlabeled and (review := _review(summary, call, "truth")):
+        text = f"{plural(unlabeled, 'row')} {'has' if unlabeled == 1 else 'have'} no ground truth."
+        yield NextStep(0.5 * unlabeled / summary.rows, text, review)
     covered = summary.coverage
     open_ = [s for s in support if s.unlock and s.unlock_rows]
     if open_:

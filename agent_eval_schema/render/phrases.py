@@ -167,6 +167,7 @@ _OPTIONS_OF = {
     "validate_eval_set": ("format", "outputs", "columns", *_RULES, "max_cell_bytes", "show_values"),
     "normalize_eval_set": ("format", "outputs", "columns"),
     "metric_support": ("format", "outputs", "columns"),
+    "review_eval_set": ("format", "outputs", "columns"),
     "profile_eval_set": ("format", "outputs", "columns", "show_values", *_OF_PROFILE),
     "eval_set_from_inference_table": ("columns",),
 }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,12 @@ def tree_of(text: Any) -> list[Any] | None:
     found = _parts(SyntaxTreeNode(tokens))
     is_plain = all(part[0] == "p" and all(isinstance(p, str) or p[0] == "br" for p in part[1]) for part in found)
     return None if is_plain else found
+
+
+def trees_of(detail: Mapping[str, Any]) -> list[list[Any]]:
+    """The texts of a row with Markdown, as a page shows it: each with its elements."""
+    texts = [detail["answer"], *(t["text"] for t in detail["turns"]), *(d["content"] for d in detail["documents"])]
+    return [[text, tree] for text in dict.fromkeys(texts) if (tree := tree_of(text)) is not None]
 
 
 def _parts(node: SyntaxTreeNode) -> list[Any]:

@@ -41,7 +41,7 @@ from agent_eval_schema.review.agreement import (
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, as_text, overlap
 from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
 from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
-from agent_eval_schema.review.markdown import tree_of
+from agent_eval_schema.review.markdown import tree_of, trees_of
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
@@ -277,18 +277,15 @@ class Session:
         state = self.state(row)
         group = [other for other in reviewed.group_of.get(row, ()) if other != row]
         turns, documents = turns_of((canonical["request"] or {}).get("messages", [])), canonical["retrieved_context"]
-        texts = {t["text"] for t in turns} | {canonical["response"]} | {d["content"] for d in documents or ()}
-        trees = {text: tree for text in texts if with_markdown and text and (tree := tree_of(text)) is not None}
         truth, live = self._truth(canonical), self.check(row, state)
         wrong = self._wrong(native_rows(batch)[0], truth, live["issues"]) if reviewed.issues_at(row) else {}
-        return {
+        found = {
             "n": row,
             "id": reviewed.ids[row],
             "key": structs.asdict(reviewed.key(row)),
             "base": _fields(int(reviewed.run.builder.masks[row])) if reviewed.run.builder.usable[row] else [],
             "line": self._line(row),
             "turns": turns,
-            "trees": [[text, tree] for text, tree in trees.items()],
             "source": None if canonical["request"] else _shown(native_rows(batch)[0]),
             "answer": canonical["response"],
             "error": canonical["error"],
@@ -306,6 +303,7 @@ class Session:
             "others": self.others_of(row),
             **live,
         }
+        return {**found, "trees": trees_of(found) if with_markdown else []}
 
     def _require(self, row: int) -> None:
         if not 0 <= row < len(self.reviewed):
@@ -542,7 +540,7 @@ def _is_labeled(state: State) -> bool:
     return not state.keys().isdisjoint(LABELS)
 
 
-_SPAN = ("name", "type", "status", "start", "width", "depth", "duration", "inputs", "outputs")
+_SPAN = ("name", "type", "status", "start", "width", "depth", "duration", "inputs", "outputs", "error")
 
 
 def _fields(mask: int) -> list[str]:

@@ -215,16 +215,20 @@ def _error(reading: Reading) -> str | None:
     if reading.state == "OK" or not (reading.state == "ERROR" or reading.root in reading.failed):
         return None
     ordered = sorted(reading.trace.spans, key=lambda s: (s is not reading.root, start_of(s)))
-    for span in ordered:
-        events = value_of(span.events) if b"exception" in bytes(span.events) else None
-        for event in events if isinstance(events, list) else ():
-            found = event.get("attributes") if isinstance(event, dict) else None
-            message = found.get("exception.message") if isinstance(found, dict) else None
-            if isinstance(message, str) and message.startswith('"'):
-                message = jsontext.parse_leniently(message)
-            if isinstance(message, str):
-                return message
-    return status_message(reading.root)
+    return next(filter(None, map(exception_message, ordered)), None) or status_message(reading.root)
+
+
+def exception_message(span: Span) -> str | None:
+    """The message of the first exception of a span."""
+    events = value_of(span.events) if b"exception" in bytes(span.events) else None
+    for event in events if isinstance(events, list) else ():
+        found = event.get("attributes") if isinstance(event, dict) else None
+        message = found.get("exception.message") if isinstance(found, dict) else None
+        if isinstance(message, str) and message.startswith('"'):
+            message = jsontext.parse_leniently(message)
+        if isinstance(message, str):
+            return message
+    return None
 
 
 def status_message(span: Span | None) -> str | None:

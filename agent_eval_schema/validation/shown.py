@@ -30,6 +30,7 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.derive import exception_message, status_message
 from agent_eval_schema.traces.spans import FAILED_CODES, Attributes, Span, Trace, json_of
 from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
 from agent_eval_schema.validation.excerpts import cell_at, rows_in
@@ -258,16 +259,18 @@ def _span(span: Span, first: int, whole: int, depth: int) -> ShownSpan:
     start = span.start or first
     length = max((span.end or start) - start, 0)
     attributes = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
+    has_failed = span.code in FAILED_CODES
     return ShownSpan(
         name=_cut(span.name or "", 80),
         type=_cut((attributes.type or "").strip('"'), 40),
-        status="error" if span.code in FAILED_CODES else "ok",
+        status="error" if has_failed else "ok",
         start=round(100 * (start - first) / whole, 2),
         width=round(100 * length / whole, 2),
         depth=depth,
         duration=seconds(length / 1e9),
         inputs=_cut(json_of(attributes.inputs) or "", SPAN_TEXT),
         outputs=_cut(json_of(attributes.outputs) or "", SPAN_TEXT),
+        error=_cut((exception_message(span) or status_message(span) or "") if has_failed else "", SPAN_TEXT),
     )
 
 

@@ -236,6 +236,16 @@ def test_search_works_offline(folder: Path) -> None:
     assert "missing-doc-uri" in index
 
 
+@pytest.mark.parametrize("words", [("annot",), ("label",), ("ground", "truth")])
+def test_a_search_for_labels_finds_the_review(folder: Path, words: tuple[str, ...]) -> None:
+    index = json.loads((folder / "searchindex.js").read_text(encoding="utf-8")[len("Search.setIndex(") : -1])
+    for word in words:
+        found = {**index["terms"], **index["titleterms"]}[word]
+        assert index["docnames"].index("how-to/validate/review") in (found if isinstance(found, list) else [found])
+        found = index["terms"][word]
+        assert index["docnames"].index("index") in (found if isinstance(found, list) else [found])
+
+
 def test_a_search_for_pii_finds_redaction(folder: Path) -> None:
     index = json.loads((folder / "searchindex.js").read_text(encoding="utf-8")[len("Search.setIndex(") : -1])
     found = {index["docnames"][number] for number in index["terms"]["pii"]}

@@ -612,7 +612,7 @@ def test_a_bundle_keeps_its_journal_in_the_browser(
     browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path = written(tmp_path, [*ALL, {"request": SCRIPT, "response": "write to ana@example.com"}])
+    path = written(tmp_path, [*ALL, {"request": SCRIPT, "response": "**Write** to ana@example.com"}])
     page = tmp_path / "review.html"
     command = ["review", path, "--reviewer", "maria", "--bundle", str(page), "--redact", "default", "--quiet"]
     assert main(command) == 0
@@ -637,6 +637,9 @@ def test_a_bundle_keeps_its_journal_in_the_browser(
         tab.at(1)
         tab.keys("Control+Enter")
         tab.at(2)
+        tab.page.evaluate("location.hash = '#q=all&row=9'")
+        tab.at(9)
+        assert tab.page.locator("#answer strong").inner_text() == "Write"
         with tab.page.expect_download() as waiting:
             tab.keys("w")
         journal = tmp_path / waiting.value.suggested_filename
@@ -872,3 +875,78 @@ def test_together_shows_the_labels_of_others_first(
     tab.saved()
     assert (states(review)[1]["documents"], states(review)[1]["decided"]) == ({"a": True}, True)
     assert tab.text("#done") == "1 of 1"
+
+
+# --- for the expert
+def test_an_expert_sees_everything_of_a_row(reviewing: Callable[..., Review], open_tab: Callable[..., Tab]) -> None:
+    pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
+    content = [{"type": "text", "text": "And *this*?"}, {"type": "image_url", "image_url": {"url": pixel}}]
+    said = [("user", "Hello"), ("assistant", "- one\n- two"), ("user", content)]
+    deep = {"filters": [{"field": f"f{i}", "value": "x" * 90} for i in range(30)]}
+    row = {
+        "request": {"messages": [{"role": role, "content": text} for role, text in said]},
+        "response": "| a | b |\n|---|---|\n| 1 | 2 |\n\nfirst line\nsecond line",
+        "predicted_trajectory": [{"tool_name": "search", "tool_input": deep}],
+    }
+    review = reviewing([row, ALL[0]])
+    tab = open_tab(f"{review.url}&q=all&row=0", viewport={"width": 1440, "height": 500})
+    assert tab.text("#list .item >> nth=0").startswith("And *this*?")
+    assert tab.text("#row .turn li >> nth=1") == "two"
+    assert tab.page.locator("#answer td").all_inner_texts() == ["1", "2"]
+    assert tab.page.evaluate("document.querySelector('#row .turn img').naturalWidth") == 1
+    for key, test in (
+        ("PageDown", "> 100"),
+        ("End", "> 1000"),
+        ("Home", "=== 0"),
+        ("Space", "> 100"),
+        ("ArrowUp", "> 0"),
+    ):
+        tab.keys(key)
+        tab.until(f"document.getElementById('row').scrollTop {test}")
+    tab.keys("c")
+    given = tab.page.get_by_label("arguments of call 1")
+    assert json.loads(given.input_value()) == deep
+    font, hidden = "e => getComputedStyle(e).fontFamily", "e => e.scrollHeight - e.clientHeight"
+    assert "monospace" in given.evaluate(font)
+    assert given.evaluate(hidden) <= 2
+    tab.page.fill("#note", "a line\n" * 20)
+    assert tab.page.locator("#note").evaluate(hidden) <= 2
+    tab.keys("Escape")
+    tab.page.evaluate("getSelection().selectAllChildren(document.querySelector('#answer p'))")
+    tab.keys("f")
+    tab.saved()
+    assert states(review)[0]["expected_facts"] == ["first line\nsecond line"]
+    assert tab.page.input_value("#form textarea >> nth=0") == "first line\nsecond line"
+    assert tab.trouble == []
+
+
+def test_the_error_of_a_step_that_failed_is_shown(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_bytes((SAMPLES / "search_traces.jsonl").read_bytes())
+    review = review_eval_set(path, reviewer="maria")
+    try:
+        found = [review._session.detail(row) for row in range(6)]
+        row, step = next((d["n"], s) for d in found for s in d["steps"] if s["error"])
+        tab = open_tab(f"{review.url}&q=all&row={row}")
+        assert step["error"] in tab.text(".step[open] .error.text")
+    finally:
+        review.stop()
+
+
+def test_what_each_key_does_has_a_button(reviewing: Callable[..., Review], browser: Any, tmp_path: Path) -> None:
+    """On a phone, in the sheet of the keys; marks of documents and choices have buttons of their own."""
+    (tmp_path / "rows.jsonl.jonas.review.jsonl").write_bytes(_lines(labeled("jonas", {1: {"a": True}, 5: {"a": True}})))
+    review = reviewing()
+    review._session.apply([{"row": 5, "path": "status", "new": "submitted"}])
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    without: list[set[str]] = []
+    try:
+        for place in ("q=all&row=1", "q=all&row=5", "q=conflicts&row=2", "q=all&row=8"):
+            tab = Tab(context, f"{review.url}&{place}")
+            tab.page.get_by_role("button", name="all keys").tap()
+            lines = tab.page.locator("dialog tr").filter(has_not=tab.page.locator("button"))
+            without.append({line.split("\t")[0] for line in lines.all_inner_texts()})
+            tab.page.close()
+    finally:
+        context.close()
+    assert set.intersection(*without) <= {"1–9", "M"}

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set, write_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.review.agreement import Agreement, agreement_text, alpha, matched
 from agent_eval_schema.review.dataset import Reviewed
@@ -50,6 +51,28 @@ def test_the_rules_make_the_queues() -> None:
     assert found["conflicts"] == [2]
     assert found["duplicates"] == [0, 2]
     assert found["all"] == list(range(8))
+
+
+@pytest.mark.parametrize("name", ["broken.jsonl", "broken_mlflow.jsonl", "ragas_broken.jsonl", "strands_broken.json"])
+def test_the_page_of_a_report_names_the_queue_and_its_rows(name: str) -> None:
+    page = validate_eval_set(str(SAMPLES / name)).to_html()
+    command = r"<code>agent-eval-schema review \S+ --queue (\w+)</code>"
+    found = re.search(rf"Review these (\d+) rows?:</b> run {command}", page)
+    assert found
+    assert (int(found[1]), found[2]) == (len(queues(session(str(SAMPLES / name)))["errors"]), "errors")
+
+
+def test_the_page_of_valid_rows_leads_to_those_without_ground_truth(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.jsonl")
+    write_eval_set([ROWS[0], ROWS[1], ROWS[2]], path)
+    assert "Review these 2 rows:</b>" in validate_eval_set(path).to_html()
+    step = next(s for s in json.loads(profile_eval_set(path).to_json())["next_steps"] if "ground truth" in s["text"])
+    assert step["text"] == "2 rows have no ground truth."
+    assert step["command"] == f"agent-eval-schema review {path} --queue truth"
+    steps = json.loads(profile_eval_set(ROWS[:2]).to_json())["next_steps"]
+    assert 'review_eval_set(data, queue="truth")' in [s["command"] for s in steps]
+    evaluations = profile_eval_set(str(SAMPLES / "golden.csv"))
+    assert "--queue" not in json.dumps(json.loads(evaluations.to_json())["next_steps"])
 
 
 def test_a_queue_keeps_its_rows_until_it_is_refreshed() -> None:

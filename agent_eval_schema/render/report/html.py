@@ -31,6 +31,7 @@ from agent_eval_schema.render.report.text import (
     no_action_line,
     renames_columns,
     report_headline,
+    rows_to_review,
     support_advice,
 )
 from agent_eval_schema.rule import Severity
@@ -58,7 +59,8 @@ def report_page(report: ReportSummary, shown: Shown, before: View | None = None)
     values = _values(report, shown, 20, report.systems, inline=False)
     if before is not None:  # the page begins with one action: that of the report if rows are invalid
         first = values["following"] if not report.ok or not before.following else before.following
-        before, values["following"] = replace(before, following=first), []
+        before = replace(before, following=first)
+        values |= {"following": [], "review": ""}
     body = drawn("report.html", page=True, is_first=before is None, **values)
     if before is not None:
         return page(before.title, part_of_page(before) + body, script=True)
@@ -77,6 +79,8 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
     plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items() if d.count >= FEWEST]
     plots_title = ", ".join(dict.fromkeys(p["title"] for p in plots))
     pairs = None if inline else together(report)
+    to_review, queue = rows_to_review(report, shown.fixes)
+    review = report.call.command("review", "--queue", queue) if to_review else ""
     following = next_commands(report, shown.fixes) if report.row_count else []
     # columns that are read by their likely names change every issue
     left = left_codes(report, shown.fixes) if report.row_count and not renames_columns(report) else []
@@ -97,7 +101,9 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "valid_share": percent(report.valid_count, report.row_count),
         "rules_off": report.ignored,
         "parts": [*parts, ("source", "Source")],
-        "following": following,
+        "following": [step for step in following if inline or step.command != review],
+        "review": review,
+        "to_review": to_review,
         "left": [(code, RULES[code].name, str(RULES[code].severity), n, code in report.counts) for code, n in left],
         "is_fixable": shown.fixes is not None,
         "codes": codes[:ISSUES_INLINE] if inline else codes,

@@ -40,7 +40,8 @@ class FixPreview(Struct, frozen=True):
 
 
 class ShownSpan(Struct, frozen=True, array_like=True):
-    """A span of a trace: where its bar begins and how long it is (percent of the trace), how deep it is nested."""
+    """A span of a trace: where its bar begins and how long it is (percent of the trace), how deep it is nested, and of
+    one that failed the error."""
 
     name: str
     type: str
@@ -51,6 +52,7 @@ class ShownSpan(Struct, frozen=True, array_like=True):
     duration: str
     inputs: str
     outputs: str
+    error: str
 
 
 class ShownTurn(Struct, frozen=True, array_like=True):

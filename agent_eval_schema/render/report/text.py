@@ -148,13 +148,21 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None, out: str | No
 
 
 def _review(report: ReportSummary, call: Call) -> list[NextCommand]:
-    """The page on which people decide what no rule can: errors first, then rows without ground truth."""
-    bad, unlabeled = report.invalid_count, report.unlabeled_count
-    if not report.has_metrics or report.format == "unknown" or not (bad or unlabeled):
-        return []
-    command = call.command("review", "--queue", "errors" if bad else "truth")
-    task = f"decide about {plural(bad, 'row')}" if bad else f"give {plural(unlabeled, 'row')} ground truth"
+    """The page on which people decide what no rule can."""
+    count, queue = rows_to_review(report)
+    command = call.command("review", "--queue", queue) if count else ""
+    task = f"decide about {plural(count, 'row')}" if queue == "errors" else f"give {plural(count, 'row')} ground truth"
     return [NextCommand(command, f"opens a page to {task}")] if command else []
+
+
+def rows_to_review(report: ReportSummary, fixes: FixPreview | None = None) -> tuple[int, str]:
+    """How many rows a person has to decide about, and the queue that has them: those with errors that no fix resolves,
+    or else those without ground truth."""
+    if not report.has_metrics or report.format == "unknown" or renames_columns(report):
+        return 0, ""
+    fixed = report.valid_count if fixes is None or fixes.valid_count is None else fixes.valid_count
+    bad = report.row_count - fixed
+    return (bad, "errors") if bad else (report.unlabeled_count, "truth")
 
 
 def renames_columns(report: ReportSummary) -> bool:

@@ -57,13 +57,13 @@ function issue([code, severity, , path, message, hint]) {
   return el("p", "found", Object.assign(el(one("#" + code) ? "a" : "b", severity, code), {href: "#" + code}), " ", el("span", "path", path), " " + message, el("span", "muted", hint && " → " + hint));
 }
 function go(at) { if (rows[at]) location.replace("#row-" + rows[at].row) }
-function span([name, type, status, start, width, depth, time, inputs, outputs]) {
+function span([name, type, status, start, width, depth, time, inputs, outputs, error]) {
   const label = el("span", status, name, el("span", "muted", ` ${type} ${status} ${time}`)), bar = el("span", status);
   label.style.paddingLeft = depth + "em";
   bar.style.marginLeft = Math.min(start, 99) + "%";
   bar.style.width = width + "%";
   const cell = (k, v) => [el("p", "muted", k), el("pre", "cell", v)];
-  return el("details", "span", el("summary", "", label, el("span", "meter", bar)), ...cell("inputs", inputs), ...cell("outputs", outputs));
+  return el("details", "span", el("summary", "", label, el("span", "meter", bar)), ...(error ? cell("error", error) : []), ...cell("inputs", inputs), ...cell("outputs", outputs));
 }
 function pick(test, text) { [picked, title] = [test, text]; find(""); one("#rows").scrollIntoView() }
 function find(words) { term = words.toLowerCase(); for (const s of searches) if (s.value !== words) s.value = words; if (list) list.scrollTop = 0; draw() }

@@ -539,7 +539,7 @@ function drawRow() {
     (D.answer || D.error) && [h2("Answer of the agent (not ground truth)"), hidden ? el("div", {class: "box muted"}, "Hidden until the first label.", " ", command("hide", "Show")) : el("div", {class: "box", id: "answer"}, rich(D.answer ?? ""), D.error && el("p", {class: "error"}, D.error))],
     D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, D.calls.map(c => el("pre", {}, callText(c))), command("calls", "Expect these calls"))],
     D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), unheld("documents"), D.documents.map(drawDocument)],
-    D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box"}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
+    D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box", open: !!s.error}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), s.error && el("p", {class: "error text"}, s.error), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
     D.others.length > 0 && queue !== "together" && drawOthers(),
   ].flat(9).filter(Boolean));
 }
@@ -629,9 +629,12 @@ function drawForm() {
   ].flat(9).filter(Boolean));
   const field = kept && [...box.querySelectorAll("input, textarea")].find(e => e.getAttribute("aria-label") === kept[0]);
   if (field) { field.focus({preventScroll: true}); field.setSelectionRange(kept[1], kept[2]) }
+  for (const e of box.querySelectorAll("textarea")) fit(e);
   drawn = D.n;
   drawLive();
 }
+// a field has the height of its text
+function fit(e) { e.style.height = "auto"; e.style.height = e.scrollHeight + 2 + "px" }
 function drawCall(c, i) {
   const change = part => { const list = structuredClone(label("reference_trajectory")); Object.assign(list[i], part); set("reference_trajectory", list, true); checkLive() };
   const problem = el("p", {class: "error"}), path = `draft:arguments ${i + 1}`, draft = j => `draft:arguments ${j + 1}`;
@@ -728,6 +731,7 @@ async function start() {
   $("actions").replaceChildren(command("submit", "Submit, next", {class: "first"}), command("skip", "Skip"), command("flag", "Needs another person"), command("drop", "Drop or keep"), command("undo", "Undo"), el("span", {class: "room"}), button("Rows", () => { if (document.body.classList.toggle("rows")) scrollTo(0, 0); drawList() }, null, {id: "rows"}), command("previous", "Previous"), command("next", "Next"));
   document.onkeydown = pressed;
   $("list").onscroll = drawList;
+  $("form").oninput = e => { if (e.target.tagName === "TEXTAREA") fit(e.target) };
   let typed = 0;
   $("find").oninput = () => { clearTimeout(typed); typed = setTimeout(async () => { const q = $("find").value.trim(); hits = q ? (await api.search(q)).rows : []; if ($("find").value.trim() !== q) return; if (q) pick("search"); else if (queue === "search") pick(O.queue); else drawQueues() }, 200) };
   addEventListener("hashchange", () => { const p = params(); if (p.get("row") !== null && +p.get("row") !== D?.n) pick(p.get("q") ?? "all", +p.get("row")) });
