@@ -6,6 +6,7 @@ source ──CheckedRun──▶ batches, and per row: valid, fields, question, 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, cast
@@ -189,9 +190,11 @@ class Reviewed:
 
     def applied_batches(self, states: Mapping[int, State]) -> Iterator[Applied]:
         """All batches with what was decided about their rows."""
+        rows, first = sorted(states), 0
         for start, batch in zip(self.starts, self.batches, strict=True):
-            own = {row - start: states[row] for row in states if start <= row < start + batch.num_rows}
-            fixes = {at: self.fixes.get(start + at, []) for at in own}
+            last = bisect_left(rows, start + batch.num_rows)
+            own = {row - start: states[row] for row in rows[first:last]}
+            fixes, first = {at: self.fixes.get(start + at, []) for at in own}, last
             yield apply_states(batch, own, fixes, self.plan) if own else Applied(batch, {}, {})
 
     def unheld(self, applied: Applied, state: State) -> list[str]:

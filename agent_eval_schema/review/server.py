@@ -32,6 +32,7 @@ from agent_eval_schema.review.dataset import as_text
 from agent_eval_schema.review.journal import Event, Stale, require_value
 from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
+from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
@@ -57,12 +58,25 @@ Scope = MutableMapping[str, Any]
 ASGI = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
+class PageProgress:
+    """The progress of what the server does, as a page asks for it."""
+
+    text, share = "", None
+
+    def show(self, text: str, share: float | None) -> None:
+        self.text, self.share = text, share
+
+    def close(self, text: str) -> None:
+        self.text, self.share = text, None
+
+
 class Answers:
     """What the server answers, by the last part of its paths."""
 
     def __init__(self, session: Session, queue: str = "", out: str | None = None) -> None:
         self._session, self._queue = session, queue
         name = session.reviewed.source.name
+        self.progress = PageProgress()
         self.outs = {MINE: out or out_path(name, session.journal.by), AGREED: out_path(name)}
 
     def overview(self, _: Any) -> Any:
@@ -109,7 +123,7 @@ class Answers:
         found: dict[str, Any] = {"summary": [*reviewing.summary(), *told], "out": self.outs[what]}
         if hidden:
             return {**found, "hidden": hidden, "changes": [], "count": 0}
-        changed = reviewing.diff().changed
+        changed = reviewing.changes()
         shown = changed.head(MOST_CHANGES)
         return {
             **found,
@@ -140,9 +154,9 @@ class Answers:
         reviewing, _, _ = self._reviewing(what)
         if os.path.lexists(path) and body.get("replace") is not True:
             return {"exists": path}
-        reviewing.write(path)
+        reviewing.write(path, self.progress)
         self.outs[what] = path
-        return bought(self._session, path)
+        return bought(self._session, path, self.progress)
 
     def _rows(self, events: list[Event]) -> Iterable[int]:
         return {row for event in events if (row := self._session.row_of(event.row)) is not None}
@@ -157,7 +171,7 @@ class Answers:
         return found
 
 
-def bought(session: Session, path: str) -> dict[str, Any]:
+def bought(session: Session, path: str, screen: ProgressDisplay | None = None) -> dict[str, Any]:
     """What a written file has that the source had not: valid rows, and rows that support a metric; and what to do
     next. The file has canonical column names, and of a format without a place for labels its own format."""
     from agent_eval_schema.formats.opening import open_source
@@ -165,7 +179,7 @@ def bought(session: Session, path: str) -> dict[str, Any]:
     reviewed, original = session.reviewed, session.reviewed.original
     builder, reading = reviewed.run.builder, original.reading
     form = "auto" if reviewed.is_canonical else reading.format
-    report: Report = check_source(open_source(path, format=form, outputs=reading.outputs))
+    report: Report = check_source(open_source(path, format=form, outputs=reading.outputs), screen=screen)
     before = {c.metric: c.supported for c in reviewed.run.coverage()}
     now = {m: int(n) for m, n in zip(report.metrics["metric"], report.metrics["supported"], strict=True)}
     names = [metric.name for metric in reviewed.metrics]
@@ -252,6 +266,8 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
         Route("/api/row/{row}", get("row", "row")),
         Route("/api/search", get("search", "q")),
         Route("/api/preview", get("preview", "what")),
+        # it does not wait for the work that it is about
+        Route("/api/progress", lambda _: answer({"text": answers.progress.text, "share": answers.progress.share})),
         *(
             Route(f"/api/{n}", post(n), methods=["POST"])
             for n in ("change", "check", "undo", "kind", "refresh", "write")

@@ -14,7 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,10 @@ from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import DRAFT, State, in_file_name
 from agent_eval_schema.review.labels import Applied, taken
 from agent_eval_schema.rules.conversion import LEFT_OUT
+from agent_eval_schema.runtime.progress import Progress, ProgressDisplay, progress
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMED = 8
 """Rows that a summary names; of more it gives the number."""
@@ -101,6 +105,21 @@ class Reviewing:
         before = replace(reviewed.source, batches=lambda: iter(reviewed.batches), shares=None, fixed=True)
         return diff_eval_sets(before, self.source)
 
+    def changes(self) -> pd.DataFrame:
+        """The cells that would differ, as in `diff`; of a table only the rows with a decision are compared."""
+        reviewed, rows, before, after = self._reviewed, list[int](), list[pa.RecordBatch](), list[pa.RecordBatch]()
+        if reviewed.is_document:
+            return self.diff().changed
+        dropped = set(self.dropped)
+        for start, batch, applied in zip(reviewed.starts, reviewed.batches, self._applied, strict=True):
+            own = sorted(at for at in applied.edits if start + at not in dropped)
+            rows += [start + at for at in own]
+            before += [taken(batch, own)] if own or not before else []
+            after += [taken(applied.batch, own)] if own or not after else []
+        old = replace(reviewed.source, batches=lambda: iter(before), shares=None, fixed=True, lines=None)
+        found = diff_eval_sets(old, replace(self.source, batches=lambda: iter(after))).changed
+        return found.assign(old_row=[rows[row] for row in found["old_row"]])
+
     def summary(self) -> list[str]:
         """What would be written, and what would not."""
         cells = ", ".join(f"{column} {count:,}" for column, count in self.cells.most_common())
@@ -137,31 +156,40 @@ class Reviewing:
         losses = self._document.losses
         return [int(kept[row]) for row in losses["row"][losses["code"] == LEFT_OUT.code]]
 
-    def write(self, path: str) -> None:
-        """Write the rows. Raises EvalSetError if the source has changed since it was read, or is the file itself."""
+    def write(self, path: str, screen: ProgressDisplay | None = None) -> None:
+        """Write the rows, and show the progress on the screen, if there is one. Raises EvalSetError if the source has
+        changed since it was read, or is the file itself."""
         reviewed = self._reviewed
-        own = reviewed.original.path
         settle({"": path}, {"the file under review": reviewed.original})
         if reviewed.is_document:
             save = find_writer(reviewed.format).save
             assert save is not None
             save(self._document.data, path)
             return
-        source = reviewed.source
+        with progress(lambda rows: rows / len(reviewed), screen) as so_far:
+            self._write_table(path, so_far)
+
+    def _write_table(self, path: str, so_far: Progress) -> None:
+        source, own = self._reviewed.source, self._reviewed.original.path
         is_new = source.kind == "csv" and bool(self.cells.keys() - set(source.column_names()))  # a header lacks it
         if is_rewritten(source, path) and not is_new and own is not None:
-            rewrite_file(own, source.kind, path, {}, self._edits(), source.state)
+            rewrite_file(own, source.kind, path, {}, self._edits(so_far), source.state)
             return
         require_writable(path)
         require_one_format(source, path)
-        rows = (batch.select(own_columns(batch.schema)) for batch in self.batches())
-        write_batches(path, rows, schema_of(self.source))
+        write_batches(path, self._rows(so_far), schema_of(self.source))
 
-    def _edits(self) -> Iterator[dict[str, Any]]:
+    def _rows(self, so_far: Progress) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches():
+            yield batch.select(own_columns(batch.schema))
+            so_far.add(batch.num_rows)
+
+    def _edits(self, so_far: Progress) -> Iterator[dict[str, Any]]:
         dropped = set(self.dropped)
         for start, applied in zip(self._reviewed.starts, self._applied, strict=True):
             for at in range(applied.batch.num_rows):
                 yield DROPPED if start + at in dropped else applied.edits.get(at, {})
+            so_far.add(applied.batch.num_rows)
 
 
 def _named(rows: list[int]) -> str:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from agent_eval_schema import review_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.review.journal import Change, Journal, RowKey
 from agent_eval_schema.review.review import Review
+from agent_eval_schema.review.write import Reviewing
+from agent_eval_schema.runtime.progress import ProgressDisplay
 from tests.conftest import DATA, ROOT, SAMPLES
 from tests.review.test_session import ROWS, labeled, written
 
@@ -875,6 +878,32 @@ def test_together_shows_the_labels_of_others_first(
     tab.saved()
     assert (states(review)[1]["documents"], states(review)[1]["decided"]) == ({"a": True}, True)
     assert tab.text("#done") == "1 of 1"
+
+
+def test_writing_shows_how_far_it_is(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = threading.Event()
+
+    def slow(self: Reviewing, path: str, screen: ProgressDisplay | None = None) -> None:
+        assert screen is not None
+        screen.show("40%, 4 rows", 0.4)
+        assert seen.wait(20)
+        write(self, path, screen)
+
+    write = Reviewing.write
+    monkeypatch.setattr(Reviewing, "write", slow)
+    tab = open_tab(reviewing().url)
+    tab.keys("w")
+    tab.page.wait_for_selector("#out")
+    tab.page.fill("#out", str(tmp_path / "out.jsonl"))
+    tab.page.get_by_role("button", name="Write", exact=True).click()
+    tab.until("document.querySelector('dialog progress')?.value === 0.4")
+    assert "Writing … 40%, 4 rows" in tab.text("dialog")
+    seen.set()
+    tab.page.wait_for_selector("dialog .good")
+    assert tab.page.locator("dialog progress").count() == 0
+    assert tab.trouble == []
 
 
 # --- for the expert

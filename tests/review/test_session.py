@@ -75,6 +75,25 @@ def test_the_page_of_valid_rows_leads_to_those_without_ground_truth(tmp_path: Pa
     assert "--queue" not in json.dumps(json.loads(evaluations.to_json())["next_steps"])
 
 
+def test_a_large_file_opens_with_its_progress_and_is_searched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen:
+        def __init__(self) -> None:
+            self.shown: list[str | float | None] = []
+
+        def show(self, text: str, share: float | None) -> None:
+            self.shown += [text.partition(" rows")[0], share]
+
+        def close(self, text: str) -> None:
+            self.shown.append(text.partition(" rows")[0])
+
+    screen = Screen()
+    monkeypatch.setattr("agent_eval_schema.runtime.progress.PATIENCE", 0)
+    found = Session(Reviewed(open_source(ROWS), screen), Journal("maria"))
+    assert screen.shown == ["100%, 8", 1.0, "8"] * 2  # the rules, then the fixes
+    monkeypatch.setattr("agent_eval_schema.review.session.native_rows", None)  # no cell is read for a search
+    assert found.search("WHICH doc") == [1]
+
+
 def test_a_queue_keeps_its_rows_until_it_is_refreshed() -> None:
     work = session()
     work.apply([{"row": 1, "path": "status", "new": "flagged"}, {"row": 1, "path": "expected_facts", "new": ["f"]}])

@@ -107,10 +107,25 @@ def test_the_diff_is_that_of_the_written_file(tmp_path: Path) -> None:
     found = reviewing(path, {0: {"expected_facts": ["new"]}, 3: {"dropped": True}, 5: {"tags": {"a": "b"}}})
     found.write(str(out))
     shown, real = json.loads(found.diff().to_json()), json.loads(diff_eval_sets(str(path), str(out)).to_json())
+    pd.testing.assert_frame_equal(found.changes().drop(columns="new_row"), found.diff().changed.drop(columns="new_row"))
     assert shown["rows"] == real["rows"]
     assert real["rows"]["changed"] == 2
     assert found.summary()[0].startswith("2 rows changed: ")
     assert found.summary()[1] == "1 row excluded"
+
+
+def test_a_preview_compares_no_row_without_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def counting(old: Any, new: Any) -> Any:
+        compared.extend(sum(batch.num_rows for batch in side.batches()) for side in (old, new))
+        return diff_eval_sets(old, new)
+
+    monkeypatch.setattr("agent_eval_schema.review.write.diff_eval_sets", counting)
+    for name, states in (("good.jsonl", {4: {"expected_facts": ["new"]}, 5: {"dropped": True}}), ("good.csv", {})):
+        changed = reviewing(SAMPLES / name, states).changes()
+        assert changed["old_row"].tolist() == [row for row in states if row == 4]
+    assert compared == [1, 1, 0, 0]
 
 
 FORMATS = sorted(

@@ -39,7 +39,7 @@ const server = {
   overview: () => ask("overview"), row: n => ask("row/" + n), change: steps => ask("change", {steps}),
   check: (n, state) => ask("check", {row: n, state}), undo: () => ask("undo", {}),
   kind: (kind, choice) => ask("kind", {kind, choice}), search: text => ask("search?" + new URLSearchParams({q: text})),
-  refresh: () => ask("refresh", {}), preview: what => ask("preview?" + new URLSearchParams({what})), write: (path, what, replace) => ask("write", {path, what, replace}), where: "on disk",
+  refresh: () => ask("refresh", {}), preview: what => ask("preview?" + new URLSearchParams({what})), progress: () => ask("progress"), write: (path, what, replace) => ask("write", {path, what, replace}), where: "on disk",
 };
 const held = $("data") && JSON.parse($("data").textContent);
 const bundle = held && (() => {
@@ -692,9 +692,11 @@ async function write(what = "mine") {
   try { p = await api.preview(what) } catch (error) { return sheet(head, el("p", {class: "error"}, error.message), close()) }
   const path = el("input", {value: p.out, "aria-label": "path of the reviewed file", id: "out"}), told = el("div", {role: "status"});
   const run = async replace => {
-    told.replaceChildren(el("p", {}, "Writing …"), el("progress", {"aria-label": "writing"}));
+    const bar = el("progress", {"aria-label": "writing"}), words = el("p", {}, "Writing …");
+    told.replaceChildren(words, bar);
+    const asking = setInterval(() => api.progress().then(p => { words.textContent = `Writing … ${p.text}`; if (p.share === null) bar.removeAttribute("value"); else bar.value = p.share }).catch(() => 0), 300);
     try {
-      const done = await api.write(path.value, what, replace);
+      const done = await api.write(path.value, what, replace).finally(() => clearInterval(asking));
       if (done.exists) return told.replaceChildren(el("p", {}, `${done.exists} exists. `, button("Replace it", () => run(true)), " ", button("Keep it", () => { told.replaceChildren(); path.focus() })));
       told.replaceChildren(el("p", {class: "good"}, `Written to ${done.path}: ${done.valid.toLocaleString("en")} of ${plural(done.rows, "row")} valid (before: ${done.valid_before.toLocaleString("en")}).`), el("ul", {}, done.gained.map(g => el("li", {}, `${g.metric}: ${g.before.toLocaleString("en")} → ${g.after.toLocaleString("en")} rows`))), el("p", {}, "Next:"), el("pre", {}, done.next.join("\n")));
     } catch (error) { told.replaceChildren(el("p", {class: "error"}, error.message)) }
