@@ -242,8 +242,12 @@ def require_unchanged(path: str, read: FileState | None) -> None:
         raise _changed(path)
 
 
-def _changed(name: str) -> EvalSetError:
-    return EvalSetError(f"{name}: changed since it was read: validate it again")
+class ChangedSinceRead(EvalSetError):
+    """A file is no longer the one that was read."""
+
+
+def _changed(name: str) -> ChangedSinceRead:
+    return ChangedSinceRead(f"{name}: changed since it was read: validate it again")
 
 
 class OpenedFiles:

@@ -343,9 +343,10 @@ class ReviewServer:
             if not self._socket.getsockname()[1]:
                 self._socket.bind((LOOPBACK, port))
             self._socket.listen()  # who asks before the thread has started waits
-        except OSError as error:
+        except (OSError, OverflowError) as error:
             self._socket.close()
-            raise EvalSetError(f"--port {port}: cannot be used: {error.strerror}") from error
+            why = error.strerror if isinstance(error, OSError) else "expected a port from 0 to 65535"
+            raise EvalSetError(f"--port {port}: cannot be used: {why}") from error
         self.port: int = self._socket.getsockname()[1]
         self.token = address.token
         if session.journal.path and not address.port:

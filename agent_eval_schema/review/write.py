@@ -24,9 +24,11 @@ from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.conversion.conversion import Conversion, find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import is_rewritten
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import require_one_format
+from agent_eval_schema.io.atomic import ChangedSinceRead
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
@@ -167,7 +169,11 @@ class Reviewing:
             save(self._document.data, path)
             return
         with progress(lambda rows: rows / len(reviewed), screen) as so_far:
-            self._write_table(path, so_far)
+            try:
+                self._write_table(path, so_far)
+            except ChangedSinceRead as error:
+                advice = "open the review again: the journal has your decisions"
+                raise EvalSetError(str(error).replace("validate it again", advice)) from None
 
     def _write_table(self, path: str, so_far: Progress) -> None:
         source, own = self._reviewed.source, self._reviewed.original.path

@@ -202,6 +202,24 @@ def test_the_command_prints_the_address_and_waits(
     assert "queue: expected one of truth" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("overlap", -3, "--overlap: expected a whole number of at least 0; got -3"),
+        ("port", -1, "--port -1: cannot be used: expected a port from 0 to 65535"),
+        ("port", 99_999, "--port 99999: cannot be used: expected a port from 0 to 65535"),
+    ],
+)
+def test_a_number_that_is_none_of_an_option_is_refused(
+    option: str, value: int, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, ROWS)
+    assert main(["review", path, f"--{option}", str(value), "--no-browser"]) == 2
+    assert why in capsys.readouterr().err
+    with pytest.raises(EvalSetError, match=f"{option}.*{value}"):
+        review_eval_set(path, **{option: value})
+
+
 def test_journals_are_merged_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = written(tmp_path, ROWS), tmp_path / "out.jsonl"
     from agent_eval_schema.formats.opening import open_source

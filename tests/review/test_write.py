@@ -98,7 +98,8 @@ def test_the_file_itself_and_one_that_changed_are_refused(tmp_path: Path) -> Non
     with pytest.raises(EvalSetError, match="would overwrite the file under review"):
         found.write(str(path))
     path.write_text('{"request": "Hello", "response": "x"}\n', encoding="utf-8")
-    with pytest.raises(EvalSetError, match="changed since it was read"):
+    again = r"rows\.jsonl: changed since it was read: open the review again: the journal has your decisions$"
+    with pytest.raises(EvalSetError, match=again):
         found.write(str(tmp_path / "out.jsonl"))
 
 
