@@ -312,7 +312,7 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call, 
     """Fields that would enable metrics; tools, ground truth, documents and values that the rows do not cover."""
     if unlabeled and (review := _review(summary, call, "truth")):
         text = f"{plural(unlabeled, 'row')} {'has' if unlabeled == 1 else 'have'} no ground truth."
-        yield NextStep(0.5 * unlabeled / summary.rows, text, review)
+        yield NextStep(0.3 * unlabeled / summary.rows, text, review)
     covered = summary.coverage
     open_ = [s for s in support if s.unlock and s.unlock_rows]
     if open_:

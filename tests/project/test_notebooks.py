@@ -164,3 +164,10 @@ def test_a_notebook_is_not_wider_than_a_web_page(name: str) -> None:
             texts = [cell.source]
             texts += [text for out in cell.outputs for form, text in _shown(out).items() if form != "text/html"]
             assert [line for text in texts for line in text.splitlines() if len(line) > 100] == []
+
+
+def test_the_notebooks_name_the_queue_for_people() -> None:
+    named = {name: re.findall(r"--queue (\w+)`|queue=&#34;(\w+)&#34;", (FOLDER / name).read_text()) for name in NAMES}
+    assert {name: {a or b for a, b in found} for name, found in named.items() if found} == {
+        "01_validate.ipynb": {"errors"}, "03_inference_table.ipynb": {"truth"}, "07_profile.ipynb": {"truth"},
+    }  # fmt: skip
