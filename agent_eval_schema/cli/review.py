@@ -9,6 +9,7 @@ from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Co
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.names import FORMAT_NAMES
+from agent_eval_schema.rules.columns import UNREAD_TRUTH
 
 if TYPE_CHECKING:
     from agent_eval_schema.review.session import Session
@@ -97,6 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
         source = source.read_as(show_values=False)
     screen = progress_screen(arguments, arguments.file)
     session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide, screen=screen)
+    for issue in session.reviewed.run.builder.overall:
+        if issue.code == UNREAD_TRUTH.code:
+            print_note(f"{issue.message}: {issue.hint}", arguments)
     if arguments.bundle:
         from agent_eval_schema.io.atomic import write_text
         from agent_eval_schema.review.bundle import bundle_page

@@ -13,7 +13,7 @@ from agent_eval_schema.conversion.loss_log import LISTED, FieldLosses, LossLog
 from agent_eval_schema.conversion.losses import LostMetrics
 from agent_eval_schema.formats.format import RowWriter, Writer, save_lines
 from agent_eval_schema.formats.registry import find_format, targets
-from agent_eval_schema.formats.suggestions import is_of_truth
+from agent_eval_schema.formats.roles import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.outputs import settle

@@ -21,6 +21,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
+from agent_eval_schema.formats.roles import role_of
 from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_context, text_only, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
 
@@ -294,7 +295,8 @@ AZURE = Format(
             ("response", "ground_truth"),
         ),
         likely=(("response", "context"), ("response", "tool_definitions")),
-        never=frozenset({"request", "inputs", "question", "user_input", "turn", "trace"}),
+        never=frozenset({"request", "inputs", "turn", "trace"}),
+        test=lambda names: "query" in names or all(role_of(name).column != "request" for name in names),
     ),
     fields=(
         Field("query", "request", _read_query, question_or_messages),

@@ -24,13 +24,15 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.registry import detect
+from agent_eval_schema.formats.registry import UNKNOWN, detect, find_format
+from agent_eval_schema.formats.roles import NO_ROLE, is_of_truth, role_of
 from agent_eval_schema.formats.shapes import uri_of
 from agent_eval_schema.formats.suggestions import (
     SAMPLED_ROWS,
-    has_names_of_others,
     require_unambiguous,
     suggested_columns,
+    truth_of,
+    unread_truths,
 )
 from agent_eval_schema.io.source import Remote, Source, first_rows
 from agent_eval_schema.issues import Finding
@@ -38,7 +40,7 @@ from agent_eval_schema.rules.columns import NAMED_COLUMN
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import column_of, structured, value_at
 
 EACH = "[]"
 """The step of a path that means each element of a list."""
@@ -89,13 +91,67 @@ def without_auto(columns: ColumnNames) -> tuple[Mapping[str, str] | None, bool]:
     return {path: name for path, name in columns.items() if path != AUTO} or None, True
 
 
+class Likely(Struct, frozen=True):
+    """What the columns that a format does not read look like: the mapping that a user may want, and what else may have
+    ground truth, with what is in it."""
+
+    columns: dict[str, str] = {}
+    unread: dict[str, str] = {}
+
+
+def likely_columns(source: Source, format: str) -> Likely:
+    """What columns look like, by their names and the first rows, which are looked at only if a column is unknown."""
+    names, form, whole = source.column_names(), find_format(format), format == UNKNOWN.name
+    known = COLUMNS if whole else form.own_columns.union(COLUMNS)
+    unknown = [n for n in names if n not in known and not n.startswith("dataset_")]
+    is_open = whole or any(role is NO_ROLE or role.column or is_of_truth(n) for n in unknown for role in [role_of(n)])
+    with_keys = "inputs" if format == "mlflow" and {"inputs"} <= set(names) else ""
+    if not (form.is_rows or whole) or not (is_open or with_keys):
+        return Likely()
+    rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
+    if whole:
+        columns = suggested_columns(names, rows, whole=True)
+        return Likely(columns, unread_truths(names, rows, columns))
+    origins = form.origins(names)
+    present = {column for column, place in origins.items() if any(value_at(row, place) is not None for row in rows)}
+    into = {column: place for column, place in origins.items() if form.has_canonical and column_of(place) in COLUMNS}
+    into |= {"request": "inputs.question"} if into.get("request") == "inputs" else {}
+    if with_keys:
+        found = [structured(row.get(with_keys)) for row in rows]
+        rows = [{**row, **_keys_below(with_keys, value)} for row, value in zip(rows, found, strict=True)]
+        unknown += list(dict.fromkeys(n for row in rows for n in row if n not in names and is_of_truth(n)))
+    asks = {"request"} - present
+    columns = {
+        path: into.get(target, target)
+        for path, target in suggested_columns(unknown, rows, whole=False, known=(), present={*present, *names}).items()
+        if format == "databricks" or target in asks or truth_of(target)
+    }
+    if columns and source.reading.format == "auto" and detect(_named(names, columns)).format != format:
+        columns = suggested_columns(names, rows, whole=True)
+        columns = columns if "request" in columns.values() else {}
+    has_truth = not present.union(names).isdisjoint(_ANSWERS)
+    return Likely(columns, {} if has_truth else unread_truths(unknown, rows, columns))
+
+
+_ANSWERS = ("expected_response", "expected_facts")
+
+
+def _keys_below(column: str, value: Any) -> dict[str, Any]:
+    return {f"{column}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {}
+
+
+def _named(names: list[str], columns: Mapping[str, str]) -> list[str]:
+    """The columns of a table when these are moved."""
+    return [*(n for n in names if n not in columns), *(column_of(target) for target in columns.values())]
+
+
 def with_likely_names(source: Source) -> Source:
     """The source with columns under their likely names, an issue for each. Raises EvalSetError for ambiguous ones."""
-    names, format = source.column_names(), detect(source.column_names(), source.metadata).format
-    if format is not None and not (format == "databricks" and has_names_of_others(names)):
+    names = source.column_names()
+    format = detect(names, source.metadata).format
+    found = likely_columns(source, format or UNKNOWN.name).columns
+    if format is not None and not found:
         return source
-    rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
-    found = suggested_columns(names, rows, whole=format is None)
     may_quote = source.reading.show_values  # the keys in cells
     require_unambiguous(names, found, {path: column for path, column in found.items() if may_quote or path in names})
     named = [  # without the keys in its cells

@@ -1,17 +1,20 @@
 """What unknown columns look like, by their names and contents: `{"question": "request"}`, as `columns=` takes it.
 
 The hint of an issue has the mapping, for the user to judge; `columns="auto"` applies it where it is unambiguous.
+The names are those of roles.py; what the cells are decides whether a column can be made of them.
 """
 
 import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.formats.roles import NO_ROLE, TRUTHS, is_answer, is_of_truth, meanings_of, role_of, words_of
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
@@ -20,31 +23,6 @@ Row = Mapping[str, Any]
 
 SAMPLED_ROWS = 16
 """The rows whose cells are looked at."""
-
-_NAMES = {
-    "request": "question query prompt input userinput usermessage userquery userquestion userprompt inputquestion "
-    "utterance userutterance problem instruction q",
-    "response": "output reply completion generation prediction predicted modeloutput modelresponse botresponse "
-    "botanswer generatedanswer generatedresponse actualoutput agentresponse agentanswer assistantresponse modelanswer "
-    "llmoutput llmanswer",
-    "expected_response": "expected reference groundtruth groundtruthanswer target gold goldanswer goldenanswer ideal "
-    "idealanswer idealresponse expectedoutput expectedanswer expectedresult referenceanswer referenceresponse "
-    "correctanswer correctresponse truth solution answer",
-    "expected_facts": "facts claims keypoints keyfacts expectedclaims",
-    "retrieved_context": "context contexts ctx ctxs documents docs chunks passages sources searchresults retrieved "
-    "retrieveddocuments retrievedcontexts retrieveddocs retrievedchunks",
-    "expected_retrieved_context": "goldcontext goldcontexts goldpassages referencecontexts relevantdocs "
-    "expecteddocuments expectedcontexts supportingdocs",
-    "predicted_trajectory": "toolcalls calls actions trajectory actualtoolcalls toolscalled",
-    "reference_trajectory": "expectedtoolcalls expectedtools expectedtool expectedcalls expectedactions expectedaction "
-    "expectedtrajectory referencetoolcalls",
-    "request_id": "id qid uid uuid rowid exampleid questionid",
-    "session_id": "conversationid threadid chatid dialogid",
-    "latency_seconds": "latency latencys durationseconds",
-}
-"""By our column, the names that others give to it, in lower case and without other characters than letters."""
-
-_COLUMN_OF = {name: column for column, names in _NAMES.items() for name in names.split()}
 
 _OF_DOCUMENT = {
     "doc_uri": ("doc_uri", "uri", "url", "source", "doc_id", "document_id", "docid", "id"),
@@ -68,47 +46,122 @@ class _Place(Struct, frozen=True):
         """Whether all values are of a type, at least one."""
         return bool(self.values) and all(isinstance(v, kind) and not isinstance(v, bool) for v in self.values)
 
+    @property
+    def doubt(self) -> int:
+        """How much the name leaves open: of two places for one column, that of less doubt is meant."""
+        return _doubt(self.path)
+
+    @property
+    def kind(self) -> str:
+        """What the values are, in words."""
+        kinds = ((str, "text"), (bool, "true or false"), ((int, float), "number"), (list, "list"), (dict, "object"))
+        found = next(
+            (word for kind, word in kinds if self.values and all(isinstance(v, kind) for v in self.values)), ""
+        )
+        return found or "values of several types"
+
+    def is_sql(self) -> bool:
+        """Whether most values are statements of SQL."""
+        return self.are(str) and 2 * sum(_SQL.match(v) is not None for v in self.values) > len(self.values)
+
     def elements(self) -> list[Any]:
         """The elements of values that are lists; none if one is not."""
         return [e for v in self.values for e in v] if self.are(list) else []
 
 
+def _places(names: Sequence[str], rows: Sequence[Row]) -> list[_Place]:
+    return [_Place(n, n, [structured(row[n]) for row in rows if row.get(n) is not None]) for n in names]
+
+
+def _doubt(path: str) -> int:
+    role = role_of(path)
+    return 2 * (not role.sure) + (role.name == "task")
+
+
+_SQL = re.compile(r"\s*(SELECT|WITH|INSERT INTO|UPDATE|DELETE FROM)\b")
+"""How a statement of SQL begins; in lower case, `select a flight from …` is a request."""
+
+
 def has_names_of_others(names: Sequence[str]) -> bool:
     """Whether a table has a column that others call so, and lacks ours."""
-    return any(name not in COLUMNS and _COLUMN_OF.get(_plain(name), names[0]) not in names for name in names)
+    return any(name not in COLUMNS and (role_of(name).column or names[0]) not in names for name in names)
 
 
 def is_question(name: str) -> bool:
     """Whether others call a column so that has the question of a row."""
-    return _COLUMN_OF.get(_plain(name)) == "request"
+    return role_of(name).column == "request"
 
 
+@lru_cache(maxsize=8)
 def names_of(column: str) -> frozenset[str]:
-    """The names of a column, ours among them, in lower case and without other characters than letters."""
-    return frozenset((_plain(column), *_NAMES.get(column, "").split()))
+    """The names of a column, ours among them, as letters in lower case."""
+    first, last = (words_of(*meanings) for meanings in _MEANINGS[column])
+    return frozenset((column.replace("_", ""), *first, *last, *(a + b for a in first for b in last)))
 
 
-def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool) -> dict[str, str]:
+_MEANINGS = {
+    "request": (("user",), ("ask",)),
+    "response": (("made",), ("answer", "output")),
+    "expected_response": (("truth",), ("answer", "output")),
+}
+"""By column, the meanings of the first and of the last word of its names."""
+
+
+def suggested_columns(
+    names: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    whole: bool,
+    known: Collection[str] = COLUMNS,
+    present: Collection[str] = (),
+) -> dict[str, str]:
     """The mapping that a user may want, for a table with these columns and these first rows. Of a table of no format it
-    is that of the `whole` table: also of keys in its objects, and by the contents of columns."""
-    others = [name for name in names if name not in COLUMNS]
-    places = [_Place(n, n, [structured(row[n]) for row in rows if row.get(n) is not None]) for n in others]
-    free = [name for name in COLUMNS if name not in names]
+    is that of the `whole` table: also of keys in its objects, and by the contents of columns. The `known` columns are
+    read as they are, and the columns of ours that are `present` under another name are not looked for."""
+    places = _places([name for name in names if name not in known], rows)
+    free = [name for name in COLUMNS if name not in names and name not in present]
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
-    for place in [*places, *inner]:
-        column = _of_truth(place.path, _column_for(place.name, free, places), free)
+    by_role = sorted([*places, *inner], key=lambda place: place.doubt)
+    for place in by_role:
+        column = _column_for(place, free, by_role)
         if column is not None and column not in found and (paths := _fit(place, column)):
             found[column] = paths
     for column, looks in _BY_CONTENT.items() if whole else ():
         if column in free and column not in found:
             taken = {path for paths in found.values() for path in paths}
             free_places = (p for p in places if not any(_is_at(path, p.path) for path in taken) and looks(p))
-            first = next(free_places, None)
+            first = next((p for p in free_places if role_of(p.path).name not in _OF_NO_ROW), None)
             meant = None if first is None else _of_truth(first.path, column, free)
             if first is not None and meant is not None and meant not in found and (paths := _fit(first, meant)):
                 found[meant] = paths
     return {path: target for column in COLUMNS for path, target in found.get(column, {}).items()}
+
+
+_OF_NO_ROW = frozenset({"score", "metadata", "choice"})
+"""What no column of ours is made of, whatever it looks like."""
+
+
+def unread_truths(names: Sequence[str], rows: Sequence[Row], suggested: Mapping[str, str]) -> dict[str, str]:
+    """The columns that a reader may have to look for ground truth, as no mapping is suggested: each with what is in it.
+    Those whose names show it come with their role; those of any name if their texts differ from row to row."""
+    found = {}
+    for place in _places([name for name in names if not any(_is_at(path, name) for path in suggested)], rows):
+        role = role_of(place.path)
+        many = len(place.values) >= _FEW_ROWS and 2 * len(place.values) >= len(rows)
+        differ = many and place.are((str, list)) and 2 * len(set(map(str, place.values))) > len(place.values)
+        if place.values and (is_of_truth(place.path) or role.name in _TRUE_ROLES) and role.name not in _OF_NO_ROW:
+            found[place.path] = f"{place.kind}, {len(place.values)} of {len(rows)} rows"
+        elif role is NO_ROLE and differ:
+            found[place.path] = f"{place.kind}, {len(place.values)} of {len(rows)} rows: ground truth?"
+    return found
+
+
+_TRUE_ROLES = frozenset({"answer", "SQL", "label", "keywords", "facts", "expected documents", "expected tool calls"})
+"""The roles of ground truth whose names do not have to show it."""
+
+_FEW_ROWS = 3
+"""The rows that show whether the values of a column differ, at least."""
 
 
 def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
@@ -117,17 +170,31 @@ def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
     if not moves:
         return ""
     like = " and ".join(f"`{column}`" for column in moves.values())
-    return f"Name the column, which looks like {like} ({naming_columns(moves)})."
+    return f"Name the column, which looks like {like} ({naming_columns(suggested)})."
 
 
-def looks_like_truth(name: str, suggested: Mapping[str, str], names: Collection[str]) -> bool:
-    """Whether an unknown column looks like ground truth that a table with these columns does not have."""
-    columns = {column for path, column in suggested.items() if _is_at(path, name) and is_of_truth(column)}
-    return any(column not in _ANSWERS or _ANSWERS.isdisjoint(names) for column in columns)
+def is_guess(what: str) -> bool:
+    """Whether nothing but its values shows what an unread column has."""
+    return what.endswith("?")
 
 
-_ANSWERS = frozenset({"expected_response", "expected_facts"})
-"""The two forms of the ground truth of an answer, of which a row has one."""
+def hint_for_unread(path: str, what: str) -> str:
+    """What to do with a column of which no mapping is suggested."""
+    target = "expected_facts" if what.startswith("list") else "expected_response"
+    if is_guess(what):
+        return f"Name the column if it has the ground truth ({naming_columns({path: target})})."
+    return "Write the ground truth as text into `expected_response`, or as a list of texts into `expected_facts`."
+
+
+def truths_at(name: str, suggested: Mapping[str, str]) -> set[str]:
+    """The columns of ground truth that a column looks like, or a key in it."""
+    return {truth for path, target in suggested.items() if _is_at(path, name) and (truth := truth_of(target))}
+
+
+def truth_of(target: str) -> str | None:
+    """The column of ground truth that a mapping fills, on its own or as a key of MLflow's `expectations`."""
+    column = target.removeprefix("expectations.").partition("[")[0].partition(".")[0]
+    return column if is_of_truth(column) else None
 
 
 def naming_columns(moves: Mapping[str, str]) -> str:
@@ -151,43 +218,36 @@ def _is_at(path: str, place: str) -> bool:
     return path == place or path.startswith((f"{place}.", f"{place}["))
 
 
-def _column_for(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | None:
-    """Our column that others call so. An `answer` beside another ground truth is that of the agent."""
-    column = _COLUMN_OF.get(_plain(name))
-    if _plain(name) == "answer":
-        others = {_COLUMN_OF.get(_plain(place.name)) for place in places if place.name != name}
-        column = "response" if "expected_response" in others or "expected_response" not in free else "expected_response"
+def _column_for(place: _Place, free: Sequence[str], places: Sequence[_Place]) -> str | None:
+    """Our column that others call so. An `answer` beside another ground truth is that of the agent; SQL is what a
+    question is answered with, and so is the completion beside a prompt, of which no model is named."""
+    column, name = role_of(place.path).column, role_of(place.path).name
+    others = {role_of(other.path).column for other in places if other is not place}
+    if column == "request" and place.is_sql():
+        column = "expected_response"
+    is_lone = name == "answer" or (place.name.lower() == "completion" and "response" not in others)
+    if is_lone and "expected_response" in free and "expected_response" not in others:
+        column = "expected_response"
     return column if column in free else None
 
 
-def _of_truth(path: str, column: str | None, free: Sequence[str]) -> str | None:
+def _of_truth(path: str, column: str, free: Sequence[str]) -> str | None:
     """The column for a place: at a path whose name shows it, what an agent produces is what is expected of it."""
-    truth = _TRUTHS.get(column or "") if is_of_truth(path) else None
+    truth = TRUTHS.get(column) if is_of_truth(path) else None
     return column if truth is None else truth if truth in free else None
-
-
-_TRUTHS = {
-    "response": "expected_response",
-    "retrieved_context": "expected_retrieved_context",
-    "predicted_trajectory": "reference_trajectory",
-}
-_OF_TRUTH = re.compile(r"(?i)expect|criteri|gold|truth|reference|ideal|target|correct|guideline|rubric|assert")
-
-
-def is_of_truth(name: str) -> bool:
-    """Whether the name of a column shows that it has ground truth."""
-    return _OF_TRUTH.search(name) is not None
 
 
 def require_unambiguous(names: Sequence[str], found: Mapping[str, str], shown: Mapping[str, str]) -> None:
     """Raise EvalSetError for a guess: no question, two columns for one, or an `answer` of which nothing shows whose."""
-    by_name = {name: _COLUMN_OF.get(_plain(name)) for name in names if name not in COLUMNS}
-    answers = [name for name in by_name if _plain(name) == "answer"]
+    roles = {name: role_of(name) for name in names if name not in COLUMNS}
+    by_name = {name: role.column for name, role in roles.items() if role.sure and role.name != "SQL"}
+    answers = [name for name in by_name if is_answer(name)]
     if "request" not in names and not any(target.partition(".")[0] == "request" for target in found.values()):
         message = f"columns: expected a column with the question, got {listed(names)}: name it (--columns PATH=request)"
         raise EvalSetError(message)
     for target in ("request", "response", "expected_response"):
         alike = [name for name, column in by_name.items() if column == target and name not in answers]
+        alike = [name for name in alike if _doubt(name) == min(map(_doubt, alike))]
         if len(alike) > 1 and target not in names:
             choices = [{name: target} for name in alike]
             raise _ambiguous(shown, choices, f"one column for `{target}`, got {listed(alike)}")
@@ -209,10 +269,6 @@ def _options(moves: Mapping[str, str]) -> str:
     return " ".join(shlex.join(["--columns", f"{path}={column}"]) for path, column in moves.items())
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())
-
-
 def _fit(place: _Place, column: str) -> dict[str, str]:
     """The mapping of a place, if its values are of a kind that the column can be made of."""
     if column in _FITS:
@@ -221,24 +277,40 @@ def _fit(place: _Place, column: str) -> dict[str, str]:
 
 
 def _as_request(place: _Place, column: str) -> dict[str, str]:
-    if place.are(list) and _are_messages(place.elements()):
+    if place.are(list) and _ask(place.values):
         return {place.path: f"{column}.messages"}
     return {place.path: column} if place.are(str) else {}
 
 
 def _as_documents(place: _Place, column: str) -> dict[str, str]:
+    key = "doc_uri" if "id" in meanings_of(place.name)[0] else "content"
     if place.are(str):
-        return {place.path: f"{column}[].content"}
+        return {place.path: f"{column}[].{key}"}
     if _are_texts(place.elements()):
-        return {f"{place.path}[]": f"{column}[].content"}
+        return {f"{place.path}[]": f"{column}[].{key}"}
     return _by_keys(place, column, _keys_of(place.elements(), _OF_DOCUMENT))
 
 
 def _as_trajectory(place: _Place, column: str) -> dict[str, str]:
-    if place.are(str) or _are_texts(place.elements()):
-        return {place.path if place.are(str) else f"{place.path}[]": f"{column}[].tool_name"}
-    found = _keys_of(place.elements(), _OF_CALL)
+    texts = place.values if place.are(str) else place.elements()
+    if _are_texts(texts):
+        are_names = all(map(_NAME_OF_TOOL.fullmatch, texts))
+        return {place.path if place.are(str) else f"{place.path}[]": f"{column}[].tool_name"} if are_names else {}
+    found = {} if _are_definitions(place.elements()) else _keys_of(place.elements(), _OF_CALL)
     return _by_keys(place, column, found) if "tool_name" in found else {}
+
+
+_NAME_OF_TOOL = re.compile(r"[\w.:/-]+")
+
+
+def _are_definitions(elements: Sequence[Any]) -> bool:
+    """Whether entries describe tools, and are no calls: with a description, or a JSON Schema of the parameters."""
+    inner = [e["function"] if isinstance(e, dict) and isinstance(e.get("function"), dict) else e for e in elements]
+    return any(isinstance(e, dict) and ("description" in e or any(map(_is_schema, e.values()))) for e in inner)
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and ("properties" in value or "$schema" in value or value.get("type") == "object")
 
 
 def _by_keys(place: _Place, column: str, found: Mapping[str, str]) -> dict[str, str]:
@@ -259,6 +331,7 @@ _FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
     "expected_retrieved_context": _as_documents,
     "predicted_trajectory": _as_trajectory,
     "reference_trajectory": _as_trajectory,
+    "guidelines": lambda place, column: {place.path: column} if _are_texts(place.elements()) else {},
     "latency_seconds": _as_number,
     "request_id": lambda place, column: (
         {place.path: column} if place.are(str) and len(set(place.values)) == len(place.values) else {}
@@ -284,10 +357,21 @@ def _are_messages(elements: Sequence[Any]) -> bool:
     return bool(elements) and all(isinstance(e, dict) and {"role", "content"} <= e.keys() for e in elements)
 
 
+def _ask(conversations: Sequence[Any]) -> bool:
+    """Whether lists are of messages and end with a question: one that ends with an answer is not only a request."""
+    return all(_are_messages(messages) and messages[-1]["role"] not in _ANSWERING for messages in conversations)
+
+
+_ANSWERING = ("assistant", "ai", "model", "bot")
+
+
 def _holds_questions(place: _Place) -> bool:
     if place.are(list):
-        return _are_messages(place.elements())
-    return place.are(str) and 2 * sum(v.rstrip().endswith("?") for v in place.values) > len(place.values)
+        return _ask(place.values)
+    return place.are(str) and 2 * sum(v.rstrip().endswith(_QUESTION_MARKS) for v in place.values) > len(place.values)
+
+
+_QUESTION_MARKS = ("?", "？", "؟")  # of Latin, of Chinese and Japanese, of Arabic
 
 
 _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
@@ -295,6 +379,8 @@ _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
     "retrieved_context": lambda place: (
         len(_keys_of(place.elements(), _OF_DOCUMENT)) == 2 and not _are_messages(place.elements())
     ),
-    "predicted_trajectory": lambda place: len(_keys_of(place.elements(), _OF_CALL)) == 2,
+    "predicted_trajectory": lambda place: (
+        len(_keys_of(place.elements(), _OF_CALL)) == 2 and not _are_definitions(place.elements())
+    ),
 }
 """How the values of a column look that has any name."""

@@ -7,12 +7,13 @@ Source: google-cloud-aiplatform 2.7 (`vertexai.preview.evaluation`): `build_traj
 which the input may be anything that JSON holds; without one it drops the whole trajectory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding.chat import LONE_ARGUMENT
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Field, Format, Row
+from agent_eval_schema.formats.roles import role_of
 from agent_eval_schema.formats.shapes import question, request_or_text
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import VERTEX_AGENTS
@@ -47,6 +48,15 @@ _OF_DATABRICKS = (
 )
 """Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
 
+_OWN = frozenset({*_TRAJECTORIES, "reference", "latency_in_seconds"})
+
+
+def _is_known(names: Sequence[str]) -> bool:
+    """Whether a `prompt` is that of Vertex AI: not beside an answer, given or expected, that nothing here reads."""
+    unread = ("expected_response", "expected_facts", *(() if "response" in names else ("response",)))
+    return not _OWN.isdisjoint(names) or not any(role_of(name).column in unread for name in names)
+
+
 VERTEX = Format(
     name="vertex",
     title="Vertex AI trajectories",
@@ -54,9 +64,12 @@ VERTEX = Format(
     system="vertex",
     page=VERTEX_AGENTS,
     signs=Signs(
-        sure=(("prompt",), ("latency_in_seconds",), ("predicted_trajectory",), ("reference_trajectory",)),
-        likely=(("response", "reference"),),
+        sure=(
+            *(("prompt", "reference"), ("latency_in_seconds",), ("predicted_trajectory",), ("reference_trajectory",)),
+        ),
+        likely=(("response", "reference"), ("prompt",)),
         never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
+        test=_is_known,
     ),
     fields=(
         Field("prompt", "request", request_or_text, question),

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.inference_tables import MAPPED, TABLE_FAMILIES
-from agent_eval_schema.formats.suggestions import is_of_truth
+from agent_eval_schema.formats.roles import is_of_truth
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, redactor_of
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
 from agent_eval_schema.inference_tables.plan import BuildPlan, Hook

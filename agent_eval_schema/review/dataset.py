@@ -25,6 +25,7 @@ from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import UNKNOWN, find_format
+from agent_eval_schema.formats.suggestions import naming_columns
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
@@ -71,7 +72,10 @@ class Reviewed:
                 f"expected evaluation rows, got {what}; convert it, and review the rows of its turns: {advice}"
             )
         if plan.format == UNKNOWN.name:
-            raise EvalSetError(f"{source.name or 'data'}: expected evaluation rows, got columns of no known format")
+            hint = f": name them ({naming_columns(plan.suggested)})" if plan.suggested else ""
+            raise EvalSetError(
+                f"{source.name or 'data'}: expected evaluation rows, got columns of no known format{hint}"
+            )
         self.format, self.original = plan.format, source
         writer = find_format(plan.format).writer
         self.is_document = writer is not None and writer.document is not None

@@ -8,10 +8,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import has_value
-from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.formats.column_names import likely_columns
 from agent_eval_schema.formats.registry import NORMALIZED, UNKNOWN, detect, find_format
-from agent_eval_schema.formats.suggestions import SAMPLED_ROWS, has_names_of_others, suggested_columns
-from agent_eval_schema.io.source import Source, first_rows
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.chosen_rules import chosen
@@ -22,7 +21,8 @@ class Plan(Struct, frozen=True):
 
     These describe the data: `nests` (a cell can hold an object), `without_null` (the file cannot contain null, which a
     word may represent: CSV), `origins` (the places of our columns, where they have other names), `suggested` (the
-    names that unknown columns may be meant to have), `normalized` (rows that no longer show the format that they had).
+    names that unknown columns may be meant to have), `unread` (what else may have ground truth), `normalized` (rows
+    that no longer show the format that they had).
 
     These are requirements: `requires_outputs` (provided outputs were requested: each row has one of its format,
     `Format.outputs`), `unselected` (rules outside of a selection: not reported, but a row with an error of one supports
@@ -53,6 +53,7 @@ class Plan(Struct, frozen=True):
     requires_outputs: bool = False
     normalized: bool = False
     suggested: dict[str, str] = {}
+    unread: dict[str, str] = {}
     max_cell_bytes: int | None = None
     unselected: frozenset[str] = frozenset()
 
@@ -90,7 +91,7 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
         else:  # usually the first row suffices: no other one is read, and the data are not opened again
             is_there = head is not None and any(map(has_output, chain((head.slice(0, 1), head), source.batches())))
         outputs = "provided" if is_there else "generated"
-    origins = find_format(found_format).origins(names)
+    origins, likely = find_format(found_format).origins(names), likely_columns(source, found_format)
     return Plan(
         found_format,
         outputs,
@@ -103,23 +104,16 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
         requires_outputs=requires_outputs,
         normalized=found_format == NORMALIZED.name and source.is_canonical(),
         without_null=source.kind == "csv",
-        suggested=_suggested(source, names, found_format, values),
+        suggested=_quotable(likely.columns, names, values),
+        unread=_quotable(likely.unread, names, values),
         max_cell_bytes=reading.max_cell_bytes,
         labeled=labeled,
         unselected=chosen((), reading.ignore) - codes,
     )
 
 
-def _suggested(source: Source, names: list[str], format: str, values: bool) -> dict[str, str]:
-    """What unknown columns look like, by their names and the first rows."""
-    whole, lacks_inputs = format == UNKNOWN.name, format == "mlflow" and "inputs" not in names
-    is_read = whole or ((format == "databricks" or lacks_inputs) and names and has_names_of_others(names))
-    if not is_read:
-        return {}
-    rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
-    found = suggested_columns(names, rows, whole=whole)
-    if lacks_inputs:
-        found = {path: "inputs.question" for path, name in found.items() if name == "request"}
+def _quotable(found: dict[str, str], names: list[str], values: bool) -> dict[str, str]:
+    """What is found at paths; without values only of whole columns, as keys are in cells."""
     return found if values else {path: name for path, name in found.items() if path.removesuffix("[]") in names}
 
 

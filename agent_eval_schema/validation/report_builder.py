@@ -21,7 +21,7 @@ from agent_eval_schema.formats.adk_criteria import criteria_beside
 from agent_eval_schema.formats.detection import SHOWN
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.formats.suggestions import hint_for_column, looks_like_truth
+from agent_eval_schema.formats.suggestions import hint_for_column, hint_for_unread, is_guess, truths_at
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue, issue_of
 from agent_eval_schema.metrics.catalog import BIT
@@ -33,6 +33,7 @@ from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import RULES, adk, columns, dataset
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import quoted, quoting
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
@@ -99,6 +100,12 @@ ISSUES_KEPT = 100_000
 COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
+_ANSWERS = ("expected_response", "expected_facts")
+"""The two forms of the ground truth of an answer, of which a row has one."""
+
+_BIT_OF = {"expected_retrieved_context": "expected_uri", "custom_expected": "expected_output"}
+"""By column of ground truth, its field in the masks where that has another name."""
+
 _OF_A_BUILD = frozenset({"request_time", "status_code", "served_entity", "source"})
 """Columns of a dataset that was built from an inference table; those of a document are `dataset_<key>`."""
 
@@ -137,7 +144,7 @@ class ReportBuilder:
         self.source = source
         self.codes, self.outputs, self.values = plan.codes.difference(satisfied), plan.outputs, plan.values
         self._compared = self.codes | plan.unselected
-        self._origins, self._suggested = plan.origins, plan.suggested
+        self._origins, self._suggested, self._unread = plan.origins, plan.suggested, plan.unread
         self._inputs = find_format(plan.format).given
         self._has_criteria = find_format(plan.format).system == "adk" and not plan.complete
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
@@ -361,16 +368,14 @@ class ReportBuilder:
         logged = self._inspect_payloads()
         known = {*COLUMNS, *logged, *_OF_A_BUILD}
         names = [n for n in self.columns if n not in known and not n.startswith("dataset_")]
+        names += [n for n in (*self._suggested, *self._unread) if n.startswith("inputs.") and n not in self.columns]
         misspelled = misspelled_columns(tuple(self.columns))
         # rows that lack the content of the misspelled column are reported themselves, with the same hint
         absorbed = {"request"} if self.counts["AE201"] else set[str]()
         absorbed |= {"response", "trace"} if self.counts["AE223"] else set()
         for name in names:
             if name not in misspelled:
-                message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested)
-                is_truth = looks_like_truth(name, self._suggested, self.columns)
-                rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
-                self._log(Finding(rule, message, name, hint=hint))
+                self._inspect_unknown(name)
             elif misspelled[name] not in absorbed:
                 hint = f"Did you mean `{misspelled[name]}`? Rename the column."
                 message = f"unknown column `{name}` is ignored"
@@ -378,10 +383,9 @@ class ReportBuilder:
                 if columns.MISSPELLED_COLUMN.code in self.codes:
                     self.occurrences[columns.MISSPELLED_COLUMN.code].rows += self.misspelled[name]
         if self.outputs == "generated":
-            seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
             fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
             for name, field in fields.items():
-                if seen & BIT[field] and name not in self._inputs:
+                if self._seen & BIT[field] and name not in self._inputs:
                     message = f"`{self._place(name)}` has values, but outputs will be generated"
                     self._log(Finding(columns.IGNORED_COLUMN, message, name))
         near = self._near[NEAR]
@@ -400,6 +404,29 @@ class ReportBuilder:
             truth, answer = self._place("expected_response"), self._place("response")
             message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
             self._log(Finding(dataset.COPIED_TRUTH, message, "expected_response"))
+
+    def _inspect_unknown(self, name: str) -> None:
+        """Report a column that nothing reads, or a key of MLflow's inputs that looks like ground truth."""
+        has_truth = self._has(*_ANSWERS)
+        message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested)
+        what = "" if has_truth or hint else self._unread.get(name, "")
+        if what:
+            message, hint = f"`{name}` is not used: {what}", hint_for_unread(name, what)
+        truths = truths_at(name, self._suggested)
+        is_lacking = any(not (has_truth if truth in _ANSWERS else self._has(truth)) for truth in truths)
+        is_truth = is_lacking or (what != "" and not is_guess(what))
+        rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
+        is_key = name not in self.columns
+        if is_truth or not is_key:
+            self._log(Finding(rule, message, column_of(name) if is_key else name, name if is_key else None, hint))
+
+    def _has(self, *names: str) -> bool:
+        """Whether a row has a value in one of these columns of ground truth."""
+        return bool(self._seen & sum(BIT[_BIT_OF.get(name, name)] for name in names))
+
+    @cached_property
+    def _seen(self) -> int:
+        return int(np.bitwise_or.reduce(self.masks, initial=0))
 
     def _inspect_payloads(self) -> frozenset[str]:
         """Report that a table is an inference table; returns its columns, which are not reported again."""

@@ -25,6 +25,7 @@ from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, Call, NextC
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.columns import UNREAD_TRUTH
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.text.wrap import wrapped
 
@@ -130,9 +131,10 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None, out: str | No
     """What to type next; nothing if there is nothing to do. If the rows were written, people review those of `out`."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
     if renames_columns(report):
-        return [
-            NextCommand(report.call.naming(report.suggested).validation(), "reads the columns by their likely names")
-        ]
+        read = (
+            "the ground truth by its likely name" if UNREAD_TRUTH.code in found else "the columns by their likely names"
+        )
+        return [NextCommand(report.call.naming(report.suggested).validation(), f"reads {read}")]
     if fixes is not None:
         return [NextCommand(fixes.command, effect(fixes, report))]
     if not report.row_count:
@@ -166,8 +168,11 @@ def rows_to_review(report: ReportSummary, fixes: FixPreview | None = None) -> tu
 
 
 def renames_columns(report: ReportSummary) -> bool:
-    """Whether the first thing to do is to read the columns by their likely names."""
+    """Whether the first thing to do is to read the columns by their likely names: without, nothing can be evaluated, or
+    people would be asked for the ground truth that the data has."""
     named = {name.partition(".")[0] for name in report.suggested.values()}
+    if report.suggested and UNREAD_TRUTH.code in report.counts and report.unlabeled_count:
+        return True
     return report.invalid_count == report.row_count and not named.isdisjoint(("request", "inputs"))
 
 

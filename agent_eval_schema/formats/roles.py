@@ -1,0 +1,238 @@
+"""What a column holds, by the words of its name, in fifteen languages: `Musterantwort` → the ground truth.
+
+    name                 words, by their meaning      role
+    user_query           user, ask                    request
+    Musterantwort        truth, answer                ground truth: expected_response
+    goldDocIds           truth, document, id          expected documents
+    question_type        ask, meta                    metadata
+    期望答案              truth, answer                ground truth
+
+`words.json` has the words of each meaning by language; one that ends with `*` is the beginning of a word. A name is
+taken apart at what is no letter and at capitals; what is left is one word, or words that are written as one.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+Meanings = frozenset[str]
+
+
+class Role(Struct, frozen=True):
+    """What a column holds: a name for people, the column of ours that holds the same (None: no column does), and
+    whether all words of the name have a meaning (else it is a guess)."""
+
+    name: str
+    column: str | None = None
+    sure: bool = True
+
+
+NO_ROLE = Role("", None, False)
+
+
+@lru_cache(maxsize=4096)
+def role_of(name: str) -> Role:
+    """What a column of this name holds. Of a path the last key counts, and what the keys before it change."""
+    *above, last = name.split(".")
+    meanings, sure = meanings_of(last)
+    found = next((role for needs, without, role in _RULES if needs <= meanings and not without & meanings), NO_ROLE)
+    around = frozenset(m for key in above for m in meanings_of(key)[0])
+    if around & _TRUE and found.column in TRUTHS:
+        found = Role("ground truth", TRUTHS[found.column])
+    elif found.column == "request" and around & _NOT_ASKED:
+        found = Role("SQL", "expected_response") if "sql" in around else Role("metadata")
+    return found if sure or found is NO_ROLE else Role(found.name, found.column, sure=False)
+
+
+TRUTHS = {
+    "response": "expected_response",
+    "retrieved_context": "expected_retrieved_context",
+    "predicted_trajectory": "reference_trajectory",
+}
+"""By the column of an output, the one of its ground truth."""
+
+_TRUE = frozenset({"truth", "guideline"})
+_NOT_ASKED = frozenset({"sql", "meta", "score", "tool", "call", "document"})
+
+_NONE: Meanings = frozenset()
+_NOT_OF_ROW = frozenset(
+    ["answer", "output", "truth", "made", "tool", "call", "label", "choice", "user", "document", "fact", "meta", "task"]
+)
+
+
+def _rules() -> tuple[tuple[Meanings, Meanings, Role], ...]:
+    def rule(needs: str, role: str, column: str | None = None, without: Meanings = _NONE) -> None:
+        rules.append((frozenset(needs.split()), without, Role(role, column)))
+
+    rules: list[tuple[Meanings, Meanings, Role]] = []
+    rule("score", "score")
+    rule("meta", "metadata")
+    rule("id document truth", "expected documents", "expected_retrieved_context")
+    rule("id document relevant", "expected documents", "expected_retrieved_context")
+    rule("id document", "documents", "retrieved_context")
+    rule("id session", "session", "session_id", _NOT_OF_ROW)
+    rule("id", "ID", "request_id", _NOT_OF_ROW)
+    rule("id", "metadata")
+    rule("latency", "latency", "latency_seconds")
+    rule("sql made", "response", "response")
+    rule("sql", "SQL", "expected_response")
+    rule("choice", "choice")
+    rule("keyword", "keywords")
+    rule("label truth", "label", "expected_response")
+    rule("label made", "response", "response")
+    rule("label", "label")
+    for truth in ("truth", "guideline"):
+        rule(f"{truth} call", "expected tool calls", "reference_trajectory")
+        rule(f"{truth} tool", "expected tool calls", "reference_trajectory")
+    rule("document truth", "expected documents", "expected_retrieved_context")
+    rule("document relevant", "expected documents", "expected_retrieved_context")
+    rule("call", "tool calls", "predicted_trajectory", frozenset({"document"}))
+    rule("tool", "tool definitions")
+    rule("document", "documents", "retrieved_context")
+    rule("guideline", "guidelines", "guidelines")
+    rule("fact", "facts", "expected_facts")
+    rule("truth", "ground truth", "expected_response", frozenset({"ask", "task", "user"}))
+    rule("truth answer", "ground truth", "expected_response")
+    rule("truth output", "ground truth", "expected_response")
+    rule("made", "response", "response", frozenset({"ask", "task", "truth"}))
+    rule("output", "response", "response", frozenset({"ask", "user"}))
+    rule("answer", "answer", "response", frozenset({"ask", "user"}))
+    rule("ask", "request", "request", frozenset({"truth", "made"}))
+    rule("user text", "request", "request", frozenset({"truth", "made"}))
+    rule("task", "task", "request", frozenset({"truth", "made", "ask"}))
+    return tuple(rules)
+
+
+_RULES = _rules()
+"""The meanings that a name must have, those that it must not have, and its role; the first one that fits."""
+
+
+def is_answer(name: str) -> bool:
+    """Whether a name is that of an answer, of which it does not show whose: an `answer`, a `Réponse`."""
+    return role_of(name).name == "answer"
+
+
+def is_of_truth(name: str) -> bool:
+    """Whether the name of a column shows that it has ground truth."""
+    return not _TRUE.isdisjoint(m for key in name.split(".") for m in meanings_of(key)[0])
+
+
+# --- words
+@lru_cache(maxsize=1)
+def _words() -> tuple[Mapping[str, Meanings], Sequence[tuple[str, str]], frozenset[str]]:
+    """The meanings of each word, the beginnings of words with theirs, and the words of which compounds are made."""
+    table = msgspec.json.decode(files(__package__).joinpath("words.json").read_bytes(), type=dict[str, dict[str, str]])
+    listed = [
+        (letters(w), m, lang) for m, langs in table.items() for lang, words in langs.items() for w in words.split()
+    ]
+    words: dict[str, Meanings] = {}
+    for word, meaning, _ in listed:
+        if not word.endswith("*"):
+            words[word] = words.get(word, _NONE) | {meaning}
+    begins = [(word[:-1], meaning) for word, meaning, _ in listed if word.endswith("*")]
+    heads = frozenset(w for w, _, lang in listed if lang in ("de", "nl") and len(w) >= _HEAD and not w.endswith("*"))
+    return words, begins, heads
+
+
+_ENDING = 4
+"""The letters of an ending, at most: `oczekiwanymi`."""
+
+_HEAD = 5
+"""The letters of a word that may end a compound, at least: `Kundenfrage`."""
+
+
+def words_of(*meanings: str) -> frozenset[str]:
+    """The words that have one of these meanings."""
+    return frozenset(word for word, found in _words()[0].items() if not found.isdisjoint(meanings))
+
+
+def letters(text: str) -> str:
+    """A text in lower case, without marks above and below its letters."""
+    plain = unicodedata.normalize("NFKD", text.casefold()).translate(_UNMARKED)
+    return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+_UNMARKED = str.maketrans("łıø", "lio")
+
+
+@lru_cache(maxsize=4096)
+def meanings_of(name: str) -> tuple[Meanings, bool]:
+    """The meanings of the words of a name, and whether each of its words has one."""
+    words = _split(name)[:_MOST_WORDS]
+    found: set[str] = set()
+    start, sure = 0, bool(words)
+    while start < len(words):
+        for end in range(min(len(words), start + 4), start, -1):
+            known = _meanings("".join(words[start:end])) if end > start + 1 else None
+            if known:
+                break
+        else:
+            known, is_whole = _of_parts(words[start])
+            end, sure = start + 1, sure and is_whole
+        found |= known
+        start = end
+    return frozenset(found) - {"filler"}, sure
+
+
+_MOST_WORDS = 12
+_LONGEST = 40
+"""The words of a name, and the letters of one, that are looked at: longer ones are no names."""
+
+
+def _split(name: str) -> list[str]:
+    spaced = "".join(
+        f" {c}" if c.isupper() and i and name[i - 1].islower() else c if unicodedata.category(c)[0] in "LM" else " "
+        for i, c in enumerate(name[: _MOST_WORDS * _LONGEST])
+    )
+    return [letters(word)[:_LONGEST] for word in spaced.split()]
+
+
+def _meanings(word: str) -> Meanings:
+    words, begins, _ = _words()
+    return words.get(word) or frozenset(
+        m for begin, m in begins if word.startswith(begin) and len(word) <= len(begin) + _ENDING
+    )
+
+
+def _of_parts(word: str) -> tuple[Meanings, bool]:
+    """The meanings of a word, or of the words that are written as one, and whether nothing else is in it."""
+    if known := _meanings(word):
+        return known, True
+    if not word.isascii():
+        return _of_script(word)
+    if (parts := _all_parts(word)) is not None:
+        return parts, True
+    words, _, heads = _words()
+    for start in range(1, len(word) - _HEAD + 1):
+        if word[start:] in heads:
+            first = next((m for end in range(start, 3, -1) if (m := _meanings(word[:end]))), _NONE)
+            return words[word[start:]] | first, bool(first)
+    return _NONE, False
+
+
+def _all_parts(word: str) -> Meanings | None:
+    """The meanings of the words that make up a word, all of its letters."""
+    words = _words()[0]
+    reached: dict[int, Meanings] = {0: _NONE}
+    for end in range(1, len(word) + 1):
+        for start, before in list(reached.items()):
+            part = word[start:end]
+            if (len(part) > 2 or (part == "id" and end == len(word))) and part in words:
+                reached[end] = reached.get(end) or before | words[part]
+    return reached.get(len(word))
+
+
+def _of_script(word: str) -> tuple[Meanings, bool]:
+    """The same of a script that writes no spaces: at each place the longest word that is known."""
+    words = _words()[0]
+    found: Meanings = _NONE
+    start, sure = 0, True
+    while start < len(word):
+        end = next((end for end in range(len(word), start, -1) if word[start:end] in words), None)
+        found, sure = found | words.get(word[start:end], _NONE), sure and end is not None
+        start = start + 1 if end is None else end
+    return found, sure

@@ -1,0 +1,217 @@
+"""What a column holds by its name, in fifteen languages, and what is proposed for tables with such names: the names of
+a request × those of ground truth × what the table is beside them, and whether the requests are questions or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.formats.roles import meanings_of, role_of
+from agent_eval_schema.formats.suggestions import suggested_columns
+from agent_eval_schema.validation.report import summary_of
+
+Row = dict[str, Any]
+
+QUESTIONS = [f"How is order {n} returned?" for n in range(4)]
+TASKS = [f"Cancel order {n}, and confirm it by mail" for n in range(4)]
+
+ASKED = [
+    *(
+        "prompt",
+        "user_input",
+        "question",
+        "query",
+        "input",
+        "nl_question",
+        "question_text",
+        "prompt_text",
+        "input_text",
+    ),
+    *(
+        "prompt_text",
+        "userMessage",
+        "User Query",
+        "instruction",
+        "utterance",
+        "task",
+        "customer_request",
+        "ticket_text",
+    ),
+]
+TRUTHS = [
+    *("ground_truth", "gold", "gold_answer", "expected_output", "expectedAnswer", "Ideal Answer", "reference_answer"),
+    *("target", "correct_answer", "golden_response", "solution", "groundtruth"),
+]
+
+LANGUAGES = {
+    "de": ("Kundenfrage", "Musterantwort"),
+    "de, in two words": ("Anfrage des Kunden", "erwartete Antwort"),
+    "fr": ("Question du client", "Réponse attendue"),
+    "fr, a request": ("demande", "réponse de référence"),
+    "es": ("pregunta", "respuesta_esperada"),
+    "pt": ("pergunta", "gabarito"),
+    "it": ("domanda", "risposta corretta"),
+    "nl": ("klantvraag", "verwacht antwoord"),
+    "pl": ("pytanie", "oczekiwana odpowiedź"),
+    "tr": ("soru", "beklenen yanıt"),
+    "ru": ("вопрос клиента", "эталонный ответ"),
+    "ar": ("السؤال", "الإجابة المتوقعة"),
+    "hi": ("प्रश्न", "अपेक्षित उत्तर"),
+    "zh": ("用户问题", "标准答案"),
+    "ja": ("質問", "期待される回答"),
+    "ko": ("질문", "예상 답변"),
+}
+
+
+def table(name: str, truth: str, asked: list[str], **more: Any) -> list[Row]:
+    return [{name: text, truth: f"Done: {n}.", **more} for n, text in enumerate(asked)]
+
+
+def read_as_proposed(rows: list[Row]) -> Any:
+    """The report with the mapping that the issues of a table propose."""
+    return validate_eval_set(rows, columns=suggestion(rows))
+
+
+def suggestion(rows: list[Row]) -> dict[str, str]:
+    return dict(summary_of(validate_eval_set(rows)).suggested)
+
+
+@pytest.mark.parametrize("asked", [QUESTIONS, TASKS], ids=["questions", "tasks"])
+@pytest.mark.parametrize("more", [{}, {"response": "Yes."}, {"response": "Yes.", "team": "a"}], ids=str)
+@pytest.mark.parametrize("name", ASKED)
+def test_no_ground_truth_beside_a_request_is_passed_by(name: str, more: Row, asked: list[str]) -> None:
+    for truth in TRUTHS:
+        require_read_or_named(table(name, truth, asked, **more), name, truth, more)
+
+
+def require_read_or_named(rows: list[Row], name: str, truth: str, more: Row) -> None:
+    report = validate_eval_set(rows)
+    if any(row["expected_response"] for row in report.iter_rows()):  # a format reads both names
+        return
+    assert {"AE113", "AE119"} & set(report.counts), report.to_text()
+    read = read_as_proposed(rows)
+    assert read.ok, read.to_text()
+    for row, given in zip(read.iter_rows(), rows, strict=True):
+        assert row["expected_response"] == given[truth]
+        assert row["request"]["messages"][-1]["content"] == given[name]
+        assert row["response"] == more.get("response")
+
+
+@pytest.mark.parametrize("asked", [QUESTIONS, TASKS], ids=["questions", "tasks"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_names_of_a_language_are_known(language: str, asked: list[str]) -> None:
+    name, truth = LANGUAGES[language]
+    found = suggestion(table(name, truth, asked))
+    assert found == {name: "request", truth: "expected_response"}
+    report = validate_eval_set(table(name, truth, asked), columns="auto")
+    assert report.ok
+    assert report.counts == {"AE117": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("question_type", "metadata"),
+        ("question_id", "ID"),
+        ("user_id", "metadata"),
+        ("answer_relevance_score", "score"),
+        ("preference", "metadata"),
+        ("input_tokens", "metadata"),
+        ("goldDocIds", "expected documents"),
+        ("expected_tools", "expected tool calls"),
+        ("tools", "tool definitions"),
+        ("tools_called", "tool calls"),
+        ("gold_sql", "SQL"),
+        ("sql.query", "SQL"),
+        ("metadata.question", "metadata"),
+        ("expected_intent", "label"),
+        ("key_facts", "facts"),
+        ("grading_rubric", "guidelines"),
+        ("Bot-Antwort", "response"),
+        ("system_prompt", ""),
+        ("contextual", ""),
+        ("android", ""),
+        ("throughput", ""),
+    ],
+)
+def test_the_role_of_a_name(name: str, role: str) -> None:
+    assert role_of(name).name == role
+
+
+@pytest.mark.parametrize("name", ["", " ", "_", "x" * 10_000, "质" * 5_000, "\ud800", ".", "a..b", "[]"], ids=range(9))
+def test_any_text_can_be_a_name(name: str) -> None:
+    assert meanings_of(name) == (frozenset(), False)
+    assert role_of(name).column is None
+
+
+DEFINITIONS: list[list[Row]] = [
+    [{"name": "f", "description": "Finds.", "parameters": {"type": "object", "properties": {}}}],
+    [{"name": "f", "input": {"properties": {"a": {"type": "string"}}}}],
+    [{"type": "function", "function": {"name": "f", "description": "Finds."}, "name": "f", "arguments": {}}],
+]
+
+
+@pytest.mark.parametrize("tools", DEFINITIONS)
+@pytest.mark.parametrize("key", ["tools", "functions", "available_tools", "tool_calls", "x"])
+def test_a_definition_is_no_call(key: str, tools: list[Row]) -> None:
+    rows = [{"question": text, key: tools} for text in TASKS]
+    assert suggestion(rows) == {"question": "request"}
+
+
+def test_sentences_are_no_names_of_tools() -> None:
+    rows = [{"question": text, "actions": ["Open the page", "Press the button"]} for text in TASKS]
+    assert suggestion(rows) == {"question": "request"}
+
+
+@pytest.mark.parametrize("name", ["query", "statement"])
+def test_sql_is_what_a_question_is_answered_with(name: str) -> None:
+    rows = [{"utterance": text, "sql": {name: f"SELECT {n} FROM t"}} for n, text in enumerate(TASKS)]
+    found = suggestion(rows)
+    assert found["utterance"] == "request"
+    assert found.get("sql.query", "expected_response") == "expected_response"
+    flat = [{"nl": text, "query": f"SELECT {n} FROM t"} for n, text in enumerate(TASKS)]
+    assert "request" not in {suggestion(flat).get("query")}
+
+
+def test_a_conversation_with_its_last_answer_is_not_proposed_as_a_request() -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    assert suggestion([{"dialog": turns, "topic": "a"}]) == {}
+    assert suggestion([{"dialog": turns[:1], "topic": "a"}]) == {"dialog": "request.messages"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"inputs": {"question": "Hi?", "ground_truth": "Hello"}, "outputs": "Hi"},
+        {"inputs.query": "Hi?", "inputs.ground_truth": "Hello", "outputs.response": "Hi"},
+        {"inputs": {"question": "Hi?"}, "outputs": "Hi", "reference_answer": "Hello"},
+    ],
+    ids=str,
+)
+def test_ground_truth_inside_the_inputs_is_named(row: Row) -> None:
+    report = validate_eval_set([row])
+    (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE119")
+    assert "=expectations.expected_response" in str(issue.hint)
+    read = validate_eval_set([row], columns=dict(summary_of(report).suggested))
+    assert [found["expected_response"] for found in read.iter_rows()] == ["Hello"]
+    assert "AE119" not in read.counts
+
+
+def test_ground_truth_that_is_read_elsewhere_is_no_warning() -> None:
+    row = {"inputs": {"question": "Hi?", "answer": "x"}, "expectations": {"expected_response": "Hello"}}
+    assert "AE119" not in validate_eval_set([row]).counts
+
+
+def test_what_no_mapping_is_proposed_for_is_named_with_what_it_has() -> None:
+    rows = [{"request": text, "answers": ["a", "b"], "Ergebnis": f"Fall {n}"} for n, text in enumerate(TASKS)]
+    issues = {issue.column: issue for issue in validate_eval_set(rows).iter_issues()}
+    assert (issues["answers"].code, issues["answers"].message) == ("AE119", "`answers` is not used: list, 4 of 4 rows")
+    assert issues["Ergebnis"].message == "`Ergebnis` is not used: text, 4 of 4 rows: ground truth?"
+    assert "--columns Ergebnis=expected_response" in str(issues["Ergebnis"].hint)
+
+
+def test_of_two_names_the_sure_one_is_meant() -> None:
+    rows = [{"task": "qa", "xyz_question": "b", "question": text} for text in TASKS]
+    assert suggested_columns(list(rows[0]), rows, whole=True) == {"question": "request"}
