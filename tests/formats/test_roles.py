@@ -3,11 +3,14 @@ a request × those of ground truth × what the table is beside them, and whether
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_eval_schema import validate_eval_set
+from agent_eval_schema.cli import main
 from agent_eval_schema.formats.roles import meanings_of, role_of
 from agent_eval_schema.formats.suggestions import suggested_columns
 from agent_eval_schema.validation.report import summary_of
@@ -215,3 +218,18 @@ def test_what_no_mapping_is_proposed_for_is_named_with_what_it_has() -> None:
 def test_of_two_names_the_sure_one_is_meant() -> None:
     rows = [{"task": "qa", "xyz_question": "b", "question": text} for text in TASKS]
     assert suggested_columns(list(rows[0]), rows, whole=True) == {"question": "request"}
+
+
+def test_the_next_command_reads_the_truth_as_review_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps({"user_input": t, "response": "x", "gold": "Done"}) + "\n" for t in TASKS))
+    assert main(["validate", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert f"agent-eval-schema validate {path} --columns gold=expected_response" in shown
+    assert "--queue truth" not in shown
+    assert main(["review", str(path), "--bundle", str(tmp_path / "page.html")]) == 0
+    assert "--columns gold=expected_response" in capsys.readouterr().err
