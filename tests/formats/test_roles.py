@@ -220,11 +220,7 @@ def test_of_two_names_the_sure_one_is_meant() -> None:
     assert suggested_columns(list(rows[0]), rows, whole=True) == {"question": "request"}
 
 
-def test_the_next_command_reads_the_truth_as_review_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_next_command_reads_the_truth_as_review_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text("".join(json.dumps({"user_input": t, "response": "x", "gold": "Done"}) + "\n" for t in TASKS))
     assert main(["validate", str(path)]) == 0
