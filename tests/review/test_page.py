@@ -444,6 +444,77 @@ def test_every_state_can_be_read_and_reached(
     assert tab.trouble == []
 
 
+@pytest.mark.parametrize("look", LOOKS, ids=lambda o: f"{o['color_scheme']}-{o['viewport']['width']}")
+def test_what_is_typed_decided_and_not_saved_can_be_read_and_reached(
+    look: dict[str, Any], reviewing: Callable[..., Review], open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl.jonas.review.jsonl").write_bytes(_lines(labeled("jonas", {1: {"a": True}, 4: {"a": True}})))
+    (tmp_path / "guide.md").write_text("# How\n\nOne **fact** per line.", encoding="utf-8")
+    wrong = {"request_id": "9", "request": "Wrong?", "response": LONG, "expected_facts": ["16 weeks", {"a": 1}]}
+    before = reviewing([*ALL, wrong])
+    before._session.apply([{"row": 0, "path": "expected_facts", "new": ["f"]}])
+    before.stop()
+    review = reviewing([{**ALL[0], "response": "It is 18 weeks."}, *ALL[1:], wrong], guide=tmp_path / "guide.md")
+    url = f"{review.url}&q=all&row=0"
+    tab, other = open_tab(url, **look), open_tab(url)
+    tab.page.evaluate(AXE)
+
+    def to(queue: str, row: int) -> None:
+        tab.page.evaluate(f"location.hash = location.hash.replace(/&q=.*/, '') + '&q={queue}&row={row}'")
+        tab.until(f"document.getElementById('row').innerText.includes('· row {row} ·')")
+
+    def fine(selector: str) -> None:
+        tab.page.wait_for_selector(selector)
+        _is_fine(tab)
+
+    to("changed", 0)
+    fine(".question ins")
+    to("errors", 9)
+    fine(".question mark")
+    tab.page.get_by_role("button", name="partly").click()
+    tab.page.get_by_label("reason of the rating").fill("half of it")
+    fine("[aria-label='rating of the answer'] [aria-pressed=true]")
+    tab.page.get_by_label("a guideline, then Enter").fill("half a guideline")
+    tab.saved()
+    fine("[data-new=guidelines]")
+    for one, row in ((tab, 1), (tab, 4)):
+        to("all", row)
+        one.keys("2", "Control+Enter")
+        one.saved()
+    tab.keys(".")
+    tab.page.get_by_role("button", name="Decide together").click()
+    tab.page.wait_for_selector(".question h3")
+    fine(".question h3")
+    tab.keys("w")
+    tab.page.wait_for_selector("#out")
+    tab.page.get_by_role("button", name="What all 2 reviewers agree on").click()
+    tab.page.wait_for_selector("dialog [aria-pressed=true]:has-text('What all')")
+    fine("#out")
+    (tmp_path / "out.jsonl").write_text("there", encoding="utf-8")
+    tab.page.fill("#out", str(tmp_path / "out.jsonl"))
+    tab.page.get_by_role("button", name="Write", exact=True).click()
+    fine("dialog button:has-text('Replace it')")
+    tab.page.get_by_role("button", name="Replace it").click()
+    tab.page.wait_for_selector("dialog .good")
+    fine("dialog pre")
+    tab.keys("Escape")
+    to("all", 3)
+    other.page.goto(url.replace("row=0", "row=3"))
+    other.until("document.getElementById('row').innerText.includes('· row 3 ·')")
+    for one, text in ((other, "theirs"), (tab, "mine")):
+        one.keys("n")
+        one.type(text)
+        one.keys("Escape")
+        one.until("!document.getElementById('saved').textContent.startsWith('Saving')")
+    fine("#form [role=group].issue.error")
+    tab.page.get_by_role("button", name="Keep yours").click()
+    tab.saved()
+    review.stop()
+    tab.keys("d")
+    tab.page.wait_for_selector("#saved.bad")
+    fine("#saved button")
+
+
 def _lines(journal: Journal) -> bytes:
     import msgspec
 
