@@ -40,6 +40,7 @@ def _min_effect(arguments: argparse.Namespace) -> float | Mapping[str, float]:
 def failures_of(comparison: ScoreComparison, fail_on: str, arguments: argparse.Namespace) -> list[str]:
     """Why a comparison fails `--fail-on significant` or `any`; metrics whose direction must be stated come first, and
     nothing is judged before."""
+    from agent_eval_schema.evaluation.result_blocks import SESSIONS_UNKNOWN
     from agent_eval_schema.render.phrases import signed
 
     if undecided := comparison._undecided:
@@ -50,7 +51,8 @@ def failures_of(comparison: ScoreComparison, fail_on: str, arguments: argparse.N
         ]
     alpha = getattr(arguments, "alpha", 0.05)
     worse = comparison.regressions(significant=fail_on == "significant", min_effect=_min_effect(arguments), alpha=alpha)
-    found = [f"{metric}: the mean changed by {signed(difference)}" for metric, difference in worse.items()]
+    note = " (sessions unknown: each row counts as independent)" if SESSIONS_UNKNOWN in comparison.remarks else ""
+    found = [f"{metric}: the mean changed by {signed(difference)}{note}" for metric, difference in worse.items()]
     if comparison._lost and not arguments.allow_unscored:
         found.append(f"{comparison._lost:,} rows that had a score have none in NEW; --allow-unscored accepts them")
     return found

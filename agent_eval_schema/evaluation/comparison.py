@@ -12,11 +12,10 @@ from msgspec.structs import asdict, replace
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, name_of, written_alike
-from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, Z, holm, paired_test
-from agent_eval_schema.metrics.independence import Units
+from agent_eval_schema.metrics.independence import RowKeys, Units
 from agent_eval_schema.metrics.intervals import (
     ASSUMED_NEAR,
     ASSUMED_SHARE,
@@ -257,16 +256,17 @@ def compare(
     remarks: Sequence[str] = (),
     results: Sequence[str | None] = (),
     *,
+    keys: PairOfKeys,
     asked: bool = False,
 ) -> ScoreComparison:
     """Compare two tables by these metrics, all of which count if they were asked for; `EvalResult.compare` documents
     `key`, `units` are those of the old rows."""
-    pairs = matched_rows(old, new, key)
+    pairs = matched_rows(old, new, key, keys)
     at_old, at_new = pairs.old, pairs.new
     if not len(at_old):
         raise EvalSetError(f"the two results share no row, by {pairs.by}")
     labels = old[key] if key else pd.Series(np.arange(len(old)))
-    keys = pd.Index(labels.iloc[at_old])
+    labels_of_rows = pd.Index(labels.iloc[at_old])
     ids = old["request_id"].to_numpy()[at_old] if "request_id" in old.columns else None
     codes = np.arange(len(at_old)) if units is None else units.codes[at_old]
     lines, changed = [], []
@@ -274,7 +274,7 @@ def compare(
         before = old[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_old]
         after = new[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_new]
         lines.append(_line(info, before, after, codes, asked))
-        changed.append(_changes(metric, keys, ids, before, after))
+        changed.append(_changes(metric, labels_of_rows, ids, before, after))
     filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
     rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
     only = [(labels, at_old), (new[key] if key else pd.Series(np.arange(len(new))), at_new)]
@@ -302,12 +302,16 @@ class MatchedRows(NamedTuple):
 BY_POSITION, BY_QUESTION = "position", "question"
 
 
-def matched_rows(old: pd.DataFrame, new: pd.DataFrame, key: str | None) -> MatchedRows:
+PairOfKeys = tuple[RowKeys | None, RowKeys | None]
+"""What makes the rows of two tables depend on each other, their questions among it."""
+
+
+def matched_rows(old: pd.DataFrame, new: pd.DataFrame, key: str | None, keys: PairOfKeys) -> MatchedRows:
     """The rows of two tables that are the same, in the order of the old one: by a key, else by position if no request
     differs, else by request_id or question."""
     if key is not None:
         return _by_labels([_unique(table, key) for table in (old, new)], key)
-    problem = _difference(old, new)
+    problem = _difference(old, new, keys)
     if not problem:
         places = np.arange(len(old))
         return MatchedRows(places, places, BY_POSITION)
@@ -316,7 +320,6 @@ def matched_rows(old: pd.DataFrame, new: pd.DataFrame, key: str | None) -> Match
         found = _by_labels([table[REQUEST_ID] for table in tables], REQUEST_ID)
         if len(found.old):
             return found
-    keys = [row_keys(table) for table in tables]
     if any(key is None or not key.questions.any() for key in keys):
         raise EvalSetError(f"{problem}: {_GIVE_KEY}")
     return _by_labels([_occurrences(key.questions) for key in keys if key is not None], BY_QUESTION)
@@ -339,7 +342,7 @@ def _occurrences(questions: Numbers) -> pd.Series[Any]:
     return pd.Series(labels, dtype="object")
 
 
-def _difference(old: pd.DataFrame, new: pd.DataFrame) -> str:
+def _difference(old: pd.DataFrame, new: pd.DataFrame, keys: PairOfKeys) -> str:
     """Why rows at the same position are not the same, as far as can be seen; "" if they are."""
     if len(old) != len(new):
         return f"the results have {len(old):,} and {len(new):,} rows"
@@ -350,7 +353,7 @@ def _difference(old: pd.DataFrame, new: pd.DataFrame) -> str:
         if row is not None:
             return f"row {row} has another {name} in the other result"
     if shared in ([], [REQUEST_ID]):  # a `prompt` is the `request` of the other
-        questions = [key.questions for key in map(row_keys, (old, new)) if key is not None]
+        questions = [key.questions for key in keys if key is not None]
         if len(questions) == 2 and not np.array_equal(questions[0], questions[1]):
             return f"row {np.flatnonzero(questions[0] != questions[1])[0]} has another question in the other result"
     return ""

@@ -15,6 +15,7 @@ import pandas as pd
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.evaluation.mlflow_evaluation import FOLDER, TABLE_FILE, MlflowEvaluation
+from agent_eval_schema.evaluation.row_keys import keys_from_text
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.text.visible import visible
@@ -22,6 +23,9 @@ from agent_eval_schema.validation.validate import check_source
 
 ROW_TAG = "agent_eval_schema.row"
 """The tag of a record, or of an evaluated trace, that holds the position of its row: mlflow does not keep the order."""
+
+KEYS_TAG = "agent_eval_schema.keys"
+"""The tag of a record, or of an evaluated trace, that holds what makes its row depend on others (`keys_as_text`)."""
 
 RUN_OF = "mlflow.assessment.sourceRunId"
 """The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
@@ -88,7 +92,7 @@ def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
             if a.feedback is not None  # an expectation has none
         ]
         lines.append({"tags": trace.info.tags, "assessments": feedback, "trace": trace})
-        trace.info.assessments = []  # so that it can be written
+        trace.info.assessments = [a for a in trace.info.assessments if a.feedback is None]  # so that it can be written
     return lines
 
 
@@ -132,4 +136,11 @@ def scores_of_run(place: str) -> MlflowEvaluation | str:
         raise EvalSetError(f"{place}: the run has no scores: expected {TABLE}, or traces with assessments")
     report = check_source(open_source(pd.DataFrame({"trace": [line["trace"].to_json() for line in lines]})))
     scores, reasons = (pd.DataFrame(columns, dtype="object") for columns in (found.scores, found.reasons))
-    return MlflowEvaluation(scores, reasons, dict(run.data.metrics), run_id, report, None)
+    keys = keys_from_text(line["tags"].get(KEYS_TAG) for line in lines)
+    sessions = keys is not None or any(row["session_id"] is not None for row in report.iter_rows())
+    return MlflowEvaluation(
+        *(scores, reasons, dict(run.data.metrics), run_id, report, None),
+        agent=run.data.params.get("agent"),
+        keys=keys,
+        sessions=sessions,
+    )

@@ -26,10 +26,11 @@ from msgspec.structs import asdict, replace
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare, matched_rows
 from agent_eval_schema.evaluation.history import ScoreHistory, run_names, shared_rows
-from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEvaluation, log_result
 from agent_eval_schema.evaluation.mlflow_run import RUNS, scores_of_run
 from agent_eval_schema.evaluation.result_blocks import (
     CAUSES_SHOWN,
+    SESSIONS_UNKNOWN,
     Overview,
     ResultSummary,
     Scored,
@@ -154,7 +155,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         keys: RowKeys | None = None,
         record: ResultRecord | None = None,
         infos: Iterable[MetricInfo] = (),
+        agent: str | None = None,
+        sessions: bool = True,
     ) -> None:
+        self._agent, self._sessions = agent, sessions
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), call.name
         self._call = call
         self.tallies = dict(tallies)
@@ -551,9 +555,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         -------
         dict
             `source` (str or None: the path of the data), `data_hash` (str: that of the cells of the data, without those
-            of a run and without scores), `run_id` (str or None), `options`, `versions` (of Python and of packages),
-            `issue_counts` and `aggregates` (dict) and `left_out` (int: excluded rows). Of a loaded result they are
-            those of the result that was written.
+            of a run and without scores), `run_id` and `agent` (str or None), `sessions` (bool: whether it is known
+            which rows belong together), `options`, `versions` (of Python and of packages), `issue_counts` and
+            `aggregates` (dict) and `left_out` (int: excluded rows). Of a loaded result they are those of the result
+            that was written.
 
         Examples
         --------
@@ -569,6 +574,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             "source": self.name,
             "data_hash": data_hash(self.iter_parts(), self.metrics),
             "run_id": self.run_id,
+            "agent": self._agent,
+            "sessions": self._sessions,
             "options": self.options,
             "versions": versions(),
             "issue_counts": self.issue_counts,
@@ -763,11 +770,21 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             other.metrics_table,
             infos,
             key,
-            self._units_by(cluster),
+            self._units_beside(other, key) if cluster == AUTO else self._units_by(cluster),
             list(self._differences(other)),
             (self.name, other.name),
+            keys=(self._keys, other._keys),
             asked=metrics is not None,
         )
+
+    def _units_beside(self, other: EvalResult, key: str | None) -> Units | None:
+        """The units of the rows; by the other result, if only that one has their sessions."""
+        if self._sessions or not other._sessions or other._units is None:
+            return self._units
+        pairs = matched_rows(self.metrics_table, other.metrics_table, key, (self._keys, other._keys))
+        codes = np.arange(self.row_count) + other.row_count
+        codes[pairs.old] = other._units.codes[pairs.new]
+        return Units(codes, other._units.kinds)
 
     def _shared(self, others: Sequence[EvalResult], metrics: Sequence[str] | None) -> list[str]:
         """The metrics that all results have, or those of them that are asked for."""
@@ -797,7 +814,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
         metrics = self._shared(results[1:], metrics)
         tables = [result.metrics_table for result in results]
-        at = shared_rows([matched_rows(tables[0], table, key) for table in tables[1:]])
+        pairs = zip(tables[1:], results[1:], strict=True)
+        at = shared_rows([matched_rows(tables[0], table, key, (self._keys, of._keys)) for table, of in pairs])
         if not len(at[0]):
             raise EvalSetError("the results share no row")
         scores = {
@@ -821,6 +839,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             old, new = self.options.get(name), other.options.get(name)
             if old != new:
                 yield f"The setting {name} differs: {old or 'the default'} before, {new or 'the default'} after."
+        if not (self._sessions or other._sessions):
+            yield SESSIONS_UNKNOWN
         hashes = {result._record.data_hash for result in (self, other) if result._record is not None}
         if len(hashes - {""}) > 1:
             yield "The data differs: a score can change because its row did."
@@ -872,6 +892,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             errors=self._failed.errors.most_common(CAUSES_SHOWN),
             intervals=self._intervals,
             spreads=self._spreads,
+            sessions=self._sessions,
             units="" if self._units is None else self._units.words(len(np.unique(self._units.codes))),
             infos=self.infos,
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
@@ -987,7 +1008,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         Notes
         -----
-        The columns are those of `metrics_table`, then `<metric>/reason` where a row has one. A Parquet file has
+        The columns are those of `metrics_table`, then `<metric>/reason` where a row has one, and `eval_result/keys`:
+        hashes by which a comparison finds the independent units of the rows. A Parquet file has
         `provenance`, the metrics and the number of rows as JSON in its metadata, under the key `eval_result`; JSON
         Lines and JSON have it in the column `eval_result` of their first row; CSV does not have it.
 
@@ -1003,7 +1025,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         )
         evaluated = self._evaluation is not None
         reasons = {} if evaluated else self._reasons()  # MLflow's are in its table
-        return write_result(path_of(path), record, iter(self.iter_parts()), reasons)
+        return write_result(path_of(path), record, iter(self.iter_parts()), reasons, self._keys)
 
     def _inputs(self) -> object:
         return self.name
@@ -1011,8 +1033,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
     def log_to_mlflow(self) -> str:
         """Log the result to the active MLflow run.
 
-        The summary is logged as metrics, the HTML page, the JSON and the table as artifacts. Without an active run, a
-        new one is created.
+        The summary is logged as metrics, the HTML page, the JSON and the table as artifacts, the data as an input, and
+        its hash, the name of the agent and the options as parameters. Without an active run, a new one is created.
 
         Returns
         -------
@@ -1033,12 +1055,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> mlflow.get_run(run_id).data.metrics["exact_match/mean"]
         1.0
         """
-        from agent_eval_schema.evaluation.mlflow_evaluation import log_result
-
         params = {f"trajectory_{name}": value for name, value in self.options.items()}
+        params |= {DATA_HASH: self.provenance[DATA_HASH], "metrics": ",".join(self.metrics)}
+        params |= {"agent": self._agent} if self._agent else {}
         texts = {"result.html": self.to_html, "result.json": self.to_json}
         scored = {f"{name}/scored": tally.scored for name, tally in self.tallies.items()}
-        return log_result({**self.summary_metrics, **scored}, params, texts, self.write)
+        name = os.path.basename(self.name or "data")
+        return log_result({**self.summary_metrics, **scored}, params, texts, self.write, name)
 
     def __repr__(self) -> str:
         headline = f": {self._headline}" if self._headline else ""
@@ -1080,8 +1103,10 @@ def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInf
         call=run_of(evaluation.report).call,
         failed=failed,
         evaluation=evaluation,
-        keys=row_keys(evaluation.table()),
+        keys=evaluation.keys or row_keys(evaluation.table()),
         infos=infos,
+        agent=evaluation.agent,
+        sessions=evaluation.sessions,
     )
 
 
@@ -1168,4 +1193,6 @@ def _loaded(
         keys=read.keys,
         record=record,
         infos=(*record.infos, *infos),
+        agent=record.agent,
+        sessions=record.sessions and read.keys is not None,
     )

@@ -132,10 +132,10 @@ class GroupOfRows(Struct, frozen=True):
 class ResultSummary(Struct, frozen=True, kw_only=True):
     """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
     first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score. `intervals` are
-    the 95 % confidence intervals of the means by metric, `units` how many independent units the rows are, `spreads` the
-    standard deviations between questions and between answers to the same one, `infos`
-    what is known of metrics, `groups` the groups by column, `errors` the most frequent errors of failed calls, with
-    their rows."""
+    the 95 % confidence intervals of the means by metric, `units` how many independent units the rows are, `sessions`
+    whether it is known which rows belong together, `spreads` the standard deviations between questions and between
+    answers to the same one, `infos` what is known of metrics, `groups` the groups by column, `errors` the most frequent
+    errors of failed calls, with their rows."""
 
     call: Call
     row_count: int
@@ -150,6 +150,7 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     latency: dict[str, float]
     intervals: dict[str, MeanInterval]
     units: str
+    sessions: bool
     spreads: dict[str, tuple[float, float]]
     infos: dict[str, MetricInfo]
     findings: list[tuple[Any, Any, str]] = []
@@ -365,6 +366,9 @@ def means_of(result: ResultSummary) -> list[Block]:
     return [Only("text", [table, *about]), Only("html", [Section("metrics", "Metrics", [table, *about])])]
 
 
+SESSIONS_UNKNOWN = "Sessions unknown: each row counts as independent."
+"""What is reported of a table or a run whose rows have neither sessions nor the keys of those that were scored."""
+
 LOWER = "↓"
 
 
@@ -377,6 +381,8 @@ def name_of(info: MetricInfo) -> Words:
 def _about_intervals(result: ResultSummary) -> Iterator[str]:
     """What the intervals count as independent, which means have none for which reason, and the noise of repeats."""
     found = [interval for interval in result.intervals.values() if not interval.note]
+    if found and not result.sessions:
+        yield SESSIONS_UNKNOWN
     if any(interval.units < interval.rows for interval in found):
         yield f"The intervals are those of {result.units}, not of {plural(result.row_count, 'row')}."
     for metric, interval in result.intervals.items():

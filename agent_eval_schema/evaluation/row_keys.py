@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array, hash_texts
 from agent_eval_schema.decoding.chat import read_messages
@@ -53,6 +55,21 @@ def keys_of(rows: pa.RecordBatch, batch: pa.RecordBatch) -> RowKeys:
     if not keys.questions.any() and (own := row_keys(batch)) is not None:
         return RowKeys(keys.sessions, own.questions, keys.documents)
     return keys
+
+
+def keys_as_text(keys: RowKeys) -> list[str]:
+    """The keys of each row as one text, for a file or a tag."""
+    return [":".join(f"{key:x}" for key in row) for row in zip(*asdict(keys).values(), strict=True)]
+
+
+def keys_from_text(texts: Iterable[Any]) -> RowKeys | None:
+    """The keys of rows by `keys_as_text`; None if a row has none."""
+    found = [_KEYS.fullmatch(text) if isinstance(text, str) else None for text in texts]
+    rows = [[int(key, 16) for key in match.groups()] for match in found if match is not None]
+    return RowKeys(*np.array(rows, np.uint64).reshape(-1, 3).T) if len(rows) == len(found) else None
+
+
+_KEYS = re.compile(":".join(["([0-9a-f]{1,16})"] * 3))
 
 
 def joined_keys(parts: list[RowKeys]) -> RowKeys:

@@ -58,6 +58,12 @@ class _Kind(NamedTuple):
     make_input: Callable[[Any], Callable[[Any], Any]] = lambda _: lambda prompt: prompt
 
 
+def agent_name(agent: Any) -> str:
+    """The name of an agent: its own, or that of its function or class."""
+    names = (getattr(agent, attribute, None) for attribute in ("name", "__name__"))
+    return visible(next((name for name in names if name and isinstance(name, str)), type(agent).__name__))
+
+
 def calling(runnable: Any, make_input: Callable[[Any], Any] | str | None = None) -> Callable[[Any], Any]:
     """The function that calls a runnable with a prompt (a coroutine function if the runnable is one).
 

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result_blocks import cell_text
-from agent_eval_schema.evaluation.row_keys import joined_keys, row_keys
+from agent_eval_schema.evaluation.row_keys import joined_keys, keys_as_text, keys_from_text, row_keys
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, FailedCalls, ScoreStats, score_column
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
@@ -48,6 +48,10 @@ VERSION = 1
 RECORD = "eval_result"
 """The key of the record in the metadata of Parquet, and the column of it in JSON Lines and JSON."""
 
+KEYS = f"{RECORD}/keys"
+"""The column of a file by which its rows are the same independent units as those of the result: hashes of the session,
+the question and the first expected document, which the columns of a format may have under any name."""
+
 _PACKAGES = ("agent_eval_schema", "mlflow", "pandas", "pyarrow")
 
 
@@ -62,6 +66,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True):
     source: str | None = None
     data_hash: str = ""
     run_id: str | None = None
+    agent: str | None = None
+    sessions: bool = True
     options: dict[str, str] = {}
     versions: dict[str, str] = {}
     issue_counts: dict[str, int] = {}
@@ -96,12 +102,20 @@ def data_hash(parts: Iterable[pd.DataFrame], metrics: Iterable[str]) -> str:
 
 
 def write_result(
-    path: str, record: ResultRecord, parts: Iterator[pd.DataFrame], reasons: Mapping[str, Sequence[str | None]]
+    path: str,
+    record: ResultRecord,
+    parts: Iterator[pd.DataFrame],
+    reasons: Mapping[str, Sequence[str | None]],
+    keys: RowKeys | None,
 ) -> int:
-    """Write the rows of a result with the reasons of each metric, and the record."""
+    """Write the rows of a result with the reasons of each metric, their keys, and the record."""
     first = next(parts, pd.DataFrame())
     own = set(map(str, first.columns))
-    added = {f"{n}/reason": texts for n, texts in reasons.items() if any(texts) and f"{n}/reason" not in own}
+    added: dict[str, Sequence[str | None]] = {
+        f"{n}/reason": texts for n, texts in reasons.items() if any(texts) and f"{n}/reason" not in own
+    }
+    if keys is not None:
+        added[KEYS] = keys_as_text(keys)
     record = replace(record, columns=tuple(map(column_name, first.columns)), added=tuple(added))
     document = msgspec.to_builtins(record)
     in_row = keeps_types(path)
@@ -159,7 +173,7 @@ def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> R
         start = 0
         for batch in source.batches():
             cells = frame_of([batch])
-            part = cells.drop(columns=[RECORD, *record.added], errors="ignore")
+            part = cells.drop(columns=[RECORD, KEYS, *record.added], errors="ignore")
             if record.row_count == 0 and record.data_hash:  # the row that has only the record
                 part = part.iloc[:0]
             none = pd.Series([None] * len(part), dtype="object")
@@ -179,7 +193,8 @@ def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> R
     reasons: dict[str, list[str | None]] = {name: [] for name in columns}
     size = 0
     for part, cells in with_cells():
-        keys.append(row_keys(part) if len(part) else None)
+        own = keys_from_text(cells[KEYS].tolist()[: len(part)]) if KEYS in cells else None
+        keys.append((row_keys(part) if own is None else own) if len(part) else None)
         for name, tally in found.tallies.items():
             scores = part[score_column(name)].to_numpy()
             tally.add(scores, by_row=keys[-1] is not None)

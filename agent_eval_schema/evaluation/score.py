@@ -352,15 +352,16 @@ class Scoring:
         options: TrajectoryOptions,
         left_out: Iterable[Issue],
         *,
-        ran: bool = False,
+        agent: str | None = None,
         again: Callable[[], Iterator[ScoredPart]] | None = None,
     ) -> None:
         self._source, self._options, self._again = source, options, again
         self._metrics = tuple(map(metric_name, metrics))
         stated = (metric._info for metric in metrics if isinstance(metric, CustomMetric | PointwiseMetric))
         self._infos = [info for info in stated if info]
-        self._stats = {name: ScoreStats() for name in (*((LATENCY, FAILURE) if ran else ()), *self._metrics)}
-        self._left_out = list(left_out)
+        of_run = () if agent is None else (LATENCY, FAILURE)
+        self._stats = {name: ScoreStats() for name in (*of_run, *self._metrics)}
+        self._left_out, self._agent = list(left_out), agent
         self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()
         self._failed = FailedCalls()
         self._keys: list[RowKeys] = []
@@ -407,6 +408,7 @@ class Scoring:
             left_out=len(self._left_out),
             keys=joined_keys(self._keys) if self._keys else None,
             infos=self._infos,
+            agent=self._agent,
         )
 
     def _reasons_by_row(self) -> dict[str, list[str | None]]:

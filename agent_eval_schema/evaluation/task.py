@@ -34,7 +34,7 @@ from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.runnables import as_plain, calling, encode_plain, read_output
+from agent_eval_schema.evaluation.runnables import agent_name, as_plain, calling, encode_plain, read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
 from agent_eval_schema.evaluation.score import (
     EvalInputs,
@@ -194,13 +194,14 @@ class EvalTask:
             raise EvalSetError(f"expected workers and seconds above 0, got {max_workers} and {timeout}")
         if runnable is not None:
             call = calling(runnable, make_input)
-            return self._run(call, max_workers, timeout, None if journal is None else os.fspath(journal))
+            kept = None if journal is None else os.fspath(journal)
+            return self._run(call, agent_name(runnable), max_workers, timeout, kept)
         if journal is not None or make_input is not None:
             raise EvalSetError("`journal` and `make_input` require a runnable")
         return score_rows(self._source, self.metrics, self._options, notebook(), max_workers)
 
     def _run(
-        self, call: Callable[[Any], Any], max_workers: int, timeout: float | None, journal: str | None
+        self, call: Callable[[Any], Any], agent: str, max_workers: int, timeout: float | None, journal: str | None
     ) -> EvalResult:
         source, left_out = of_turns(self._source)
 
@@ -211,7 +212,7 @@ class EvalTask:
             ran = _take_answers(part, answers)
             scoring.add(measure(part, self.metrics, self._options, max_workers, ran))
 
-        scoring = Scoring(source, self.metrics, self._options, left_out, ran=True)
+        scoring = Scoring(source, self.metrics, self._options, left_out, agent=agent)
         prompts = (prompt for part in parts({"prompt"}) for prompt in part.values["prompt"])
         with journal_at(journal, prompts) as kept, progress(source.read_share, notebook()) as so_far:
             window = _Window(parts({"prompt", *columns_read(self.metrics)}), kept, done, so_far)

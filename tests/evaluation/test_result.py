@@ -176,7 +176,7 @@ def test_parquet(tmp_path: Path) -> None:
     found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
     assert found.write(tmp_path / "result.parquet") == 3
     read = pd.read_parquet(tmp_path / "result.parquet")
-    assert read.columns.tolist() == [*found.metrics_table.columns, "trajectory_recall/reason"]
+    assert read.columns.tolist() == [*found.metrics_table.columns, "trajectory_recall/reason", "eval_result/keys"]
     assert read["trajectory_recall/score"].dtype == "float64"
     assert json.loads(read["predicted_trajectory"][1]) == found.metrics_table["predicted_trajectory"][1]
     again = score_trajectories(tmp_path / "result.parquet", ["trajectory_recall"])

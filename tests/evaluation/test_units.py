@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, EvalTask, profile_eval_set, score_trajectories
+from agent_eval_schema import (
+    EvalSetError,
+    EvalTask,
+    convert_eval_set,
+    load_result,
+    profile_eval_set,
+    score_trajectories,
+)
 from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.metrics.independence import independent_units
 from tests.conftest import Row
@@ -120,3 +130,43 @@ def test_a_column_as_cluster() -> None:
     assert result.standard_errors(cluster="team")["units"].item() == 4
     with pytest.raises(EvalSetError, match=r"cluster: expected auto, None or a column .*team.*; got 'nothing'"):
         result.standard_errors(cluster="nothing")
+
+
+OTHER_NAMES = ("azure", "databricks", "deepeval", "ragas")
+"""Formats whose questions are in columns of different names."""
+
+
+@pytest.mark.property
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 12), st.booleans(), st.booleans()), min_size=12
+    ),
+    name=st.sampled_from(OTHER_NAMES),
+)
+def test_no_route_changes_a_p_value(rows: list[tuple[str, int, bool, bool]], name: str, tmp_path: Path) -> None:
+    """In memory and in a file of any kind, whatever the columns of the format are called."""
+
+    def result(place: int) -> Any:
+        canonical = [
+            {
+                "request": f"question {question}",
+                "session_id": session,
+                "response": "yes" if right[place] else "no",
+                "expected_response": "yes",
+            }
+            for session, question, *right in rows
+        ]
+        data = convert_eval_set(canonical, name).data  # type: ignore[arg-type]
+        return EvalTask(data, ["exact_match"], format=name).evaluate()  # type: ignore[arg-type]
+
+    routes: list[list[Any]] = [[result(0), result(1)]]
+    for kind in ("parquet", "jsonl", "csv"):
+        for place, made in enumerate(routes[0]):
+            made.write(tmp_path / f"{place}.{kind}")
+        routes.append([load_result(tmp_path / f"{place}.{kind}") for place in (0, 1)])
+    found = [old.compare(new, metrics=["exact_match"]) for (old, _), (_, new) in product(routes, routes)]
+    numbers = {(c.lines[0].units, c.lines[0].p_value, c.lines[0].low, c._units, c.matched_by) for c in found}
+    assert len({repr(of) for of in numbers}) == 1
+    units = independent_units(routes[0][0]._keys)
+    assert found[0].lines[0].units == len(set(units.codes.tolist()))

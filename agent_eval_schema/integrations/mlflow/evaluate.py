@@ -22,9 +22,10 @@ from typing import Any, Literal
 import pandas as pd
 
 from agent_eval_schema.errors import EvalSetError, missing
-from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEvaluation, log_params
 from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, result_lines
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
+from agent_eval_schema.evaluation.runnables import agent_name
 from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -327,9 +328,12 @@ def evaluate_eval_set(
         supported.without_judge,
         failures,
         answers_by_row(result) if predict_fn is not None else {},
+        None if predict_fn is None else agent_name(predict_fn),
     )
     found = result_of_evaluation(evaluation)
     client = mlflow.MlflowClient()
+    agent = {} if predict_fn is None else {"agent": agent_name(predict_fn)}
+    log_params(mlflow, run.info.run_id, {DATA_HASH: found.provenance[DATA_HASH], **agent})
     for name, count in found.scored.items():
         client.log_metric(run.info.run_id, f"{name}/scored", count)
     return found
@@ -388,11 +392,10 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
 
 def _with_positions(prepared: Prepared, *, position_as_id: bool) -> pd.DataFrame:
     """The frame with position and request_id of each row in tags; its request_id is the position for old releases."""
+    prepared.tag_rows()
     frame, positions = prepared.frame.reset_index(drop=True), prepared.positions
     ids = [prepared.request_ids[row] for row in positions]
-    own: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
-    rows = zip(own, positions, ids, strict=True)
-    tags = [{**tags, ROW_TAG: str(row), **({ID_TAG: id} if id else {})} for tags, row, id in rows]
+    tags = [{**tags, **({ID_TAG: id} if id else {})} for tags, id in zip(frame["tags"], ids, strict=True)]
     frame["tags"] = pd.Series(tags, dtype="object")
     frame[REQUEST_ID] = pd.Series(list(map(str, positions)) if position_as_id else ids, dtype="object")
     return frame

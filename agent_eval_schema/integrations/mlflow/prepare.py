@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
@@ -15,7 +15,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.evaluation.mlflow_run import KEYS_TAG, ROW_TAG
+from agent_eval_schema.evaluation.row_keys import keys_as_text, row_keys
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
@@ -88,13 +91,28 @@ class InvalidRowsWarning(UserWarning):
 
 class Prepared(Struct, frozen=True):
     """A frame for an evaluator; the report on all of the input; the request_id of each row of the input; and the
-    0-based positions in the input of the rows that are in the frame; and what its inputs lack of the requests."""
+    0-based positions in the input of the rows that are in the frame; what its inputs lack of the requests; and the
+    canonical rows of the frame."""
 
     frame: pd.DataFrame
     report: Report
     request_ids: list[str | None]
     positions: list[int]
     reduced: str
+    rows: pa.Table
+
+    @property
+    def row_tags(self) -> list[dict[str, str]]:
+        """The tags by which a run of MLflow is the same rows: their positions, and what makes them depend on others."""
+        keys = row_keys(one_batch(self.rows.to_batches()))
+        texts = keys_as_text(keys) if keys is not None else []
+        return [{ROW_TAG: str(row), KEYS_TAG: key} for row, key in zip(self.positions, texts, strict=True)]
+
+    def tag_rows(self) -> None:
+        """Add the tags of the rows to those that they have."""
+        own: Iterable[dict[str, str]] = self.frame["tags"] if "tags" in self.frame else [{}] * len(self.frame)
+        tags = [{**tags, **of_row} for tags, of_row in zip(own, self.row_tags, strict=True)]
+        self.frame["tags"] = pd.Series(tags, self.frame.index, dtype="object")
 
 
 @overload
@@ -178,7 +196,8 @@ def prepare_for_evaluate(
         One row per row that is not excluded, in order. The index is that of the data if it is a DataFrame, otherwise
         the 0-based positions. For `"mlflow.genai"` the columns are `inputs`, and as far as the data has them `outputs`,
         `expectations`, `trace`, `tags` and `request_id`; their dtype is object, and their cells are plain Python
-        values. Of a Spark DataFrame, a lazy one, whose objects and lists are JSON text, as MLflow reads them there.
+        values. Data with sessions has tags by which a comparison of runs finds its independent units. Of a Spark
+        DataFrame, a lazy one, whose objects and lists are JSON text, as MLflow reads them there.
 
     Raises
     ------
@@ -276,7 +295,8 @@ def prepare(
             raise EvalSetError(f"no row to evaluate: {why}")
         # the valid rows as Python values; a canonical column without any value is not there
         rows = pa.Table.from_batches(kept)
-        columns = columns_of(rows if valid.all() else rows.filter(pa.array(valid)))
+        rows = rows if valid.all() else rows.filter(pa.array(valid))
+        columns = columns_of(rows)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)
@@ -287,7 +307,10 @@ def prepare(
     chats, others = omitted(columns, positions)
     keys = dict.fromkeys(key for keys in others.values() for key in keys)
     both = Omitted(len(chats), chats), Omitted(len(others), list(others), keys)
-    return Prepared(frame, report, ids, positions, reduced(*both, len(positions), evaluator, inputs))
+    prepared = Prepared(frame, report, ids, positions, reduced(*both, len(positions), evaluator, inputs), rows)
+    if beside and "session_id" in columns and "inputs" in frame:  # which MLflow keeps for no call of an agent
+        prepared.tag_rows()
+    return prepared
 
 
 def _trace_cells(
