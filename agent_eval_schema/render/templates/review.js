@@ -699,6 +699,7 @@ async function write(what = "mine") {
       const done = await api.write(path.value, what, replace).finally(() => clearInterval(asking));
       if (done.exists) return told.replaceChildren(el("p", {}, `${done.exists} exists. `, button("Replace it", () => run(true)), " ", button("Keep it", () => { told.replaceChildren(); path.focus() })));
       told.replaceChildren(el("p", {class: "good"}, `Written to ${done.path}: ${done.valid.toLocaleString("en")} of ${plural(done.rows, "row")} valid (before: ${done.valid_before.toLocaleString("en")}).`), el("ul", {}, done.gained.map(g => el("li", {}, `${g.metric}: ${g.before.toLocaleString("en")} → ${g.after.toLocaleString("en")} rows`))), el("p", {}, "Next:"), el("pre", {}, done.next.join("\n")));
+      told.scrollIntoView({block: "end"});
     } catch (error) { told.replaceChildren(el("p", {class: "error"}, error.message)) }
   };
   const list = el("div", {class: "changes", tabindex: "0", role: "region", "aria-label": "changes"});
