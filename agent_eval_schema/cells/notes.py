@@ -90,16 +90,21 @@ def rename_notes(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBa
 
 
 def with_rules_of_notes(batch: pa.RecordBatch, rules: Mapping[str, Rule]) -> pa.RecordBatch:
-    """The batch whose notes of these codes are of other rules."""
-    return _changed(batch, lambda f: replace(f, rule=rules.get(f.rule.code, f.rule)))
+    """The batch whose notes of these codes are of other rules; those on parts of cells are the format's to find."""
+
+    def change(note: Finding) -> Finding | None:
+        rule = rules.get(note.rule.code)
+        return note if rule is None else replace(note, rule=rule) if note.path == note.column else None
+
+    return _changed(batch, change)
 
 
-def _changed(batch: pa.RecordBatch, change: Callable[[Finding], Finding]) -> pa.RecordBatch:
+def _changed(batch: pa.RecordBatch, change: Callable[[Finding], Finding | None]) -> pa.RecordBatch:
     at = _hidden(batch.schema, _NOTES)
     if at is None:
         return batch
-    notes = {row: [change(finding) for finding in found] for row, found in notes_on(batch).items()}
-    return with_notes(batch.remove_column(at), notes)
+    notes = {row: [new for finding in found if (new := change(finding))] for row, found in notes_on(batch).items()}
+    return with_notes(batch.remove_column(at), {row: found for row, found in notes.items() if found})
 
 
 def with_line_texts(batch: pa.RecordBatch, lines: Mapping[int, str]) -> pa.RecordBatch:

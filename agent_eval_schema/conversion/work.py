@@ -99,6 +99,9 @@ class Work:
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)
         self.losses.issues += mixed_kinds(self.kinds)
+        for name in self._run.source.repeated_columns:
+            message = f"expected one column `{visible(name)}`, got several; the first is converted"
+            self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, name, message)
         losses = self.losses.settle()
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         names = report.format, self._target

@@ -93,7 +93,7 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
 def _delimiter(header: str, path: str) -> str:
     """The delimiter: that of the file's name, or another that separates the header into names, as in some countries."""
     usual = "\t" if ".tsv" in path.lower() else ","
-    found = None if usual in header else _SEPARATED.fullmatch(header.strip())
+    found = None if usual in _QUOTED.sub("", header) else _SEPARATED.fullmatch(header.strip())
     return usual if found is None else found[1]
 
 
@@ -105,6 +105,9 @@ def wrong_separator(header: list[str]) -> str:
     return f"expected commas between the columns, got {_SEPARATORS[used]}: save the file with commas"
 
 
+_QUOTED = re.compile(r'"[^"]*"')
+_NAMED = re.compile(r'"?sep=([,;|\t])"?[\r\n]*')
+"""The first line by which a spreadsheet names the separator of a file: no row, and no header."""
 _NAME = r'(?:"[^"]*"|\w[^;,|\t"]*)'
 _SEPARATED = re.compile(rf"{_NAME}([;,|\t]){_NAME}(?:\1(?:{_NAME})?)*")
 _SEPARATORS = {";": "semicolons", "|": "bars", "\t": "tabs"}
@@ -114,7 +117,13 @@ def _records(stream: IO[bytes], path: str, blanks: bool = False, comma: str = ""
     """The records one by one. Blank lines are not records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream, path)
-    reader = csv.reader(lines, delimiter=comma or _delimiter(lines.first(), path), strict=True)
+    first = lines.first()
+    if (named := _NAMED.fullmatch(first)) and comma in ("", named[1]):
+        comma, text = named[1], next(lines)
+        if blanks:
+            yield Record(1, [], text, "")
+        first = lines.first()
+    reader = csv.reader(lines, delimiter=comma or _delimiter(first, path), strict=True)
     while True:
         lines.taken.clear()
         start = lines.number + 1
@@ -298,12 +307,13 @@ def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
 
 def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
-    records = csv_records(path, blanks=True)
+    records, comma = csv_records(path, blanks=True), ""
     for header in records:
         if header.fields:
             break
+        comma = named[1] if (named := _NAMED.fullmatch(header.text)) else comma
         yield _text_bytes(header.text)
-    comma = _delimiter(header.text, path)
+    comma = comma or _delimiter(header.text, path)
     written = [n.strip() for n in header.fields]
     names = [renames.get(n, n) for n in written]
     # where a column moves into one that is there, its fields move too

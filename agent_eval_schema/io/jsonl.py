@@ -27,6 +27,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import TooDeep, is_too_deep
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import byte_name
+from agent_eval_schema.text.repeats import repeated_keys
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the text of an object → the same text with some of its values and keys replaced, the rest to the byte
@@ -213,6 +214,9 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
                 column.extend([None] * (at - len(column)))
             cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
             column.append(None if cell == b"null" else cell)
+            if cell[0] in b"{[" and name != "trace" and (twice := repeated_keys(cell, name)):
+                problems.setdefault(at, []).extend(twice)
+                lines[at] = text.decode()
     arrays = {}
     for name, column in cells.items():
         column.extend([None] * (len(objects) - len(column)))

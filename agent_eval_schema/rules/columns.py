@@ -155,6 +155,15 @@ REFUSED_TAG = Page(MLFLOW_TAGS).warning(
     good=({**_ROW, "tags": {"team.new": "search"}}, {**_ROW, "tags": {"mlflow.source.name": "search"}}),
 )
 
+BLANKS_IN_TAG = Page(MLFLOW_TAGS).info(
+    "AE180 blanks-in-tag",
+    "A tag has blanks at an end, or several in a row.",
+    why="Names and values that differ only in blanks look alike and are counted apart, as groups of a profile too.",
+    hint="No action needed if the blanks are meant; otherwise remove them.",
+    bad=({**_ROW, "tags": {"team ": "search"}}, {**_ROW, "tags": {"team": "search  A"}}),
+    good=({**_ROW, "tags": {"team": "search A"}},),
+)
+
 UNKNOWN_FORMAT = _schema_page.error(
     "AE113 unknown-format",
     "The columns match no known format.",
@@ -208,7 +217,7 @@ HEADER_ROW = _schema_page.warning(
 
 REPEATED_KEY = Page(JSON).error(
     "AE114 repeated-key",
-    "A JSON row contains a key twice.",
+    "A JSON row, or an object in a cell, contains a key twice.",
     why=(
         "Spark rejects the file. Most other parsers keep the last value and silently drop the first, so the "
         "intended value is ambiguous."

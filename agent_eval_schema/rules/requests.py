@@ -164,6 +164,15 @@ LOOKS_LIKE_JSON = _schema_page.info(
     bad=({"request": '{"a": 1}', "response": "Hello"},),
 )
 
+CHAT_AS_TEXT = _chat_page.info(
+    "AE240 chat-as-text",
+    "The request is a text that contains a whole chat.",
+    why="The turns of the assistant are read as part of one message of the user: no metric sees a conversation.",
+    hint="No action needed if the user pasted a chat; otherwise write the turns as a list of messages.",
+    bad=({"request": "User: Hi\nAssistant: Hello\nUser: How long is it?", "response": "16."},),
+    good=({"request": "Translate: user: name of the account", "response": "Nutzer: Name des Kontos"},),
+)
+
 CONSECUTIVE_USER_MESSAGES = _chat_page.warning(
     "AE218 consecutive-user-messages",
     "Two messages of the same user follow each other without an answer.",

@@ -42,7 +42,7 @@ LISTS = tuple(name for name, _, _ in _EMPTY)
 
 
 def note_null_placeholders(rows: Rows) -> None:
-    """Requests and responses that are another tool's placeholder for a missing value."""
+    """Requests and responses that are another tool's placeholder for a missing value, or a whole chat in a text."""
     for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.without_null else _NANS)):
         at = rows.batch.schema.get_field_index(name)
         if at < 0:
@@ -54,6 +54,16 @@ def note_null_placeholders(rows: Rows) -> None:
         for row in _rows_where(pc.is_in(array, nulls.cast(array.type))):
             got = describe(array[row].as_py().strip('"'))
             rows.log.add(columns.NULL_PLACEHOLDER, row, name, f"expected {_MEANT[name]}, got {got}")
+        for row in _rows_where(pc.match_substring_regex(array, _CHAT)) if name == "request" else ():
+            message = "expected the messages of a chat, got one text with the turns of a user and an assistant"
+            rows.log.add(requests.CHAT_AS_TEXT, row, "request", message)
+
+
+_CHAT = (
+    r'(?i)^"?\s*(user|human|customer|client|nutzer|benutzer|kunde|usuario|utilisateur)\s*:(.|\s)*'
+    r"(\n|\\n)\s*(assistant|ai|agent|bot|assistent|asistente)\s*:"
+)
+"""A turn of a user at the begin of a text, and one of an assistant on a later line, which JSON text has escaped."""
 
 
 class _Words:
@@ -112,6 +122,9 @@ def inspect_tags(rows: Rows) -> None:
             of_mlflow = name in SET_BY_MLFLOW or (traces[row] is not None and name.startswith("mlflow."))
             if not of_mlflow and (why := _refused(name, value)) is not None:
                 rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
+            if not of_mlflow and any(isinstance(t, str) and _ODD_BLANKS(t) and t.strip() for t in (name, value)):
+                why = f"expected single blanks inside of {key_name(name)!r} and its value only, got others"
+                rows.log.add(columns.BLANKS_IN_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
 
 
 def _refused(name: str, value: Any) -> str | None:
@@ -128,6 +141,7 @@ def _refused(name: str, value: Any) -> str | None:
     return None
 
 
+_ODD_BLANKS = re.compile(r"^\s|\s$|[^\S\n]{2}").search
 LONGEST_TAG_NAME, LONGEST_TAG = 250, 8_000
 _TAG_NAME = re.compile(r"[/\w.\- :]*").fullmatch
 """Source: mlflow's own check of the tags of a trace (3.17)."""

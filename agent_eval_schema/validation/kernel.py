@@ -6,16 +6,26 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.repeats import with_repeated_keys
 from agent_eval_schema.cells.sizes import one_batch, without_large_cells
+from agent_eval_schema.decoding.texts import TEXT_COLUMNS
 from agent_eval_schema.formats.format import same
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.runtime.gc_pause import gc_paused
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
+
+_OBJECTS = frozenset(COLUMNS) - {"response", "outputs", "trace", *TEXT_COLUMNS}
+"""Columns whose texts are objects or lists; what an agent or a user wrote is a text, whatever it looks like."""
+
+
+def _holds_objects_as_text(field: pa.Field) -> bool:
+    return field.name in _OBJECTS and not field.metadata and not pa.types.is_nested(field.type)
 
 
 def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
@@ -30,6 +40,8 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             spec = find_format(plan.format)
             most = plan.max_cell_bytes
             given = batch if most is None else without_large_cells(batch, most)
+            if spec.is_rows and any(map(_holds_objects_as_text, given.schema)):
+                given = with_repeated_keys(given, _OBJECTS)
             rows = Rows(given if spec.read is same else spec.read(given), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):

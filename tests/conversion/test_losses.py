@@ -1,5 +1,6 @@
 """What does not come through a conversion is named, and what comes through keeps its meaning."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,14 @@ Row = dict[str, Any]
 ROW = {"request": "Hi", "response": "Hello"}
 
 
-def losses(rows: list[Row], target: str, source: str = "auto") -> list[tuple[str, str]]:
+def losses(rows: list[Row] | Path, target: str, source: str = "auto") -> list[tuple[str, str]]:
     found = convert_eval_set(rows, format=source, to=target).losses
     return sorted(zip(found["code"], found["path"], strict=True))
+
+
+def test_a_second_column_of_a_name_is_a_loss(tmp_path: Path) -> None:
+    (path := tmp_path / "rows.csv").write_text("request,response,response,note,note\nHi,Hello,Bye,a,b\n")
+    assert losses(path, "mlflow") == [("AE813", "note"), ("AE813", "response")]
 
 
 @pytest.mark.parametrize(

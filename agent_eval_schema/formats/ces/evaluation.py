@@ -25,6 +25,7 @@ from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import path_of, require_kind
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.repeats import parse_keeping_repeats
 from agent_eval_schema.text.visible import visible
 
 # --- the two naming conventions: `projects/p/locations/us/apps/a/tools/7f3e` of the API, `get_order` in an app package
@@ -340,7 +341,7 @@ MORE_PAGES = "expected all pages, got one with a nextPageToken: what follows on 
 def findings_of(text: str | bytes) -> list[Finding]:
     """Every problem of an evaluation (or the result of one) as JSON text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    value = inspection.parse_keeping_repeats(data.decode("utf-8", "replace"))
+    value = parse_keeping_repeats(data.decode("utf-8", "replace"))
     if isinstance(value, jsontext.Malformed):
         return [Finding(value.rule, value.message)]
     return _inspect(value)

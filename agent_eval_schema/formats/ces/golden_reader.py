@@ -44,6 +44,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_bool, require_kind
 from agent_eval_schema.text.describe import describe, key_name, names
 from agent_eval_schema.text.privacy import may_quote, quoted
+from agent_eval_schema.text.repeats import parse_keeping_repeats
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.text.visible import visible
 
@@ -255,7 +256,7 @@ class GoldenReader:
         return None
 
     def _object(self, row: int, column: str, text: str) -> dict[str, Any] | None:
-        value = inspection.parse_keeping_repeats(text)
+        value = parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
             self._report(row, column, value.rule, value.message)
             return None

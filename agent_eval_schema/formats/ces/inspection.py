@@ -8,7 +8,6 @@ list for an object, both spellings of a field), it is stricter."""
 
 import base64
 import binascii
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -23,7 +22,6 @@ from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import ces, golden, reading
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, first_names, key_name, names
 from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import may_quote
@@ -41,33 +39,6 @@ DEEPEST = 40
 def finding_at(rule: Rule, path: str, message: str, hint: str = "") -> Finding:
     """A finding at a path of an evaluation; its column is the top-level field."""
     return Finding(rule, message, column_of(path) if path else None, path or None, hint)
-
-
-class Repeated(dict[str, Any]):
-    """An object whose JSON text has duplicate keys; the last value of each was kept."""
-
-    repeated: tuple[str, ...] = ()
-
-
-def parse_keeping_repeats(text: str) -> Any:
-    """The value of JSON text, with `Repeated` objects; or a `Malformed` with the reason."""
-    value = jsontext.parse(text)
-    if isinstance(value, jsontext.Malformed):
-        return value
-    try:
-        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object)
-    except ValueError:  # which msgspec has read: Python's parser reads fewer digits
-        return jsontext.Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth and numbers of ordinary length")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen: set[str] = set()
-    repeated = Repeated(found)
-    repeated.repeated = tuple(dict.fromkeys(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
-    return repeated
 
 
 def inspect_evaluation(value: Any) -> list[Finding]:

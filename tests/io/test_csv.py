@@ -1,0 +1,40 @@
+"""CSV files as spreadsheets write them, in countries that separate columns otherwise too."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.cli import main
+from agent_eval_schema.formats.opening import open_source
+
+ROWS = [{"request": "q;1", "response": "a"}, {"request": "q2", "response": None}]
+TEXTS = {
+    "semicolons": 'request;response\n"q;1";a\nq2;\n',
+    "named": 'sep=;\nrequest;response\n"q;1";a\nq2;\n',
+    "named, Windows": '\ufeffsep=;\r\nrequest;response\r\n"q;1";a\r\nq2;\r\n',
+    "named in quotes": '"sep=;"\n\nrequest;response\n"q;1";a\nq2;\n',
+    "named tabs": "sep=\t\nrequest\tresponse\nq;1\ta\nq2\t\n",
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_the_separator_is_the_one_that_the_file_names_or_uses(case: str, tmp_path: Path) -> None:
+    (path := tmp_path / "rows.csv").write_bytes(TEXTS[case].encode())
+    rows = [row for batch in open_source(path).batches() for row in native_rows(batch)]
+    assert [{name: row.get(name) for name in ("request", "response")} for row in rows] == ROWS
+
+
+def test_a_header_with_a_quoted_comma_may_have_semicolons(tmp_path: Path) -> None:
+    (path := tmp_path / "rows.csv").write_text('request;"response, final";response\nq;b;a\n')
+    report = validate_eval_set(path)
+    assert report.counts == {"AE103": 1}
+    assert report.issues["column"].tolist() == ["response, final"]
+
+
+def test_a_fixed_copy_keeps_the_line_that_names_the_separator(tmp_path: Path) -> None:
+    text = "sep=|\nrequest|response|tags\nq|a|\"{'team': 'x'}\"\n"
+    (path := tmp_path / "rows.csv").write_text(text)
+    main(["validate", str(path), "--fix", str(tmp_path / "fixed.csv")])
+    assert (tmp_path / "fixed.csv").read_text() == text.replace("'", '""').replace(": ", ":")
