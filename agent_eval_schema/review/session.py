@@ -76,7 +76,6 @@ class Session:
         self._changed: set[int] = set()
         self._find_rows()
         self._kinds = Counter(kind_of(fix) for fixes in reviewed.fixes.values() for fix in fixes)
-        self.used, self.used_facts = self._used_texts()
         self.reviewed.recount(self.states)
         self._queues: dict[str, list[int]] = {}
         self.refresh()
@@ -222,9 +221,9 @@ class Session:
             ],
             "made": sorted(MADE_BY_THE_APP) if reviewed.plan.outputs == "generated" else [],
             "coverage": reviewed.coverage(),
-            "guidelines": self.used,
+            "guidelines": self._offered("guidelines", 12),
             "unheld": reviewed.unheld_labels,
-            "facts": self.used_facts,
+            "facts": self._offered("expected_facts", MOST_OFFERED),
             "guide": tree_of(self.guide) or ([["p", [self.guide]]] if self.guide else []),
             "progress": self.progress(),
             "reviewers": [self.journal.by, *(journal.by for journal in self.others)],
@@ -255,16 +254,22 @@ class Session:
         found += [f"{n:,} lines of the journal of {by} cannot be read and are ignored." for by, n in unread.items()]
         return found
 
-    def _used_texts(self) -> tuple[list[str], list[str]]:
-        """The guidelines and the facts that most rows have, to be offered."""
+    def _offered(self, label: str, most: int) -> list[str]:
+        """The guidelines or the facts that most rows have, of the file and of the reviewer, to be offered."""
+        own = Counter(text for state in self.states.values() for text in state.get(label, ()))
+        return [text for text, _ in (self._used[label] + own).most_common(most)]
+
+    @cached_property
+    def _used(self) -> dict[str, Counter[str]]:
+        """How many rows of the file have each guideline and fact: of at most 2,000 rows of each batch."""
         guidelines, facts = Counter[str](), Counter[str]()
         for batch, start in zip(self.reviewed.batches, self.reviewed.starts, strict=True):
-            has = self.reviewed.masks[start : start + batch.num_rows] & (BIT["guidelines"] | BIT["expected_facts"])
-            if has.any():
+            has = self.reviewed.run.builder.masks[start : start + batch.num_rows]
+            if (has & (BIT["guidelines"] | BIT["expected_facts"])).any():
                 rows = canonical_rows(batch.slice(0, 2_000), self.reviewed.plan)
                 guidelines.update(t for row in rows for own in (row["guidelines"] or {}).values() for t in own)
                 facts.update(t for row in rows for t in row["expected_facts"] or ())
-        return [t for t, _ in guidelines.most_common(12)], [t for t, _ in facts.most_common(MOST_OFFERED)]
+        return {"guidelines": guidelines, "expected_facts": facts}
 
     # --- one row
 

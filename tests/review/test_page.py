@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -644,6 +645,50 @@ def test_a_server_that_is_killed_among_random_keys_has_what_the_page_called_save
         assert [text for text in saved if json.dumps(text) not in told] == []
 
 
+def test_two_servers_of_which_one_is_killed_have_all_that_they_acknowledged(tmp_path: Path) -> None:
+    """Two servers of one reviewer take changes at once; one is killed in between, and the other goes on.
+    `AGENT_EVAL_SCHEMA_KILLS=100` does so 100 times."""
+    rows = [{"request_id": f"{i}", "request": f"Question {i}?", "response": "x"} for i in range(40)]
+    path, told = Path(written(tmp_path, rows)), list[str]()
+
+    def work(url: str, kill: int, start: int) -> None:
+        token = url.partition("#t=")[2]
+        for row in range(start, len(rows), 2):
+            new = f"{kill} {row}"
+            change = {"row": row, "path": f"draft:{kill}", "old": None, "new": new}
+            body = json.dumps({"steps": [{"id": new, "changes": [change]}]}).encode()
+            asked = urllib.request.Request(
+                url.partition("#")[0] + "api/change",
+                body,
+                {"X-Review-Token": token, "Content-Type": "application/json"},
+            )
+            try:
+                with urllib.request.urlopen(asked, timeout=20) as answer:
+                    assert answer.status == 200
+            except OSError:  # the server is gone
+                return
+            told.append(new)
+
+    for kill in range(int(os.environ.get("AGENT_EVAL_SCHEMA_KILLS", "2"))):
+        servers = [_served(path), _served(path)]
+        threads = [threading.Thread(target=work, args=(url, kill, i)) for i, (_, url) in enumerate(servers)]
+        for thread in threads:
+            thread.start()
+        time.sleep(random.Random(kill).uniform(0.02, 0.2))
+        servers[0][0].kill()
+        for thread in threads:
+            thread.join()
+        for process, _ in servers:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        journal = Journal("maria", f"{path}.maria.review.jsonl")
+        assert [event.seq for event in journal.events] == list(range(1, len(journal.events) + 1))
+        assert set(told) <= {event.new for event in journal.events}
+    assert len(told) >= 20 * (kill + 1)  # the other server took all of its changes
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_is_killed_100_times_loses_no_line(tmp_path: Path) -> None:
     """Each process makes random changes and tells each that was saved; it is killed at a random moment."""
@@ -975,6 +1020,27 @@ def test_writing_shows_how_far_it_is(
     tab.page.wait_for_selector("dialog .good")
     assert tab.page.locator("dialog progress").count() == 0
     assert tab.trouble == []
+
+
+def test_facts_and_guidelines_of_other_rows_are_offered(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab]
+) -> None:
+    tab = open_tab(reviewing().url + "&q=all&row=0")
+    options = "[...document.querySelectorAll('#facts option')].map(e => e.value).sort()"
+    assert tab.page.evaluate(options) == ["f", "g"]  # of the file
+    tab.keys("f")
+    tab.type("16 weeks")
+    tab.keys("Enter", "Escape", "g")
+    tab.type("Be kind")
+    tab.keys("Enter", "Control+Enter")
+    tab.at(1)
+    assert tab.page.evaluate(options) == ["16 weeks", "f", "g"]
+    tab.page.get_by_role("button", name="Be kind").click()
+    tab.saved()
+    tab.page.reload()
+    tab.page.wait_for_selector("#form h2")
+    assert tab.page.input_value("[aria-label='guidelines 1']") == "Be kind"
+    assert tab.page.evaluate(options) == ["16 weeks", "f", "g"]
 
 
 # --- for the expert

@@ -599,23 +599,25 @@ function lineOf(name, i, value, props = {}) {
     button("×", () => { edit(name, label(name).filter((_, j) => j !== i)) }, null, {"aria-label": `remove ${name} ${i + 1}`}));
 }
 function newLine(name, placeholder, add) {
-  const path = "draft:" + name, input = el("input", {"data-new": name, placeholder, "aria-label": placeholder, value: L[path] ?? (name in L ? "" : D.wrong?.[name] ?? ""), list: O.facts.length && name === "expected_facts" ? "facts" : null, oninput: () => set(path, input.value || (D.wrong?.[name] ? "" : null), true)});
+  const path = "draft:" + name, input = el("input", {"data-new": name, placeholder, "aria-label": placeholder, value: L[path] ?? (name in L ? "" : D.wrong?.[name] ?? ""), list: name === "expected_facts" ? "facts" : null, oninput: () => set(path, input.value || (D.wrong?.[name] ? "" : null), true)});
   input.take = () => { const v = input.value.trim(); if (v) step(() => { set(path, null); add(v) }); else if (D.wrong?.[name] && !(name in L)) step(() => { set(path, null); edit(name, label(name)) }); else if (L[path] !== undefined) set(path, null) };
   input.onkeydown = e => { if (e.key === "Enter" && !e.ctrlKey && !e.metaKey && !e.isComposing) { e.preventDefault(); input.take(); focus(`[data-new=${name}]`) } };
   return el("div", {class: "line"}, input, button("+", () => { input.take(); focus(`[data-new=${name}]`) }, null, {"aria-label": `add to ${name}`}));
 }
 const unheld = name => O.unheld.includes(name) && el("p", {class: "issue warning"}, `The format ${O.format} has no place for it: it stays in the journal.`);
 const RATINGS = ["right", "partly", "wrong"];
+// what other rows have, those of this page first
+const used = (name, all) => [...new Set([...[...local.values()].flatMap(s => s[name] ?? []), ...all])].filter(t => !label(name).includes(t));
 let guideOpen = true, drawn = null;  // the row of the form
 function drawForm() {
   const box = $("form");
   if (!D) return box.replaceChildren();
-  const add = name => v => edit(name, [...label(name), v]), offered = O.guidelines.filter(g => !label("guidelines").includes(g)).slice(0, 6);
+  const add = name => v => edit(name, [...label(name), v]), offered = used("guidelines", O.guidelines).slice(0, 6);
   const active = document.activeElement, kept = drawn === D.n && box.contains(active) && active.selectionStart !== undefined && [active.getAttribute("aria-label"), active.selectionStart, active.selectionEnd];
   box.replaceChildren(...[
     [...conflicts.values()].filter(c => c.row === D.n).map(drawConflict),
     O.guide.length > 0 && el("details", {class: "box", id: "guide", open: guideOpen, ontoggle: e => { guideOpen = e.target.open }}, el("summary", {}, "Instructions of your team"), el("div", {class: "text rich"}, nodes(O.guide))),
-    el("datalist", {id: "facts"}, O.facts.map(value => el("option", {value}))),
+    el("datalist", {id: "facts"}, used("expected_facts", O.facts).map(value => el("option", {value}))),
     h2("Expected facts: what must a right answer state?", badge("fact")), unheld("expected_facts"), label("expected_facts").map((f, i) => lineOf("expected_facts", i, f)), newLine("expected_facts", "one fact, then Enter", add("expected_facts")),
     writesResponse || label("expected_response") ? [h2("Expected response"), unheld("expected_response"), el("textarea", {id: "response", "aria-label": "expected response", value: label("expected_response"), oninput: e => { set("expected_response", e.target.value, true); checkLive() }, onchange: flush}), D.answer && !label("expected_response") && command("response", "Take over the answer of the agent")] : el("p", {}, command("response", "Write one expected response instead")),
     h2("Guidelines", badge("guideline")), unheld("guidelines"), label("guidelines").map((g, i) => lineOf("guidelines", i, g)), newLine("guidelines", "a guideline, then Enter", add("guidelines")),
