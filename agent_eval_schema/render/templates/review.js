@@ -235,7 +235,7 @@ const bothOf = (a, b) => Array.isArray(a) && Array.isArray(b) ? [...a, ...b.filt
   : typeof a === "string" && typeof b === "string" ? a + "\n" + b : a && b && typeof a === "object" && typeof b === "object" ? {...a, ...b} : null;
 function drawConflict(c) {
   const words = v => v === null ? "nothing" : typeof v === "string" ? v : Array.isArray(v) && v.every(x => typeof x === "string") ? v.join("\n") : JSON.stringify(v, null, 1), both = bothOf(c.theirs, c.new);
-  return el("div", {class: "issue error", role: "group", "aria-label": "changed in two windows"}, el("b", {}, `${c.path.replace("draft:", "text for ")}: ${c.why}`),
+  return el("div", {class: "issue error", role: "group", "aria-label": "changed in two windows"}, el("b", {}, (c.why.startsWith(c.path) ? c.why : `${c.path}: ${c.why}`).replace("draft:", "text for ")),
     el("p", {class: "muted"}, "saved there"), text(words(c.theirs)), el("p", {class: "muted"}, "yours, not saved"), text(words(c.new)),
     el("p", {}, button("Keep yours", () => resolve(c, c.new)), " ", button("Take the saved one", () => resolve(c, c.theirs)), " ", both && button("Keep both", () => resolve(c, both))));
 }
