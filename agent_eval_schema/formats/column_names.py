@@ -6,7 +6,8 @@
     contexts[]          retrieved_context[].content      each string of a list
     context             retrieved_context[].content      the one value of a list
     spans[].docs[].id   retrieved_context[].doc_uri      of lists in a list, one after the other
-    Sources[;]          retrieved_context[].doc_uri      the parts of a text between semicolons (or [,] or [|])
+    Sources[;]          retrieved_context[].doc_uri      the parts of a text between semicolons (or [,] [|] [•])
+    Points[\\n]          expected_facts                   the lines of a text, without their bullets
 
 A path is the name of a column, then keys and `[]`, which means each element of a list. What else is in such an object
 stays where it is, and so does a cell of another shape.
@@ -29,17 +30,20 @@ from agent_eval_schema.formats.roles import NO_ROLE, is_of_truth, role_of
 from agent_eval_schema.formats.shapes import uri_of
 from agent_eval_schema.formats.suggestions import (
     SAMPLED_ROWS,
+    naming_columns,
     require_unambiguous,
+    split_of,
     suggested_columns,
     truth_of,
     unread_truths,
 )
 from agent_eval_schema.io.source import Remote, Source, first_rows
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules.columns import NAMED_COLUMN
+from agent_eval_schema.rules.columns import NAMED_COLUMN, UNMATCHED_PATH
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import column_of, structured, value_at
 
 EACH = "[]"
@@ -140,6 +144,24 @@ def _keys_below(column: str, value: Any) -> dict[str, Any]:
     return {f"{column}.{key}": inner for key, inner in value.items()} if isinstance(value, dict) else {}
 
 
+def unmatched(source: Source, columns: Mapping[str, str]) -> list[Finding]:
+    """The paths into cells that match nothing in the first rows, and what is there instead."""
+    moves = [(path, move) for path, move in zip(columns, _moves(source.column_names(), columns), strict=True)]
+    if not any(move.steps for _, move in moves):
+        return []
+    rows, found = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)], []
+    for path, move in moves:
+        values = [structured(row[move.column]) for row in rows if row.get(move.column) is not None]
+        if move.steps and values and all(_is_absent(_without(value, move.steps)[1]) for value in values):
+            message = f"`{path}` matches nothing in the first rows ({len(rows)}), got {describe(values[0])}"
+            split = split_of(values) if path.endswith(EACH) else ""
+            other = {path.removesuffix(EACH) + split: columns[path] if split else f"{columns[path]}{EACH}"}
+            texts = path.endswith(EACH) and all(isinstance(value, str) for value in values)
+            hint = f"Split the text, or read it as one element ({naming_columns(other)})." if texts else ""
+            found.append(Finding(UNMATCHED_PATH, message, move.column, hint=hint))
+    return found
+
+
 def _named(names: list[str], columns: Mapping[str, str]) -> list[str]:
     """The columns of a table when these are moved."""
     return [*(n for n in names if n not in columns), *(column_of(target) for target in columns.values())]
@@ -165,7 +187,7 @@ def with_likely_names(source: Source) -> Source:
     return replace(source.read_as(columns=names_asked), remarks=(*source.remarks, *named))
 
 
-def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -> list[Move]:
+def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool = True) -> list[Move]:
     """Where each value is, and where it goes: our column, and the steps below it."""
     if not isinstance(columns, Mapping):
         raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
@@ -202,7 +224,10 @@ def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
 
 
 _NAME = re.compile(r"[^.\[\]]+")
-_STEP = re.compile(r"(\[[;,|]?\])|\.([^.\[\]]+)")
+_SPLIT = r"\[(?:[;,|•\n]|\\n)?\]"
+_STEP = re.compile(rf"({_SPLIT})|\.([^.\[\]]+)")
+_BULLET = re.compile(r"(?:[•‣▪·*–-]|\d+[.)])\s+")
+"""What begins an item of a list that is written as lines."""
 
 
 def _steps(path: str, start: int) -> tuple[str, ...]:
@@ -223,7 +248,7 @@ def _is_in(path: str, names: list[str]) -> bool:
 
 def _end_of_column(path: str, names: list[str]) -> int | None:
     """Where the name of the column ends. A column named as the whole path, dots and all, wins over keys in another."""
-    ends = [len(path), *(found.start() for found in re.finditer(r"\.|\[[;,|]?\]", path))]
+    ends = [len(path), *(found.start() for found in re.finditer(rf"\.|{_SPLIT}", path))]
     return next((end for end in sorted(ends, reverse=True) if path[:end] in names), None)
 
 
@@ -262,7 +287,8 @@ def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
         return None, value
     step, *below = steps
     if step[0] == "[" and step != EACH and isinstance(value, str):
-        value = [part.strip() for part in value.split(step[1]) if part.strip()]
+        parts = value.splitlines() if step[1] in "\n\\" else value.split(step[1])
+        value = [_BULLET.sub("", part.strip(), count=1) for part in parts if part.strip()]
     if step[0] == "[":
         if not isinstance(value, list):
             return value, None

@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.column_names import ColumnNames, with_likely_names, with_names, without_auto
+from agent_eval_schema.formats.column_names import ColumnNames, unmatched, with_likely_names, with_names, without_auto
 from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.excel import is_excel, read_excel
@@ -27,7 +27,7 @@ from agent_eval_schema.issues import FileLine, file_of
 from agent_eval_schema.rules import words
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import require_bool, require_count, shown
-from agent_eval_schema.text.privacy import first_line
+from agent_eval_schema.text.privacy import first_line, quoting
 from agent_eval_schema.text.visible import without_secrets
 
 if TYPE_CHECKING:
@@ -107,7 +107,11 @@ def open_source(
         return source
     source = _opened(data, option)
     source = source if isinstance(data, Source) else replace(source, data=data)
-    source = source if columns is None else with_names(source, columns)
+    if columns is not None:
+        with quoting(bool(show_values)):
+            remarks = unmatched(source, columns)
+        source = with_names(source, columns)
+        source = replace(source, remarks=(*source.remarks, *remarks)) if remarks else source
     if changed := asked.changed():
         names = {**source.reading.columns, **asked.columns}
         source = replace(source, reading=replace(source.reading, **{**changed, "columns": names}))

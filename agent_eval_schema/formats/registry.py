@@ -85,18 +85,20 @@ def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[
     near = nearest_formats(_signs(), names)
     lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)
     message = f"expected the columns of a format, got {listed(names[:SHOWN])}; nearest: {lacks}"
-    hint = hint_for_unknown(batch, {})
+    hint = hint_for_unknown(batch, {}, {})
     for row in range(batch.num_rows):
         if row not in unread:
             yield row, None, [Finding(UNKNOWN_FORMAT, message, None, hint=hint)]
 
 
-def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str:
-    """What to do with a table of no format: its columns may look like ours."""
+def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str], unread: Mapping[str, str]) -> str:
+    """What to do with a table of no format: its columns may look like ours; those that are left may have more."""
     names = column_names(batch.schema)
     format = naming(nearest_formats(_signs(), names)[0][0])
     if suggested:
-        return f"Name the format ({format}), or the columns as they look ({naming_columns(suggested)})."
+        left = "; ".join(f"`{name}` ({what})" for name, what in unread.items())
+        also = f" Not used: {left}." if left else ""
+        return f"Name the format ({format}), or the columns as they look ({naming_columns(suggested)}).{also}"
     if len(names) == 1 and all(isinstance(row.get(names[0]), list) for row in native_rows(batch)):
         return f"Pass the list of rows itself: `data[{json.dumps(names[0], ensure_ascii=False)}]`."
     return f"Name the format ({format}), or the column with the question (`--columns PATH=request`)."

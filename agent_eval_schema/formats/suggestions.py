@@ -317,6 +317,19 @@ def _by_keys(place: _Place, column: str, found: Mapping[str, str]) -> dict[str, 
     return {f"{place.path}[].{key}": f"{column}[].{field}" for field, key in found.items()}
 
 
+def _as_facts(place: _Place, column: str) -> dict[str, str]:
+    if place.are(str):
+        return {place.path + split_of(place.values): column} if split_of(place.values) else {}
+    return {place.path: column} if _are_texts(place.elements()) else {}
+
+
+def split_of(values: Sequence[Any]) -> str:
+    """The step of a path that splits most of these texts: at their lines, bullets, semicolons or bars; "" for none."""
+    steps = {"\n": "[\\n]", "•": "[•]", ";": "[;]", "|": "[|]"}
+    texts = [value for value in values if isinstance(value, str)]
+    return next((step for mark, step in steps.items() if 2 * sum(mark in t.strip() for t in texts) > len(values)), "")
+
+
 def _as_number(place: _Place, column: str) -> dict[str, str]:
     try:  # a number of a CSV file is text
         return {place.path: column} if place.are((int, float, str)) and [float(v) for v in place.values] else {}
@@ -326,7 +339,7 @@ def _as_number(place: _Place, column: str) -> dict[str, str]:
 
 _FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
     "request": _as_request,
-    "expected_facts": lambda place, column: {place.path: column} if _are_texts(place.elements()) else {},
+    "expected_facts": _as_facts,
     "retrieved_context": _as_documents,
     "expected_retrieved_context": _as_documents,
     "predicted_trajectory": _as_trajectory,

@@ -206,6 +206,14 @@ NAMED_COLUMN = NO_PAGE.info(
     no_example='The rule applies with `--columns auto` or `columns="auto"`.',
 )
 
+UNMATCHED_PATH = NO_PAGE.warning(
+    "AE168 unmatched-path",
+    "A path of `--columns` matches nothing in the first rows.",
+    why="The cells have another shape than the path, so they stay where they are and the column stays empty.",
+    hint="Name a path that the cells have: `[]` means each element of a list, `.key` a key of an object.",
+    no_example="The rule applies with `--columns` or `columns=`.",
+)
+
 HEADER_ROW = _schema_page.warning(
     "AE118 header-row",
     "A row contains the names of its columns.",

@@ -196,11 +196,18 @@ def forbid_two_truths(rows: Rows) -> None:
     Rows that were normalized with both of them were MLflow's."""
     is_mlflow = rows.format == "mlflow" or rows.normalized
     rule = expectations.BOTH_IN_EXPECTATIONS if is_mlflow else expectations.BOTH_RESPONSE_AND_FACTS
+    chosen = rows.named and rule is expectations.BOTH_RESPONSE_AND_FACTS
+    hint = f"{rule.hint} {_AS_MLFLOW}" if chosen else ""
     both = rows.values["expected_response"].given() & rows.values["expected_facts"].filled()
     for row in np.flatnonzero(both).tolist():
         message = "expected at most one of expected_response and expected_facts, got both"
-        rows.log.add(rule, row, "expected_response", message)
+        rows.log.add(rule, row, "expected_response", message, hint=hint)
 
+
+_AS_MLFLOW = (
+    "Under these names the rows are those of Databricks; as rows of MLflow (`--format mlflow`, "
+    '`format="mlflow"`) they are valid.'
+)
 
 COPY_LENGTH = 60
 """From this many characters on, the same text is taken for a copy; short answers are rightly the same."""

@@ -21,8 +21,8 @@ class Plan(Struct, frozen=True):
 
     These describe the data: `nests` (a cell can hold an object), `without_null` (the file cannot contain null, which a
     word may represent: CSV), `origins` (the places of our columns, where they have other names), `suggested` (the
-    names that unknown columns may be meant to have), `unread` (what else may have ground truth), `normalized` (rows
-    that no longer show the format that they had).
+    names that unknown columns may be meant to have), `unread` (what else may have ground truth), `named` (columns are
+    read under other names), `normalized` (rows that no longer show the format that they had).
 
     These are requirements: `requires_outputs` (provided outputs were requested: each row has one of its format,
     `Format.outputs`), `unselected` (rules outside of a selection: not reported, but a row with an error of one supports
@@ -54,6 +54,7 @@ class Plan(Struct, frozen=True):
     normalized: bool = False
     suggested: dict[str, str] = {}
     unread: dict[str, str] = {}
+    named: bool = False
     max_cell_bytes: int | None = None
     unselected: frozenset[str] = frozenset()
 
@@ -105,6 +106,7 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
         normalized=found_format == NORMALIZED.name and source.is_canonical(),
         without_null=source.kind == "csv",
         suggested=_quotable(likely.columns, names, values),
+        named=bool(reading.columns),
         unread=_quotable(likely.unread, names, values),
         max_cell_bytes=reading.max_cell_bytes,
         labeled=labeled,

@@ -145,3 +145,70 @@ def test_a_trace_without_an_agent_is_named_as_such() -> None:
     span = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "GET /", **times}
     document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
     assert hint(document).startswith("Export the spans of the agent")
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "facts"),
+    [
+        ("Send the form\nCall twice", r"[\n]", ["Send the form", "Call twice"]),
+        ("• Send the form\n• Call twice\n", r"[\n]", ["Send the form", "Call twice"]),
+        ("1. Send the form\n2) Call twice", r"[\n]", ["Send the form", "Call twice"]),
+        ("• Send the form • Call twice", "[•]", ["Send the form", "Call twice"]),
+        ("Send the form; call twice", "[;]", ["Send the form", "call twice"]),
+        ("-5 degrees\n3.5 bar", r"[\n]", ["-5 degrees", "3.5 bar"]),
+    ],
+)
+def test_facts_in_one_cell_are_split_as_the_values_show(text: str, step: str, facts: list[str]) -> None:
+    rows = [{"question": f"Q{n}?", "Key points": text} for n in range(3)]
+    report = validate_eval_set(rows, columns="auto")
+    assert [row["expected_facts"] for row in report.iter_rows()] == [facts] * 3
+    issue = next(issue for issue in validate_eval_set(rows).iter_issues() if issue.code == "AE113")
+    assert json.dumps(f"Key points{step}", ensure_ascii=False) in str(issue.hint)
+    named = {"question": "request", f"Key points{step}": "expected_facts"}
+    assert [row["expected_facts"] for row in validate_eval_set(rows, columns=named).iter_rows()] == [facts] * 3
+
+
+@pytest.mark.parametrize(
+    ("path", "cell", "hint"),
+    [
+        ("Punkte[]", "a; b", '{"Punkte[;]": "expected_facts"}'),
+        ("Punkte[]", "a", '{"Punkte": "expected_facts[]"}'),
+        ("Punkte[].text", ["a"], "a list, `.key` a key of an object."),
+        ("Punkte.text", {"texte": "a"}, "a list, `.key` a key of an object."),
+    ],
+)
+def test_a_path_that_matches_nothing_is_a_warning(path: str, cell: Any, hint: str) -> None:
+    rows = [{"question": f"Q{n}?", "Punkte": cell} for n in range(3)]
+    report = validate_eval_set(rows, columns={"question": "request", path: "expected_facts"})
+    (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE168")
+    assert (issue.column, f"`{path}` matches nothing in the first rows (3), got " in issue.message) == ("Punkte", True)
+    assert hint in str(issue.hint)
+    hidden = validate_eval_set(rows, columns={"question": "request", path: "expected_facts"}, show_values=False)
+    assert all("texte" not in issue.message for issue in hidden.iter_issues())
+    if "columns=" in str(issue.hint):
+        named = json.loads(str(issue.hint).partition("columns=")[2].rpartition("}")[0] + "}")
+        read = validate_eval_set(rows, columns={"question": "request", **named})
+        assert "AE168" not in read.counts
+        assert all(row["expected_facts"] for row in read.iter_rows())
+
+
+def test_a_path_that_matches_in_some_row_is_no_warning() -> None:
+    rows: list[Row] = [{"question": "Q?", "facts": None}, {"question": "R?", "facts": ["a"]}]
+    report = validate_eval_set(rows, columns={"question": "request", "facts[]": "expected_facts"})
+    assert "AE168" not in report.counts
+
+
+def test_rows_that_nothing_can_score_are_no_plain_success() -> None:
+    report = validate_eval_set([{"prompt": f"Hi {n}", "response": "x"} for n in range(2)])
+    assert report.format == "vertex"
+    text = report.to_text()
+    assert "All 2 rows are valid, and nothing can be scored as vertex; as mlflow " in text
+    assert "✓" not in text
+
+
+def test_what_mlflow_accepts_is_said_where_another_platform_rejects_it() -> None:
+    rows = [{"question": "Hi?", "facts": ["a"], "truth": "b"}]
+    report = validate_eval_set(rows, columns="auto", outputs="generated")
+    (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE301")
+    assert (report.format, "`--format mlflow`" in str(issue.hint)) == ("databricks", True)
+    assert validate_eval_set(rows, columns="auto", format="mlflow", outputs="generated").ok

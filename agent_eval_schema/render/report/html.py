@@ -94,7 +94,11 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "name": os.path.basename(report.name) if report.name else "",
         "about": f"{plural(report.row_count, 'row')} · {report.format}",
         "verdict": report_headline(report),
-        "mood": "error" if not (report.ok and report.row_count) else "" if report.unselected else "good",
+        "mood": "error"
+        if not (report.ok and report.row_count)
+        else ""
+        if report.unselected or report.unscored
+        else "good",
         "valid": report.valid_count,
         "total": report.row_count,
         "has_health": bool(report.row_count) and not (report.ok and report.unselected),

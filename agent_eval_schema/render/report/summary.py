@@ -1,5 +1,6 @@
 """What a validation report shows, as plain values and as JSON: renderers draw them and compute nothing."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -205,6 +206,16 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         metrics_of(system)
         wanted = self.systems if system == "all" else (system,)
         return [line for line in self.coverage if line.system in wanted]
+
+    @property
+    def unscored(self) -> str:
+        """What the valid rows are missing if they support no metric of their platform, and which one scores them."""
+        counts = Counter(line.system for line in self.coverage if line.supported)
+        if not self.coverage or not self.usable_count or counts[self.system]:
+            return ""
+        other = max(("mlflow", *self.systems), key=lambda system: counts[system])
+        as_other = f"; as {other} {plural(counts[other], 'metric')}" if counts[other] else ""
+        return f"nothing can be scored as {self.system}{as_other}"
 
     @property
     def systems(self) -> tuple[str, ...]:

@@ -56,7 +56,15 @@ def report_text(
             _print_metrics(console, report, system)
         if report.row_count:
             console.print()
-        style = "red" if not (report.ok and report.row_count) else "" if report.unselected else "green"
+        style = (
+            "red"
+            if not (report.ok and report.row_count)
+            else ""
+            if report.unselected
+            else "yellow"
+            if report.unscored
+            else "green"
+        )
         print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes, shown.out))
 
     return drawn(draw, color, width)
@@ -113,6 +121,8 @@ def report_headline(report: ReportSummary) -> str:
         head = f"{found if warnings else f'No {issues}'} in {plural(rows, 'row')}"
     else:
         head = f"✓ All {rows:,} rows are valid" if rows > 1 else "✓ The row is valid"
+        if report.unscored:
+            head = f"{head.removeprefix('✓ ')}, and {report.unscored}"
         head += f": {found}" if warnings else ""
     if report.unselected:
         head += f"; {plural(report.unselected, 'rule')} {'was' if report.unselected == 1 else 'were'} not run"
