@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agent_eval_schema.conversion.loss_log import LISTED, FieldLosses, LossLog
 from agent_eval_schema.conversion.losses import LostMetrics
-from agent_eval_schema.formats.format import RowWriter, Writer, save_lines
+from agent_eval_schema.formats.format import RowWriter, Writer, save_json, save_lines
 from agent_eval_schema.formats.registry import find_format, targets
 from agent_eval_schema.formats.roles import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
@@ -62,6 +62,11 @@ _NUMBERS = {
 
 def target_schema(names: Iterable[str]) -> pa.Schema:
     return pa.schema([(name, _NUMBERS.get(name, pa.string())) for name in names])
+
+
+def document_writer(writer: Writer, path: str) -> Callable[[Sequence[Mapping[str, Any]]], Any] | None:
+    """The function that makes one document of the rows of a file; None if the file has rows."""
+    return writer.of_rows if path.lower().endswith(".json") else None
 
 
 def cells_writer(writer: Writer, path: str) -> RowWriter:
@@ -240,6 +245,10 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
             writer.save(self.data, out)
             return self.converted
         rows = [{n: v for n, v in row.items() if v is not None} for row in self.data.to_dict("records")]
+        if (of_rows := document_writer(writer, out)) is not None:
+            require_place(out)
+            save_json(of_rows(rows), out)
+            return self.converted
         cells = list(map(cells_writer(writer, out), rows))
         schema = target_schema(dict.fromkeys([*writer.columns, *self.data.columns]))
         counts = TextCounts(schema, out, self.target)

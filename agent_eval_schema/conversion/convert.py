@@ -11,10 +11,11 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 
 from __future__ import annotations
 
-from agent_eval_schema.conversion.conversion import Conversion, cells_writer, find_writer
+from agent_eval_schema.conversion.conversion import Conversion, cells_writer, document_writer, find_writer
 from agent_eval_schema.conversion.work import Work, plan_of
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
+from agent_eval_schema.formats.format import save_json
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import EvalSetLike, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat
@@ -94,7 +95,8 @@ def convert_file(
     done is kept in a work folder, and what a run of the same job has left there is not done again. Raises EvalSetError
     if `out` cannot be written."""
     writer = find_writer(to)
-    if resume and (writer.save is not None or out == STDOUT or is_url(out) or path == STDIN):
+    of_rows = document_writer(writer, out)
+    if resume and (writer.save is not None or of_rows is not None or out == STDOUT or is_url(out) or path == STDIN):
         raise EvalSetError(f"{out}: --resume is of a file of rows on this machine, neither of stdin nor of a document")
     settle({"OUT": out}, {"IN": path})
     if writer.save is None:
@@ -105,6 +107,8 @@ def convert_file(
     work = Work(CheckedRun(source, plan_of(source, to)), to)
     if writer.save is not None:
         writer.save(work.target_data(), out)
+    elif of_rows is not None:
+        save_json(work.document(of_rows), out)
     else:
         run = {"target": to, "format": format, "columns": columns, "version": __version__}
         if not resume and not is_url(out):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, Protocol
@@ -134,6 +134,13 @@ class Work:
         document = self._writer.document(rows)
         self.losses.compare(rows, document)
         return document.data
+
+    def document(self, of_rows: Callable[[Sequence[Mapping[str, Any]]], Any]) -> Any:
+        """The document of all rows as they are written."""
+        rows = [row for part in self._canonical_parts() for row in part]
+        document = of_rows(self._written(rows, dict, (), compare=False))
+        self.losses.compare(rows, Written(document, document, self._target, range(len(rows))))
+        return document
 
     def written(
         self, in_cells: RowWriter = dict, texts: Sequence[str] = (), compare: bool = True

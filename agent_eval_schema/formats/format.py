@@ -69,6 +69,8 @@ class Writer(Struct, frozen=True):
     columns: Columns = ()
     document: Callable[[Sequence[CanonicalRow]], Written] | None = None
     save: Callable[[Any, str], Any] | None = None
+    of_rows: Callable[[Sequence[Mapping[str, Any]]], Any] | None = None
+    """The document of rows of the `columns` that is written to a .json file, if the platform loads one there."""
     cells: RowWriter | None = None
     """Converts a row into the cells of a CSV file, if lists are not JSON there."""
     texts: Columns = ()

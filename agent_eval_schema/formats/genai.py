@@ -15,16 +15,18 @@ Text may be a Content: `{"role": "model", "parts": [{"text": …}]}`. Keys may b
 google-cloud-aiplatform 2.7.0 (`vertexai._genai.types`, `_evals_data_converters`).
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, lists_in
-from agent_eval_schema.formats.shapes import all_of, objects_of, read_context, text_only, write_texts
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
+from agent_eval_schema.formats.shapes import all_of, as_text, objects_of, read_context, text_only, write_texts
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured, without_null
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
@@ -265,8 +267,12 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     if not turns:
         yield {"intermediate_events": None, **case}, ()
         return
+    original = {k: v for k, v in case.items() if k not in _OF_DATASET}
     truth = {name: case.pop(name) for name in _OF_LAST & case.keys()}
-    yield from with_truth(_rows_of_turns(case, turns, findings), truth)
+    rows = list(with_truth(_rows_of_turns(case, turns, findings), truth))
+    if dataset_of([_filled(row) for row, _ in rows])["eval_cases"] != [without_null(original)]:
+        rows[-1][0][ORIGINAL] = original
+    yield from rows
 
 
 _OF_LAST = frozenset({"reference", "reference_trajectory", "rubric_groups", "responses", "context"})
@@ -282,7 +288,7 @@ def _rows_of_turns(
         turns[0].insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
     elif prompt is not None and _text(prompt) != _text(turns[0][0].get("content")):
         case["case_prompt"] = prompt
-    session = case.get("eval_case_id") or f"session {data.get('session_id') or ''!s}".strip()
+    session = case.pop("session_id", None) or case.get("eval_case_id") or _session_of(data)
     instructions = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
     before: list[dict[str, Any]] = []
     for number, events in enumerate(turns, 1):
@@ -303,7 +309,114 @@ def _rows_of_turns(
         before += [_content(answer, "model")] if answer is not None else []
 
 
+def _session_of(data: Mapping[str, Any]) -> str:
+    """The session of agent data without an ID: other agent data is another session."""
+    digest = hashlib.sha256(jsontext.encode_sorted(without_null(data))).hexdigest()[:8]
+    return f"session {data.get('session_id') or digest}"
+
+
 _IDS = ("case_id", "eval_case_id")
+
+
+# --- rows → an EvaluationDataset, as the client loads it from JSON
+ORIGINAL = "eval_case"
+"""The column of a case as it came, on the row of its last turn, where the case has more than its rows."""
+
+_OF_DATASET = ("candidate_name", "bigquery_source", "gcs_source")
+_OF_TURN = frozenset({"prompt", "response", "intermediate_events", _IDS[0], *_HISTORY})
+
+
+def dataset_of(rows: Sequence[Row]) -> dict[str, Any]:
+    """The dataset of rows. The rows of a session are one case with its agent data, if each has those before it as its
+    history and only the last one has ground truth: then the case is read as these rows."""
+    shared = {n: rows[0][n] for n in _OF_DATASET if rows and all(r.get(n) == rows[0].get(n) is not None for r in rows)}
+    cases: list[dict[str, Any]] = []
+    left = [{k: v for k, v in row.items() if k not in shared and v not in (None, [])} for row in rows]
+    while left:
+        original, count = _original_of(left)
+        if original is None:
+            count = next((i for i in range(1, len(left)) if not _follows(left[:i], left[i])), len(left))
+        cases.append(_case(left[:count]) if original is None else original)
+        left = left[count:]
+    return {**shared, "eval_cases": cases}
+
+
+def _original_of(rows: Sequence[Row]) -> tuple[dict[str, Any] | None, int]:
+    """The case that the next rows are read from, if they still agree with it, and their number."""
+    place = next((i for i, row in enumerate(rows) if row.get(ORIGINAL) is not None), None)
+    original = None if place is None else structured(rows[place][ORIGINAL])
+    if place is None or not isinstance(original, dict):
+        return None, 0
+    read = [_filled(row) for row, _ in rows_of_agent_data(original)]
+    own = rows[: place + 1]
+    return (original, len(own)) if list(map(_read, read)) == list(map(_read, own)) else (None, 0)
+
+
+def _read(row: Row) -> dict[str, Any]:
+    found = GENAI.read_row(row)
+    return {field.column: structured(found.get(field.column)) for field in GENAI.fields}
+
+
+def _follows(turns: Sequence[Row], row: Row) -> bool:
+    """Whether a row is the next turn of a session."""
+    first, last = turns[0], turns[-1]
+    answer = [{"role": "assistant", "content": last["response"]}] if "response" in last else []
+    history = [*_messages_before(last), {"role": "user", "content": _text(last.get("prompt"))}, *answer]
+    name, mark, number = str(first.get(_IDS[0])).rpartition("#")
+    id = f"{name}#{len(turns) + 1}" if _IDS[0] in first else None
+    rest = [{k: v for k, v in r.items() if k not in _OF_TURN | _OF_LAST | {ORIGINAL}} for r in (last, row)]
+    return (
+        row.get("session_id") is not None
+        and _OF_LAST.union(_HISTORY, [ORIGINAL]).isdisjoint(first)
+        and _OF_LAST.isdisjoint(last)
+        and rest[0] == rest[1]
+        and (id is None or (mark, number) == ("#", "1"))
+        and row.get(_IDS[0]) == id
+        and _messages_before(row) == history
+    )
+
+
+def _messages_before(row: Row) -> list[dict[str, Any]]:
+    return [message for content in _first(row, _HISTORY, list) for message in _message(content)]
+
+
+def _case(turns: Sequence[Row]) -> dict[str, Any]:
+    """A case of one row, or of the turns of a session."""
+    last = turns[-1]
+    case = {k: v for k, v in last.items() if k not in (*_OF_TURN, *_INSTRUCTION, ORIGINAL)}
+    instruction, name = _first(last, _INSTRUCTION, str | dict), last.get(_IDS[0])
+    case |= {"system_instruction": _as_content(instruction)} if instruction else {}
+    if "reference" in last and "response" not in _snake(last["reference"]):
+        case["reference"] = {"response": _as_content(last["reference"], "model")}
+    if len(turns) == 1:
+        before = _first(last, _HISTORY, list)
+        case |= {_IDS[1]: name} if name is not None else {}
+        case |= {"prompt": _as_content(last["prompt"])} if "prompt" in last else {}
+        case |= {"responses": [{"response": _as_content(last["response"], "model")}]} if "response" in last else {}
+        case |= {_HISTORY[0]: [c if "content" in c else {"content": c} for c in before]} if before else {}
+        return case | {k: last[k] for k in ("intermediate_events",) if k in last}
+    case |= {_IDS[1]: str(name).rpartition("#")[0]} if name is not None else {}
+    case["agent_data"] = {"turns": [{"turn_index": i, "events": _events(turn)} for i, turn in enumerate(turns)]}
+    if last["session_id"] in (case.get(_IDS[1]), _session_of(case["agent_data"])):
+        del case["session_id"]
+    return case
+
+
+def _events(turn: Row) -> list[dict[str, Any]]:
+    done = list(all_of(turn.get("intermediate_events")))
+    answer = turn.get("response")
+    if answer is not None and (not done or _text(_snake(done[-1]).get("content")) != answer):
+        done.append({"author": "agent", "content": _as_content(answer, "model")})
+    return [{"author": "user", "content": _as_content(turn.get("prompt"))}, *done]
+
+
+def _as_content(value: Any, role: str = "user") -> dict[str, Any]:
+    content = structured(value)
+    return content if isinstance(content, dict) and "parts" in content else _content(as_text(_text(value)), role)
+
+
+def _filled(row: Row) -> dict[str, Any]:
+    return {name: without_null(value) for name, value in row.items() if value is not None}
 
 
 def _is_question(event: Mapping[str, Any]) -> bool:
@@ -390,10 +503,11 @@ GENAI = Format(
     ),
     own=frozenset(
         [
-            *("agent_data", "conversation_plan", "agents", "case_prompt"),
-            *("candidate_name", "bigquery_source", "gcs_source", FRAME, "interactions_data_source"),
+            *("agent_data", "conversation_plan", "agents", "case_prompt", ORIGINAL),
+            *(*_OF_DATASET, FRAME, "interactions_data_source"),
         ]
     ),
+    writer=Writer(of_rows=dataset_of),
     more=(*_HISTORY, *_INSTRUCTION),
     older=("scores",),
     read_rest=_read_request,

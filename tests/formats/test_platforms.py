@@ -28,7 +28,7 @@ OURS = {
     "langsmith": [".jsonl", ".json"],
     "openai": [".jsonl"],
     "vertex": [".jsonl", ".csv"],
-    "vertex-genai": [".jsonl"],
+    "vertex-genai": [".jsonl", ".json"],
     "inspect": [".jsonl", ".json", ".csv"],
     "strands": [".json"],
     "azure": [".jsonl"],
@@ -120,15 +120,44 @@ def test_a_file_of_theirs_is_written_again_without_a_loss(path: Path) -> None:
     assert made.converted == made.given
 
 
-@pytest.mark.parametrize(("platform", "extension"), [(p, e) for p, es in OURS.items() for e in es])
-@pytest.mark.parametrize("rows", [ROWS, CHATS], ids=["rows", "chats"])
+TURNS: list[dict[str, Any]] = [
+    {
+        "request_id": f"order#{turn}",
+        "session_id": "order",
+        "request": {
+            "messages": [
+                *(
+                    message
+                    for before in range(1, turn)
+                    for message in (
+                        {"role": "user", "content": f"Question {before}"},
+                        {"role": "assistant", "content": f"Answer {before}"},
+                    )
+                ),
+                {"role": "user", "content": f"Question {turn}"},
+            ]
+        },
+        "response": f"Answer {turn}",
+        "predicted_trajectory": [CALL],
+        **({"expected_response": "Answer 3", "reference_trajectory": [CALL]} if turn == 3 else {}),
+    }
+    for turn in (1, 2, 3)
+]
+"""A session of three turns, the last of which has ground truth: one case of Vertex AI with its agent data."""
+
+DATA_OF = {"rows": ROWS, "chats": CHATS, "turns": TURNS}
+WRITTEN = [(p, e, n) for p, es in OURS.items() for e in es for n in ("rows", "chats")]
+
+
+@pytest.mark.parametrize(("platform", "extension", "name"), [*WRITTEN, ("vertex-genai", ".json", "turns")])
 def test_what_we_write_is_what_a_platform_has_accepted(
-    platform: str, extension: str, rows: list[dict[str, Any]], tmp_path: Path
+    platform: str, extension: str, name: str, tmp_path: Path
 ) -> None:
+    rows = DATA_OF[name]
     given, made = tmp_path / "rows.json", tmp_path / f"made{extension}"
     given.write_text(json.dumps(rows), encoding="utf-8")
     convert_file(str(given), str(made), platform)
-    recorded = PLATFORMS / platform / f"ours_{'rows' if rows is ROWS else 'chats'}{extension}"
+    recorded = PLATFORMS / platform / f"ours_{name}{extension}"
     if os.environ.get("UPDATE_GOLDEN"):
         recorded.write_bytes(made.read_bytes())
     assert made.read_bytes() == recorded.read_bytes()

@@ -256,6 +256,9 @@ def vertex_genai(folder: Path) -> None:
     _write(folder / "theirs_result.json", result.model_dump(mode="json"))
 
     def load(path: Path) -> Any:
+        if path.suffix == ".json":
+            found = types.EvaluationDataset.model_validate_json(path.read_bytes())
+            return found.model_dump(mode="json", exclude_none=True)
         answered = [row for row in _rows(path) if row.get("response")]  # it refuses a row without a response
         found = _FlattenEvalDataConverter().convert(answered).eval_cases
         return [case.model_dump(mode="json", exclude_none=True) for case in found]
