@@ -20,6 +20,7 @@ def _child(status: str) -> dict[str, Any]:
 
 
 _SPAN = _root("Hi", "Hello")
+_ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
 
 _trace_page = Page(MLFLOW_TRACES, good=({"request": "Hi", "response": "Hello"},))
 
@@ -89,6 +90,38 @@ RESPONSE_AS_JSON = _trace_page.info(
     hint="No action needed if the user received this JSON; otherwise fill the `response` column.",
     bad=(_trace(_root("Hi", {"city": "Paris", "days": 2})),),
     good=(_trace(_root("Hi", {"response": "Hello"})),),
+)
+
+PARTIAL_STREAM = _trace_page.warning(
+    "AE620 partial-stream",
+    "The streamed outputs of a trace's root span are incomplete.",
+    why="The stream has no end, or a piece that cannot be read: the response is what had come until then.",
+    hint="Record the trace again, or fill the `response` column.",
+    bad=(_trace(_root("Hi", [{"object": "chat.completion.chunk", "choices": [{"delta": {"content": "He"}}]}])),),
+    good=(_trace(_root("Hi", [{"type": "response.completed", "response": {"output": [_ANSWER]}}])),),
+)
+
+NO_OUTPUTS = _trace_page.warning(
+    "AE621 root-without-outputs",
+    "The root span of a trace has no outputs, and the row no response.",
+    why="No response can be derived, so no metric of responses has a score.",
+    hint="Return the answer from the traced function, or fill the `response` column.",
+    bad=(_trace({"name": "agent", "span_id": "1", "attributes": {"mlflow.spanInputs": '"Hi"'}}),),
+    good=(_trace(_SPAN),),
+)
+
+NO_DOCUMENTS = _trace_page.warning(
+    "AE622 retriever-without-outputs",
+    "The last retriever of a trace has no outputs.",
+    why="No documents can be derived, so no metric of retrieval has a score.",
+    hint="Return the documents from the traced function, or fill the `retrieved_context` column.",
+    bad=(_trace(_SPAN, {**_child("OK"), "attributes": {"mlflow.spanType": '"RETRIEVER"'}}),),
+    good=(
+        _trace(
+            _SPAN,
+            {**_child("OK"), "attributes": {"mlflow.spanType": '"RETRIEVER"', "mlflow.spanOutputs": "[]"}},
+        ),
+    ),
 )
 
 TRUNCATED_TRACE = _trace_page.warning(

@@ -20,6 +20,7 @@ from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.traces.documents import documents_of_span, retrieved_context
 from agent_eval_schema.traces.reading import Reading, Tokens, attributes, start_of, token_counts
 from agent_eval_schema.traces.spans import NOTHING, Span, Status, Trace, content_text, text_of, value_of
+from agent_eval_schema.traces.streams import read_stream
 
 
 class Derived(Struct, gc=False):
@@ -71,6 +72,9 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
         for name in ("latency_seconds", "failure"):
             if name not in origin:
                 setattr(derived, name, None)
+    is_silent = derived.response is None is not derived.request and reading.root not in (None, *reading.failed)
+    if is_silent and trace.answer is None and (reading.outputs is NOTHING or value_of(reading.outputs) is None):
+        reading.note(rules.NO_OUTPUTS, "data.spans", "expected outputs of the root span, got none")
     if reading.retrievers:  # the documents are those of the last one; a judge reads all
         has_content = any([document.content for document in derived.retrieved_context or ()])
         if not has_content and len(reading.retrievers) > 1:
@@ -132,6 +136,8 @@ def _response(reading: Reading) -> str | None:
         found = _completion(content_text(reading.outputs, reading.spare))
     except msgspec.MsgspecError:
         value = value_of(reading.outputs)
+        if isinstance(value, list) and value:
+            value = _in_one_piece(reading, value)
         text, known = chat.read_answer(value)
         if not known and value not in ({}, []):
             reading.note(rules.RESPONSE_AS_JSON, "response", f"got {describe(value)}; its JSON text is taken")
@@ -140,6 +146,22 @@ def _response(reading: Reading) -> str | None:
     if isinstance(found, str):
         return _opened(found)
     return _opened(found.choices[0].message.content) if found.choices else None
+
+
+def _in_one_piece(reading: Reading, pieces: list[Any]) -> Any:
+    """What a generator gave piece by piece, in one: texts, whose span records each of them, or chunks of an API."""
+    if all([isinstance(piece, str) for piece in pieces]):
+        return "".join(pieces) if reading.root is not None and _PIECE in bytes(reading.root.events) else pieces
+    stream = read_stream(jsontext.encode(pieces))
+    if stream is None:
+        return pieces
+    if stream.partial:
+        reading.note(rules.PARTIAL_STREAM, "response", f"{stream.partial}: the pieces that there are, are the response")
+    return stream.value
+
+
+_PIECE = b"mlflow.chunk.item"
+"""The name of the event by which MLflow records each item of a generator."""
 
 
 def _opened(text: str) -> str | None:

@@ -15,6 +15,7 @@ from agent_eval_schema.rules.retrieval import (
     DERIVED_URI_GUESSED,
     DERIVED_WITHOUT_URI,
 )
+from agent_eval_schema.rules.traces import NO_DOCUMENTS
 from agent_eval_schema.schema import Document
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
@@ -41,6 +42,8 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
     if found is not None:
         return found
     value = output_of(own)
+    if value is None and last not in reading.failed:
+        reading.note(NO_DOCUMENTS, "retrieved_context", "expected outputs of the last RETRIEVER span, got none")
     return None if value is None else _documents(reading, value)
 
 

@@ -142,7 +142,9 @@ def fill_from_traces(rows: Rows) -> None:
         _label(rows, row, feedback)
     for row, derived in enumerate(derived_rows):
         if derived.notes:
-            _log_notes(rows, row, derived.notes)
+            has_response = rows.values["response"][row] is not None
+            notes = [n for n in derived.notes if not (has_response and n.rule is trace_rules.NO_OUTPUTS)]
+            _log_notes(rows, row, notes)
 
 
 def _fill(rows: Rows, name: str, derived: Values) -> None:

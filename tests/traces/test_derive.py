@@ -184,7 +184,54 @@ def test_text_that_is_not_json_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("outputs", [None, completion(None, tool_calls=[]), {**completion("Hello"), "choices": []}])
 def test_null_is_no_response(outputs: Any) -> None:
     assert "response" not in row(trace(span(inputs="Hi", outputs=outputs)))
-    assert codes(trace(span(inputs="Hi", outputs=outputs))) == []
+    assert codes(trace(span(inputs="Hi", outputs=outputs))) == ["AE621"] * (outputs is None)
+
+
+def chunk(**delta: Any) -> Row:
+    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
+
+
+END = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+ITEM = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
+STREAMS: dict[str, list[Any]] = {
+    "texts": ["Hel", "lo"],
+    "chunks": [chunk(content="Hel"), chunk(content="lo"), END],
+    "events": [
+        *({"type": "response.output_text.delta", "item_id": "m", "delta": part} for part in ("Hel", "lo")),
+        {"type": "response.output_item.done", "item": ITEM},
+    ],
+}
+
+
+def streamed(pieces: list[Any]) -> Row:
+    """The root span of a generator, as MLflow 3.17 records it: an event per item."""
+    events = [
+        {"name": f"mlflow.chunk.item.{i}", "attributes": {"mlflow.chunk.value": json.dumps(piece)}}
+        for i, piece in enumerate(pieces)
+    ]
+    return {**span(inputs="Hi", outputs=pieces), "events": events}
+
+
+@pytest.mark.parametrize("case", STREAMS)
+def test_a_streamed_answer_is_joined(case: str) -> None:
+    assert row(trace(streamed(STREAMS[case])))["response"] == "Hello"
+    assert codes(trace(streamed(STREAMS[case]))) == []
+
+
+def test_a_list_of_texts_that_was_returned_is_no_stream() -> None:
+    assert row(trace(span(inputs="Hi", outputs=["a", "b"])))["response"] == '["a","b"]'
+
+
+def test_a_stream_without_an_end_is_what_had_come() -> None:
+    cut = trace(streamed(STREAMS["chunks"][:1]))
+    assert (row(cut)["response"], codes(cut)) == ("Hel", ["AE620"])
+
+
+def test_a_root_without_outputs_is_named_unless_the_row_has_a_response_or_it_failed() -> None:
+    silent = trace(span(inputs="Hi"))
+    assert codes(silent) == ["AE621"]
+    assert "AE621" not in validate_eval_set([{"trace": silent, "response": "Hello"}]).counts
+    assert "AE621" not in codes(trace(span(inputs="Hi", status={"code": "STATUS_CODE_ERROR"})))
 
 
 @pytest.mark.parametrize("outputs", [{"ok": True, "n": None}, {"answer": "a", "result": "b"}, ["a", "b"], 42])

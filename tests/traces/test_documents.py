@@ -210,7 +210,7 @@ BY_ID: dict[str, tuple[Any, list[Document] | None, list[str]]] = {
     "other metadata": ([{"id": "a", "content": "x", "metadata": {"n": 1}}], [Document("a", "x")], []),
     "no ID": ([{"source": "a/b", "content": "x"}], [Document("a/b", "x")], ["AE411"]),
     "a number as ID": ([{"id": 7, "content": "x"}], [Document(None, "x")], ["AE410"]),  # type: ignore[arg-type]
-    "nothing": (None, None, []),
+    "nothing": (None, None, ["AE622"]),
 }
 
 

@@ -4,7 +4,7 @@
     batch      {dataframe_records | dataframe_split | inputs | instances}  → one record per row of them
     response   {choices} · {messages} · {output: [items]} · {predictions} · "text" · [{content}]  → text
                {databricks_output: {trace}}  → the trace's JSON text, unchanged
-    stream     (streams.py)  → the response in one piece
+    stream     (traces/streams.py)  → the response in one piece
 
 Two speeds: the most common bodies are decoded directly into Structs with only the necessary fields; all others are
 decoded generically and read by decoding/chat.py.
@@ -19,12 +19,12 @@ from msgspec import Raw, Struct, field
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.diagnose import is_type
 from agent_eval_schema.decoding.requests import PlainMessage, has_nothing_odd, is_plain_chat
-from agent_eval_schema.inference_tables.read import streams
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt
+from agent_eval_schema.traces import streams
 from agent_eval_schema.traces.reading import Tokens, Usage, counts_of, usage_of
 
 

@@ -2,9 +2,10 @@
 
     SSE     data: {...}\\n\\ndata: {...}\\n\\ndata: [DONE]        NDJSON  {...}\\n{...}        array   [{...}, {...}]
 
-No source shows how streams are stored, so all three are read. Three kinds of pieces: chunks of chat completions (deltas
-by choice), chunks of chat agents (deltas by message id), events of the Responses API (deltas by item id). A final piece
-that repeats the text replaces its deltas. A stream that ends in an error, or without an end, is partial.
+No source shows how endpoints store streams, so all three are read; the trace of a generator has an array. Three kinds
+of pieces: chunks of chat completions (deltas by choice), chunks of chat agents (deltas by message id), events of the
+Responses API (deltas by item id). A final piece that repeats the text replaces its deltas. A stream that ends in an
+error, or without an end, is partial.
 """
 
 from typing import Any
