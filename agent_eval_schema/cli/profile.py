@@ -82,10 +82,12 @@ def _add_number(group: argparse._ArgumentGroup, option: str, default: float, mea
 def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.profile.options import Options
     from agent_eval_schema.profile.profile import build_profile
+    from agent_eval_schema.render.phrases import Call, plural
 
     options = Options(**{name: getattr(arguments, name) for name in Options.__struct_fields__})
+    source = open_input(arguments.file, arguments)
     found = build_profile(
-        open_input(arguments.file, arguments),
+        source,
         options,
         arguments.against,
         arguments.past or None,
@@ -98,6 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_distinct:
         rows = found.write(arguments.write_distinct)
         print_note(f"{rows:,} distinct rows written to {arguments.write_distinct}", arguments)
+        if found.overruled:
+            rows_left = f"{plural(found.overruled, 'row')} excluded with another ground truth than the row that is kept"
+            command = Call(source.name, source.options).command("review", "--queue", "conflicts")
+            print_note(f"{rows_left}: decide first{f' (`{command}`)' if command else ''}", arguments)
     counts = found.counts
     failing = {
         "invalid": counts["invalid"],

@@ -24,6 +24,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import python_value
 from agent_eval_schema.text.spelling import ALIASES, meant, meant_value, named_value, plain_name
+from agent_eval_schema.validation.cross_field import is_unwritten
 
 FixFunction = Callable[[Any], Any]
 
@@ -148,9 +149,10 @@ def message_content(message: Any) -> Any:
 
 # --- expectations
 def text_to_list(value: Any) -> Any:
-    """A line of text as a list of one text. (Several lines, or parts between semicolons, may be several texts.)"""
+    """A line of text as a list of one text. (Several lines, or parts between semicolons, may be several texts, and a
+    placeholder is none.)"""
     is_one = _is_text(value) and not re.search(r"[\n;•]", value) and not jsontext.is_structured(value)
-    return [value] if is_one else value
+    return [value] if is_one and not is_unwritten(value) else value
 
 
 def named_texts(value: Any) -> Any:

@@ -373,6 +373,26 @@ class Profile(Savable):  # numpydoc ignore=PR01
     def _view(self) -> View:
         return profile_view(self.summary)
 
+    @property
+    def overruled(self) -> int:
+        """The rows that `write` excludes although their ground truth differs from that of the row that is kept.
+
+        Returns
+        -------
+        int
+            The number of rows.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> rows = [{"request": "Where is it?", "expected_response": text} for text in ("Here.", "There.")]
+        >>> profile_eval_set(rows).overruled
+        1
+        """
+        kept, truths = self._repeats.near, self._facts.array("truth")
+        own, other = truths, truths[kept]
+        return int(np.count_nonzero((own != other) & (own != 0) & (other != 0)))
+
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write the distinct rows to a file.
 

@@ -157,6 +157,10 @@ PLACEHOLDER = Page(CORRECTNESS).warning(
     "The ground truth or the response is a placeholder (TBD, N/A, todo).",
     why="A judge takes it for the answer, and scores every other answer as wrong.",
     hint="Write the text, or leave the cell empty (null in JSON).",
-    bad=({**_ROW, "expected_response": "TBD"}, {"request": "How long is parental leave?", "response": "todo"}),
+    bad=(
+        {**_ROW, "expected_response": "TBD"},
+        {**_ROW, "expected_facts": ["TODO"]},
+        {"request": "How long is parental leave?", "response": "todo"},
+    ),
     good=({**_ROW, "expected_response": "None of the employees."},),
 )

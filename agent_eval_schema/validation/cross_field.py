@@ -87,7 +87,7 @@ def note_placeholders(rows: Rows) -> None:
         short = pc.less_equal(pc.binary_length(texts), _LONGEST_PLACEHOLDER)
         if not pc.any(short).as_py():
             continue
-        cores = pc.utf8_lower(pc.utf8_trim(pc.if_else(short, texts, None), " .:<>[]()"))
+        cores = pc.utf8_lower(pc.utf8_trim(pc.if_else(short, texts, None), _AROUND))
         found = pc.is_in(cores, pa.array(words, cores.type), skip_nulls=True)
         for row in _rows_where(pc.and_(found, pc.not_equal(cores, ""))):
             message = f"expected the text, got {describe(texts[row].as_py())}"
@@ -104,6 +104,23 @@ def note_placeholders(rows: Rows) -> None:
                 rows.log.add(columns.HEADER_ROW, row, "request", message)
 
 
+def note_placeholder_facts(rows: Rows) -> None:
+    """Facts that someone was still to write."""
+    facts = [() if cell is None or cell is FAILED else cell for cell in rows.values["expected_facts"]]
+    short = {fact for cell in facts for fact in cell if len(fact) <= _LONGEST_PLACEHOLDER}
+    if unwritten := {fact for fact in short if is_unwritten(fact)}:
+        for row, cell in enumerate(facts):
+            for i in [i for i, fact in enumerate(cell) if fact in unwritten]:
+                message = f"expected the text, got {describe(cell[i])}"
+                rows.log.add(expectations.PLACEHOLDER, row, "expected_facts", message, path=f"expected_facts[{i}]")
+
+
+def is_unwritten(text: str) -> bool:
+    """Whether a ground truth is a placeholder."""
+    return len(text) <= _LONGEST_PLACEHOLDER and text.strip(_AROUND).lower() in _UNWRITTEN_TRUTHS
+
+
+_AROUND = " .:<>[]()"
 _MIDNIGHT = r"^\d{4}-\d\d-\d\d[t ]00:00(:00(\.0+)?)?(z|[+]00:00)?$"
 _UNWRITTEN = (
     *("tbd", "tba", "todo", "to do", "to be done", "to be defined", "fixme", "xxx", "xx"),

@@ -1,11 +1,14 @@
 """Rules that look at several cells of a row: what each of them reports, and where it stops."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import normalize_eval_set, profile_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
 
 ROW = {"request": "Hi", "response": "Hello"}
 TRACE = {"info": {"trace_id": "t"}, "data": {"spans": []}}
@@ -213,3 +216,57 @@ def test_a_greeting_or_a_closing_phrase_is_a_sign(text: str) -> None:
 )
 def test_no_greeting(text: str) -> None:
     assert signs(expected_response=text, response="x" * 300) == ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the same question, other answers
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("How do I reset it?", "how do I reset it ?", True),
+        ("How do I  reset it", "How do I\nreset it!", True),
+        ("如何重置？", "如何重置", True),
+        ("Ｈｏｗ?", "how", True),
+        ("«Wie geht das?»", "Wie geht das", True),
+        ("What is -5 + 3?", "What is 5 + 3?", False),
+        ("Use C++?", "Use C?", False),
+        ("How do I reset it?", "How do I set it?", False),
+    ],
+)
+@pytest.mark.parametrize("as_chat", [False, True])
+def test_a_question_that_is_worded_alike_with_another_answer_is_a_conflict(
+    one: str, other: str, same: bool, as_chat: bool
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"request": {"messages": [{"role": "user", "content": text}]} if as_chat else text, "expected_response": truth}
+        for text, truth in ((one, "a"), (other, "b"))
+    ]
+    report = validate_eval_set(rows)
+    assert report.counts.get("AE902", 0) == same
+    assert profile_eval_set(rows).overruled == same
+
+
+def test_what_drops_rows_counts_the_conflicts_that_it_decides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "d.jsonl"
+    truths = {"Where is it?": "Here.", "where is it": "There.", "WHERE IS IT": "Here."}
+    lines = [json.dumps({"request": text, "expected_response": truth}) for text, truth in truths.items()]
+    path.write_text("\n".join(lines))
+    assert main(["profile", str(path), "--write-distinct", str(tmp_path / "out.jsonl")]) == 0
+    noted = capsys.readouterr().err
+    assert "1 row excluded with another ground truth than the row that is kept: decide first" in noted
+    assert f"`agent-eval-schema review {path} --queue conflicts`" in noted
+
+
+@pytest.mark.parametrize("fact", ["TODO", "-", "n/a", "tbd."])
+def test_a_placeholder_in_a_list_of_facts_is_named(fact: str) -> None:
+    (issue,) = validate_eval_set([{"request": "Hi", "expected_facts": ["a", fact]}]).iter_issues()
+    assert (issue.code, issue.path) == ("AE311", "expected_facts[1]")
+
+
+@pytest.mark.parametrize("fact", ["TODO", "n/a", "xxx"])
+def test_no_fix_makes_a_fact_of_a_placeholder(fact: str) -> None:
+    rows = [{"request": "Hi", "expected_facts": text} for text in (fact, "16 weeks")]
+    fixed = normalize_eval_set(rows, fix=True, on_invalid="keep")
+    assert [row["expected_facts"] for row in fixed] == [None, ["16 weeks"]]
