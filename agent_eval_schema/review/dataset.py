@@ -160,15 +160,15 @@ class Reviewed:
         valid = self.valid.copy()
         if self.plan.format not in FIXED_FORMATS:
             return found, valid
-        fixed = fix_source(self.source, codes=codes)
+        fixed = fix_source(replace(self.source, batches=lambda: iter(self.batches), shares=None), codes=codes)
         start = 0
         with progress(lambda rows: rows / len(self), screen) as so_far:
             for batch, fixes in fixed.batches():
                 for fix in fixes:
                     found.setdefault(fix.row, []).append(fix)
-                if fixes:
-                    rows = np.array(sorted({fix.row for fix in fixes}))
-                    valid[rows] = np.asarray(verdict(check_batch(batch, self.plan), "valid")).astype(bool)[rows - start]
+                if rows := sorted({fix.row for fix in fixes}):
+                    changed = taken(batch, [row - start for row in rows])
+                    valid[rows] = np.asarray(verdict(check_batch(changed, self.plan), "valid")).astype(bool)
                 start += batch.num_rows
                 so_far.add(batch.num_rows)
         return found, valid
