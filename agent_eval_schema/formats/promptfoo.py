@@ -22,8 +22,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
+from agent_eval_schema.formats.roles import role_of
 from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_context, write_texts
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
@@ -35,19 +37,24 @@ _CONTEXT = "context"
 
 
 def _question_in(cell: Any) -> Any:
-    """The variable that is the request: by its name, or the only one beside the context."""
+    """The variable that is the request: by its name, or the only one beside the context; else all of them."""
     variables = structured(cell)
     if not isinstance(variables, dict):
         return variables
     known = [name for name in _QUESTIONS if isinstance(variables.get(name), str)]
     others = [name for name, value in variables.items() if name != _CONTEXT and isinstance(value, str)]
-    chosen = known[0] if known else others[0] if len(others) == 1 else None
-    return None if chosen is None else variables[chosen]
+    known = known or [name for name in others if role_of(name).column == "request"]
+    if known or len(others) == 1:
+        return variables[(known or others)[0]]
+    asked = {n: v for n, v in variables.items() if n != _CONTEXT}
+    return {"messages": chat.user_message(as_text(asked))} if others else None
 
 
 def _context(value: Any) -> Any:
     variables = structured(value)
     context = variables.get(_CONTEXT) if isinstance(variables, dict) else None
+    if isinstance(context, str) and context.startswith("file://"):  # its text is elsewhere
+        return [{"doc_uri": context}]
     return read_context(context) if context else None
 
 
@@ -160,7 +167,9 @@ def _rendered(value: Any, variables: Row) -> Any:
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     inputs, variables = row.get("inputs"), written.get("vars", {})
-    if isinstance(inputs, dict) and _CONTEXT not in inputs and _question_in(inputs) == variables.get("question"):
+    asked = _question_in(inputs)
+    asked = question(asked) if isinstance(asked, dict) else asked
+    if isinstance(inputs, dict) and _CONTEXT not in inputs and asked == variables.get("question"):
         written["vars"] = {**inputs, **{k: v for k, v in variables.items() if k == _CONTEXT}}
     if row.get("request_id") is not None:
         written["metadata"] = {**(written.get("metadata") or {}), "request_id": row["request_id"]}

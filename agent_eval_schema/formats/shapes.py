@@ -200,14 +200,17 @@ def uri_of(text: str) -> str:
 
 
 def read_texts(texts: Any, ids: Any = None) -> Any:
-    """[text, ...] and, where there are any, [id, ...] → [{doc_uri, content}, ...]."""
+    """[text, ...] and, where there are any, [id, ...] → [{doc_uri, content}, ...]. Blank text is no document."""
     texts, ids = structured(texts), structured(ids)
     if texts is None and isinstance(ids, list):
         return [{"doc_uri": _id(i)} for i in ids]
     if not isinstance(texts, list):
         return texts
     named = ids if isinstance(ids, list) and len(ids) == len(texts) else [None] * len(texts)
-    return [_document(text, i) for text, i in zip(texts, named, strict=True)]
+    pairs = zip(texts, named, strict=True)
+    return [
+        _document(text, i) for text, i in pairs if i is not None or not (isinstance(text, str) and not text.strip())
+    ]
 
 
 def _document(text: Any, identity: Any) -> Any:
@@ -224,6 +227,8 @@ def _id(identity: Any) -> Any:
 def read_context(value: Any) -> Any:
     """One text or several; JSON text of anything but a list is a text."""
     is_text = isinstance(value, str) and not isinstance(structured(value), list)
+    if isinstance(value, str) and not value.strip():
+        return None
     return read_texts([value] if is_text else value)
 
 

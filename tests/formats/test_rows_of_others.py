@@ -318,3 +318,47 @@ def test_a_column_can_be_named_whole() -> None:
 def test_a_name_that_does_not_fit_is_an_error_of_the_call(columns: dict[str, str], message: str) -> None:
     with pytest.raises(EvalSetError, match=message):
         validate_eval_set([{"a": "Hi"}], columns=columns)
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"query": "Hi", "response": "x", "context": "BLANK"},
+        {"query": "Hi", "response": "x", "context": ["BLANK"]},
+        {"prompt": "Hi", "response": "x", "context": "BLANK"},
+        {"user_input": "Hi", "retrieved_contexts": ["BLANK"]},
+        {"vars": {"question": "Hi", "context": "BLANK"}, "assert": []},
+    ],
+    ids=str,
+)
+def test_blank_text_is_no_document(row: Row, blank: str) -> None:
+    given = json.loads(json.dumps(row).replace("BLANK", json.dumps(blank)[1:-1]))
+    report = validate_eval_set([given])
+    assert [found["retrieved_context"] or [] for found in report.iter_rows()] == [[]]
+    mixed = json.loads(json.dumps(row).replace('["BLANK"]', json.dumps([blank, "a"])))
+    if mixed != row:
+        (found,) = validate_eval_set([mixed]).iter_rows()
+        assert [document["content"] for document in found["retrieved_context"]] == ["a"]
+
+
+def test_a_file_of_promptfoo_is_a_reference() -> None:
+    (row,) = validate_eval_set([{"vars": {"question": "Hi", "context": "file://docs/a.md"}, "assert": []}]).iter_rows()
+    (document,) = row["retrieved_context"]
+    assert (document["doc_uri"], document.get("content")) == ("file://docs/a.md", None)
+
+
+@pytest.mark.parametrize(
+    ("variables", "asked"),
+    [
+        ({"city": "Rome", "days": "3"}, '{"city":"Rome","days":"3"}'),
+        ({"city": "Rome", "user_question": "How long?"}, "How long?"),
+        ({"Kundenfrage": "Wie lange?", "Ort": "Rom", "context": "Rom."}, "Wie lange?"),
+    ],
+)
+def test_a_test_of_promptfoo_with_several_variables_is_a_row(variables: Row, asked: str) -> None:
+    report = validate_eval_set([{"vars": variables, "assert": [{"type": "equals", "value": "x"}]}])
+    (row,) = report.iter_rows()
+    assert (report.ok, row["request"]["messages"][-1]["content"]) == (True, asked)
+    assert row["inputs"] == {name: value for name, value in variables.items() if name != "context"}
+    assert convert_eval_set(report, "promptfoo").data["vars"].tolist() == [variables]

@@ -641,9 +641,9 @@ def test_the_variable_that_is_the_request(name: str) -> None:
     assert written([row], "promptfoo") == [row]
 
 
-def test_of_variables_without_a_known_name_the_user_names_the_request() -> None:
+def test_of_variables_without_a_known_name_the_user_may_name_the_request() -> None:
     row = {"vars": {"city": "Berlin", "wish": "A desk."}, "assert": [{"type": "equals", "value": "a"}]}
-    assert validate_eval_set([row]).counts == {"AE201": 1}
+    assert asked(one(row)) == ['{"city":"Berlin","wish":"A desk."}']
     found = one(row, columns={"vars.wish": "request"})
     assert (asked(found), found["expected_response"]) == (["A desk."], "a")
 
