@@ -62,13 +62,20 @@ class RowTable(Struct):
         return FAILED_CALL if row in self.failed and column in OUTPUTS else f"the row lacks {column}"
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """The rows as dicts: the table's cells, absent ones None, and what metrics read under its own name."""
+        """The rows as dicts: the table's cells, absent ones None, and what metrics read under its own name. Text that a
+        format has in an object, such as a reference of Vertex AI, is the text."""
         columns = [str(c) for c in self.frame.columns]
         extra = {n: v for n, v in self.values.items() if n not in columns}
         cells = [[None if is_absent(v) else v for v in self.frame.iloc[:, i].tolist()] for i in range(len(columns))]
+        for name in TEXTS.intersection(columns, self.values):
+            pairs = zip(cells[columns.index(name)], self.values[name], strict=True)
+            cells[columns.index(name)] = [text if isinstance(cell, dict) and text else cell for cell, text in pairs]
         for line in zip(*cells, *extra.values(), strict=True) if cells or extra else ((),) * self.size:
             yield dict(zip((*columns, *extra), line, strict=True))
 
+
+TEXTS = frozenset({"prompt", "response", "reference"})
+"""The columns of texts, which a format may have under the same name in another form."""
 
 OUTPUTS = ("response", "predicted_trajectory")
 """The columns that an agent fills."""
