@@ -176,21 +176,18 @@ LostMetrics: TypeAlias = "dict[str, dict[str, int]]"
 def lost_metrics(
     masks: Mapping[tuple[int, int], int], lossy: Collection[str], outputs: str, systems: Iterable[str]
 ) -> LostMetrics:
-    """Of rows by the fields that they have before and after. Without a column (or the code of rows as a whole) that has
-    losses, no metric is lost."""
+    """Of rows by the fields that they have before and after. Without a column that has losses, no metric is
+    lost."""
     found: LostMetrics = {}
-    places = COLUMNS_OF_FIELD
-    if conversion.MIXED_KINDS.code in lossy:
-        places = {**places, "single_turn": (conversion.MIXED_KINDS.code,)}
     metrics = [metric for system in dict.fromkeys(systems) for metric in metrics_of(system)]
     for (before, after), rows in masks.items():
         if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
             after |= BIT["recorded_session"]
-        filled = {names[0] for field, names in places.items() if before & BIT[field] and len(names) == 1}
+        filled = {names[0] for field, names in COLUMNS_OF_FIELD.items() if before & BIT[field] and len(names) == 1}
         for metric in metrics:
             if not missing_needs(metric, before, outputs):
                 fields = fields_of(missing_needs(metric, after, outputs))
-                columns = {c for field in fields if before & BIT[field] for c in places[field]}
+                columns = {c for field in fields if before & BIT[field] for c in COLUMNS_OF_FIELD[field]}
                 for column in columns & filled & set(lossy):
                     counts = found.setdefault(column, {})
                     counts[metric.name] = counts.get(metric.name, 0) + rows

@@ -17,12 +17,11 @@ from agent_eval_schema.issues import Issue
 
 
 class Outcome(Struct, frozen=True, array_like=True):
-    """What a part adds beside its rows: its losses, the rows by the fields that they have before and after, their
-    kinds, and the names under which columns are passed on."""
+    """What a part adds beside its rows: its losses, the rows by the fields that they have before and after, and the
+    names under which columns are passed on."""
 
     losses: list[Issue]
     masks: list[tuple[int, int, int]]
-    kinds: dict[str, int]
     names: dict[str, str]
 
     def counted_masks(self) -> Counter[tuple[int, int]]:

@@ -18,8 +18,9 @@ from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer
 from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.conversion.losses import LostMetrics, lost_metrics
-from agent_eval_schema.conversion.work import Work, mixed_kinds, plan_of, systems_of
+from agent_eval_schema.conversion.work import Work, loss_of_kinds, plan_of, systems_of
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
@@ -58,9 +59,10 @@ def convert_frame(source: Source, target: str) -> Conversion:
     if overall := list(work.losses.settle()):  # of columns as a whole
         cells = [tuple(_cells(issue).values()) for issue in overall]
         losses = losses.unionByName(source.data.sparkSession.createDataFrame(cells, ddl(LOSS)))
-    if writer.kind is not None:
-        kinds = checked.frame(partial(_kinds, target, plan), pa.schema([("kind", pa.string())])).groupBy("kind").count()
-        losses = losses.unionByName(in_python(kinds.coalesce(1), _mixed, ddl(LOSS)))
+    masks = checked.frame(partial(_masks, target, plan), MASKS)
+    if any(find_format(target).one_kind):
+        after = masks.groupBy("after").sum("rows").toDF("after", "counted").coalesce(1)
+        losses = losses.unionByName(in_python(after, partial(_mixed, target), ddl(LOSS)))
     return SparkConversion(
         checked.frame(partial(_written, target, plan, schema), schema),
         LossLog(),
@@ -71,7 +73,7 @@ def convert_frame(source: Source, target: str) -> Conversion:
         checked.valid_count,
         {},
         _losses=losses,
-        _masks=checked.frame(partial(_masks, target, plan), MASKS),
+        _masks=masks,
         _outputs=plan.outputs,
     )
 
@@ -207,15 +209,8 @@ def _masks(target: str, plan: Plan, part: Part) -> pa.Table:
     return pa.Table.from_pylist(found, MASKS)
 
 
-def _kinds(target: str, plan: Plan, part: Part) -> pa.Table:
-    work = _work(target, plan, part)
-    for _ in work.written(compare=False):
-        pass
-    return pa.table({"kind": pa.array(list(work.kinds.elements()), pa.string())})
-
-
-def _mixed(batches: Stream) -> Stream:
-    kinds = Counter[str]()
+def _mixed(target: str, batches: Stream) -> Stream:
+    after = Counter[int]()
     for batch in batches:
-        kinds.update(dict(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
-    yield from pa.Table.from_pylist([_cells(issue) for issue in mixed_kinds(kinds)], LOSS).to_batches()
+        after.update(dict(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    yield from pa.Table.from_pylist([_cells(issue) for issue in loss_of_kinds(target, after)], LOSS).to_batches()

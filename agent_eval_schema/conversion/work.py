@@ -28,13 +28,12 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.work_folder import PartsFolder
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.support import shown_systems
-from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation import ces_turns
-from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_batch import mixed_kinds, rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.originals import taken_from_trace
 from agent_eval_schema.validation.plan import Plan, make_plan
@@ -42,11 +41,10 @@ from agent_eval_schema.validation.report import Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 
-def mixed_kinds(kinds: Counter[str]) -> list[Issue]:
-    """The issue of a target whose platform loads rows of one kind."""
-    counts = " and ".join(plural(n, kind) for kind, n in kinds.most_common())
-    message = f"expected rows of one kind, got {counts}"
-    return [Finding(conversion.MIXED_KINDS, message).issue(None, None)] if len(kinds) > 1 else []
+def loss_of_kinds(target: str, after: Mapping[int, int]) -> list[Issue]:
+    """The loss of a target whose platform loads rows of one kind, by the presence masks of the rows as written."""
+    message = mixed_kinds(find_format(target), {mask: rows for mask, rows in after.items() if mask})
+    return [Finding(conversion.MIXED_KINDS, message).issue(None, None)] if message else []
 
 
 def plan_of(source: Source, target: str) -> Plan:
@@ -81,7 +79,6 @@ class Work:
         self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
         self._names: dict[str, str] = {}
-        self.kinds: Counter[str] = Counter()
         self._ids: Ids | None = None if "trace" in self._writer.columns else ids or FirstSeen()
 
     @cached_property
@@ -98,7 +95,10 @@ class Work:
         valid = report.valid_mask
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)
-        self.losses.issues += mixed_kinds(self.kinds)
+        after = Counter[int]()
+        for (_, mask), rows in self.losses.masks.items():
+            after[mask] += rows
+        self.losses.issues += loss_of_kinds(self._target, after)
         for name in self._run.source.repeated_columns:
             message = f"expected one column `{visible(name)}`, got several; the first is converted"
             self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, name, message)
@@ -163,14 +163,13 @@ class Work:
                 batch, outcome = found[0], outcome_in(found[1])
                 self.losses.issues = outcome.losses
                 self.losses.masks += outcome.counted_masks()
-                self.kinds.update(outcome.kinds)
                 self._names |= outcome.names
             else:
-                masks, kinds = self.losses.masks.copy(), self.kinds.copy()
+                masks = self.losses.masks.copy()
                 batch = batch_of_rows(self._written(rows, in_cells, texts, compare=True))
                 if parts is not None:
                     added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
-                    outcome = Outcome(self.losses.issues, added, dict(self.kinds - kinds), self._names)
+                    outcome = Outcome(self.losses.issues, added, self._names)
                     parts.commit(number, source, batch, packed_outcome(outcome))
             self.losses.settle()
             if batch.num_rows:
@@ -189,8 +188,6 @@ class Work:
                 if (value := cells.get(name)) is not None and not isinstance(value, str):
                     message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
                     self.losses.add(conversion.CHANGED, row, name, message)
-        if self._writer.kind is not None:
-            self.kinds.update(map(self._writer.kind, written))
         return written
 
     def schema(self, names: Sequence[str] | None = None) -> pa.Schema:

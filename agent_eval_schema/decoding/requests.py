@@ -97,6 +97,11 @@ class Chat(Sequence[dict[str, Any]]):
         """The text of its last message, which is the user's; the others are not read."""
         return _message(_raw(self.text).messages[-1]).content
 
+    @property
+    def has_history(self) -> bool:
+        """Whether it has several messages, none of which is read: in its text only a key is followed by a colon."""
+        return bytes(self.text).count(b'"role":') > 1
+
     def __len__(self) -> int:
         return len(self.messages)
 

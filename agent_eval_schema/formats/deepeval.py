@@ -244,7 +244,6 @@ DEEPEVAL = Format(
     inspected=CONVERSATION,
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(_is_run, cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
-    writer=Writer(  # a dataset holds goldens of one kind
-        cells=as_csv_cells, kind=lambda row: "golden" if row.get("scenario") is None else "conversational golden"
-    ),
+    one_kind=("scenario", "conversational golden", "golden"),
+    writer=Writer(cells=as_csv_cells),
 )

@@ -79,8 +79,6 @@ class Writer(Struct, frozen=True):
     """Passed-through columns whose values are in other columns now."""
     marks: Mapping[str, Any] = {}
     """Columns that mark the format, and their values where a row has none; `write_rest` adds those of None."""
-    kind: Callable[[Mapping[str, Any]], str] | None = None
-    """The kind of a row as it is written, if the platform loads rows of one kind only."""
 
 
 def save_json(value: Any, path: str) -> None:
@@ -280,6 +278,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """The columns that an agent produces."""
     given: Columns = ()
     """Those of the `outputs` that are inputs here."""
+    one_kind: tuple[str, str, str] = ("", "", "")
+    """A field (`SUPPORT_FIELDS`) that all rows of a file have or none has, as the platform loads rows of one kind, and
+    the names of a row with and without it."""
     expects_no_call: bool = False
     """Whether an empty list of expected calls means that no tool is to be called."""
     is_rows: bool = True

@@ -7,6 +7,7 @@ Ragas itself writes lists in CSV files as Python does, and reads no CSV file: su
 Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 """
 
+from collections.abc import Iterator
 from itertools import chain, count
 from typing import Any
 
@@ -24,6 +25,8 @@ from agent_eval_schema.formats.shapes import (
     read_texts,
     write_texts_and_ids,
 )
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.columns import DROPPED_FIELD
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import structured
 
@@ -129,20 +132,19 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
         is_kept = isinstance(own, list) and _after(before, _read_calls(own)) == expected
         written[REFERENCE_CALLS] = own if is_kept else whole
     # a row with tool calls is a conversation there, which holds the calls and the answer
-    if (own := _own_conversation(row)) is not None:
-        written["user_input"] = own
-        written.pop("response", None)
-        return
     question, calls = (row.get("request") or {}).get("messages", []), row.get("predicted_trajectory")
-    if calls is None and len(question) < 2:
+    own = _own_conversation(row)
+    if own is None and calls is None and len(question) < 2:
         return
     messages = [_to_ragas(m) for m in question if m["role"] in _ROLES]
     if calls:
         result = [{"name": c["tool_name"], "args": c["tool_input"]} for c in calls]
         messages.append({"type": "ai", "content": "", "tool_calls": result})
     if row.get("response") is not None:
-        messages.append({"type": "ai", "content": written.pop("response")})
-    written["user_input"] = messages
+        messages.append({"type": "ai", "content": written["response"]})
+    written["user_input"] = messages if own is None else own
+    for name in _OF_ONE_TURN & written.keys():
+        del written[name]
 
 
 def _own_conversation(row: Row) -> Any:
@@ -154,6 +156,19 @@ def _own_conversation(row: Row) -> Any:
     after_the_question({"user_input": own}, result)
     names = ("request", "response", "predicted_trajectory")
     return own if all(result.get(name) == row.get(name) for name in names) else None
+
+
+_OF_ONE_TURN = frozenset({"response", "retrieved_contexts", "reference_contexts", *_IDS})
+"""The fields that `MultiTurnSample` does not have: its class drops them without a word (ragas 0.4.3)."""
+
+
+def _inspect(source: Row) -> Iterator[Finding]:
+    yield from chain(_python_lists(source), _lone_arguments(source))
+    if isinstance(structured(source.get(USER_INPUT)), list):
+        for name in sorted(_OF_ONE_TURN - {"response"}):
+            if source.get(name):
+                message = f"`{name}` is dropped by Ragas: a conversation (MultiTurnSample) has no such field"
+                yield Finding(DROPPED_FIELD, message, name)
 
 
 _OWN = frozenset(
@@ -204,11 +219,10 @@ RAGAS = Format(
     write_rest=_write_rest,
     older=("ground_truths",),
     keeps_originals=False,
-    inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source)),
+    inspect_row=_inspect,
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),
-    writer=Writer(  # Ragas loads samples of one kind
-        kind=lambda sample: "conversation" if isinstance(sample.get("user_input"), list) else "single question"
-    ),
+    one_kind=("single_turn", "single question", "conversation"),
+    writer=Writer(replaces=_IDS),
 )

@@ -85,5 +85,6 @@ VERTEX = Format(
     # metrics that are computed of trajectories, or of a response and a reference, need no prompt
     instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
     instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
+    one_kind=("response", "answered row", "unanswered row"),
     outputs=("response", "trace", "predicted_trajectory"),
 )

@@ -45,6 +45,7 @@ SUPPORT_FIELDS = (
     "tool_use_rubrics",
     "trajectory_rubrics",
     "single_turn",
+    "scenario",
 )
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
@@ -80,6 +81,7 @@ FIELD_WORDS = {
     "tool_use_rubrics": "rubrics of the type TOOL_USE_QUALITY",
     "trajectory_rubrics": "rubrics of the type TRAJECTORY_QUALITY",
     "single_turn": "a text as user_input, and no conversation",
+    "scenario": "a scenario of DeepEval",
     **{key: f"{key} in custom_expected" for key in ("expected_output", "rubrics", "reference_topics")},
 }
 """How a report names a field that a user should add; the others go by their column's name."""

@@ -270,7 +270,7 @@ PLATFORMS: dict[str, Metrics] = {
         **_computed("NonLLMStringSimilarity SemanticSimilarity DataCompyScore", _A, _TRUTH, _ONE_TURN),
         **_computed("QuotedSpansAlignment", _A, _DOCS, _ONE_TURN),
         **_computed("ToolCallAccuracy ToolCallF1", *TOOL_CALL_NEEDS),
-        **_computed("IDBasedContextPrecision IDBasedContextRecall", "retrieved_uri", "expected_uri"),
+        **_computed("IDBasedContextPrecision IDBasedContextRecall", "retrieved_uri", "expected_uri", _ONE_TURN),
     },
     "deepeval": {
         **_judged("AnswerRelevancyMetric BiasMetric ToxicityMetric MisuseMetric NonAdviceMetric", _Q, _A),

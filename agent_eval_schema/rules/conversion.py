@@ -104,7 +104,10 @@ LEFT_OUT = _loss_page.error(
 MIXED_KINDS = _loss_page.warning(
     "AE816 mixed-kinds",
     "The target contains two kinds of rows, but its platform loads only one per file.",
-    why="Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens.",
+    why=(
+        "Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens, Azure "
+        "questions from conversations, Vertex AI rows with a response from rows without."
+    ),
     hint="Convert the rows of each kind to a separate file.",
     url=RAGAS_DATASET,
 )

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES, Page
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES, RAGAS_DATASET, Page
 
 _HI, _HO = {"request": "Hi", "response": "a"}, {"request": "Ho", "response": "b"}
 
@@ -59,6 +59,18 @@ DOC_URI_NEAR_MISS = Page(EVALUATION_SCHEMA).warning(
     hint="Rewrite one side so that the URIs are equal.",
     bad=_retrieved("dbfs:/Volumes/hr/leave.pdf"),
     good=_retrieved("/Volumes/hr/leave.pdf"),
+)
+
+MIXED_KINDS = Page(RAGAS_DATASET).warning(
+    "AE909 mixed-kinds-of-rows",
+    "The rows are of two kinds, but the platform loads one kind per file.",
+    why=(
+        "Ragas refuses single-turn beside multi-turn samples, Azure conversations beside questions; Vertex AI refuses "
+        "the whole file if one row lacks the response that another has."
+    ),
+    hint="Put the rows of each kind into a file of their own, or complete them.",
+    bad=({"user_input": "Hi"}, {"user_input": [{"type": "human", "content": "Hi"}]}),
+    good=({"user_input": "Hi"}, {"user_input": "Ho"}),
 )
 
 COPIED_TRUTH = Page(EVALUATION_SCHEMA).warning(

@@ -1,7 +1,8 @@
 """Validated rows → a checked batch: the result of each row and, if the plan requests them, the normalized columns."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -14,13 +15,15 @@ from agent_eval_schema.cells.arrow import rows_beginning_with, text_array
 from agent_eval_schema.cells.cells import Texts, read_cells
 from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
-from agent_eval_schema.decoding.requests import last_user_text
+from agent_eval_schema.decoding.requests import Chat, last_user_text
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
 from agent_eval_schema.formats.adk import RUBRICS
+from agent_eval_schema.formats.format import Format
 from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.ragas import USER_INPUT
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
@@ -59,6 +62,8 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         masks["judged_text"] = _are_texts(rows)
     if USER_INPUT in rows.batch.schema.names:
         masks["conversation"] = _are_conversations(rows)
+    else:  # as Ragas is given the row
+        masks["conversation"] = masks.get("predicted_trajectory", np.zeros(rows.size, bool)) | _have_history(rows)
     if plan.outputs != "provided" and "inputs" in rows.batch.schema.names:
         masks["simulated"] = _simulated(rows)
     derived = () if rows.derived is None else rows.derived
@@ -187,6 +192,33 @@ def _are_conversations(rows: Rows) -> Mask:
     return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
 
 
+def _have_history(rows: Rows) -> Mask:
+    """Whether the request of a row has messages before the question."""
+    requests = rows.values["request"]
+    return (
+        np.zeros(rows.size, bool)
+        if requests.array is not None
+        else np.array(
+            [
+                request.has_history if request.__class__ is Chat else request.__class__ is list and len(request) > 1
+                for request in requests
+            ],
+            bool,
+        )
+    )
+
+
+def mixed_kinds(form: Format, masks: Mapping[int, int]) -> str:
+    """What is wrong with rows that have these presence masks, so often, if the platform of a format refuses rows of two
+    kinds in one file; empty if they are of one."""
+    field, having, lacking = form.one_kind
+    counts = Counter[str]()
+    for mask, rows in masks.items():
+        counts[having if field and mask & BIT[field] else lacking] += rows
+    found = " and ".join(plural(rows, kind) for kind, rows in counts.most_common())
+    return f"expected rows of one kind, got {found}" if len(counts) > 1 else ""
+
+
 def _may_be_values(answers: pa.Array) -> bool:
     """Whether the text of some answer may be that of a JSON number, boolean or list."""
     likely = answers.take(pa.array(rows_beginning_with(answers, b" \t\n\v\f\r-[0123456789tf")))
@@ -249,6 +281,7 @@ _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
     ("retrieved_documents", "azure_retrieved_documents", partial(pc.match_substring, pattern='"relevance_score"')),
     ("calls_in_response", "azure_response", partial(pc.match_substring, pattern='"tool_call"')),
     ("tool_results", "azure_response", partial(pc.match_substring, pattern='"tool_result"')),
+    ("scenario", "scenario", partial(pc.match_substring_regex, pattern=r"\S")),
     ("choices", "choices", partial(pc.match_substring, pattern='"')),
     ("response_rubrics", RUBRICS, partial(pc.match_substring, pattern='"FINAL_RESPONSE_QUALITY"')),
     ("tool_use_rubrics", RUBRICS, partial(pc.match_substring, pattern='"TOOL_USE_QUALITY"')),

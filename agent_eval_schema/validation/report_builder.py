@@ -35,7 +35,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import quoted, quoting
-from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.checked_batch import mixed_kinds, verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import misspelled_columns
@@ -145,8 +145,9 @@ class ReportBuilder:
         self.codes, self.outputs, self.values = plan.codes.difference(satisfied), plan.outputs, plan.values
         self._compared = self.codes | plan.unselected
         self._origins, self._suggested, self._unread = plan.origins, plan.suggested, plan.unread
-        self._inputs = find_format(plan.format).given
-        self._has_criteria = find_format(plan.format).system == "adk" and not plan.complete
+        self._format = find_format(plan.format)
+        self._inputs = self._format.given
+        self._has_criteria = self._format.system == "adk" and not plan.complete
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -399,6 +400,14 @@ class ReportBuilder:
             self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
         if self._has_criteria:
             self._inspect_criteria()
+        field = self._format.one_kind[0]
+        is_open = field == "response" and self.outputs != "provided"  # which the agent will complete
+        if field and not is_open and (message := mixed_kinds(self._format, self.usable_masks)):
+            has = (self.masks & np.uint64(BIT[field])) != 0
+            fewer = has if has[self.usable].mean() <= 0.5 else ~has
+            self._log(
+                Finding(dataset.MIXED_KINDS, f"{message}: the fewer in {_rows(np.flatnonzero(fewer & self.usable))}")
+            )
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
             truth, answer = self._place("expected_response"), self._place("response")
@@ -453,11 +462,8 @@ class ReportBuilder:
                 continue
             masks = np.unique(self.masks[lacking]).tolist()
             needs = dict.fromkeys(n for mask in masks for n in missing_needs(metric, mask, self.outputs))
-            rows = ", ".join(map(str, lacking[:SHOWN])) + (", …" if len(lacking) > SHOWN else "")
-            noun = "row" if len(lacking) == 1 else "rows"
-            message = (
-                f"expected {' and '.join(map(need_words, needs))} in each turn for `{name}`; missing in {noun} {rows}"
-            )
+            words = " and ".join(map(need_words, needs))
+            message = f"expected {words} in each turn for `{name}`; missing in {_rows(lacking)}"
             count = "" if len(lacking) <= SHOWN else f" ({len(lacking):,} of {self.row_count:,})"
             self._log(Finding(adk.UNSUPPORTED_CRITERION, f"{message}{count}", f"criteria.{name}"))
 
@@ -479,6 +485,12 @@ class ReportBuilder:
         """How many usable rows have each presence mask."""
         found, counts = np.unique(self.masks[self.usable], return_counts=True)
         return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def _rows(numbers: np.ndarray[Any, Any]) -> str:
+    """The first of some rows, for a message."""
+    rows = ", ".join(map(str, numbers[:SHOWN])) + (", …" if len(numbers) > SHOWN else "")
+    return f"{'row' if len(numbers) == 1 else 'rows'} {rows}"
 
 
 def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array) -> Iterator[Issue]:

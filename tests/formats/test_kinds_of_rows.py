@@ -1,0 +1,86 @@
+"""What a platform keeps of a row, and what it demands of a file: rows of one kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from agent_eval_schema import convert_eval_set, validate_eval_set
+
+DOCUMENTS = [{"doc_uri": "leave.pdf", "content": "You have 12 days."}]
+SINGLE = {"request": "How many days?", "response": "12.", "expected_response": "12 days."}
+WITH_DOCUMENTS = {**SINGLE, "retrieved_context": DOCUMENTS, "expected_retrieved_context": DOCUMENTS}
+CALLS = [{"tool_name": "balance", "tool_input": {"employee": "E1"}}]
+HISTORY = {"messages": [*({"role": r, "content": r} for r in ("user", "assistant")), {"role": "user", "content": "?"}]}
+SPOKEN = [{"type": "human", "content": "Hi"}, {"type": "ai", "content": "Hello"}]
+
+CONVERSATIONS = {
+    "calls": {**WITH_DOCUMENTS, "predicted_trajectory": CALLS},
+    "history": {**WITH_DOCUMENTS, "request": HISTORY},
+}
+
+
+@pytest.mark.parametrize("kind", CONVERSATIONS)
+def test_documents_that_ragas_drops_are_losses_and_support_no_metric(kind: str) -> None:
+    """`MultiTurnSample` has no documents."""
+    row = CONVERSATIONS[kind]
+    made = convert_eval_set([row], "ragas")
+    assert not {"retrieved_contexts", "reference_contexts", "retrieved_context_ids"} & set(made.data.columns)
+    assert {"retrieved_context", "expected_retrieved_context"} <= set(made.losses["column"])
+    of_documents = ["Faithfulness", "ContextRecall", "ContextPrecision", "IDBasedContextRecall"]
+    ours, theirs = (validate_eval_set([one]).metric_support for one in (row, WITH_DOCUMENTS))
+    names = [name for name in ours.columns if name.removeprefix("ragas/") in of_documents]
+    assert len(names) == len(of_documents)
+    assert not ours[names].to_numpy().any()
+    assert theirs[names].to_numpy().all()
+
+
+def test_a_conversation_of_a_file_of_ragas_that_has_documents_is_reported() -> None:
+    row = {"user_input": SPOKEN, "retrieved_contexts": ["You have 12 days."], "reference": "Hello"}
+    (issue,) = [i for i in validate_eval_set([row]).issues.itertuples() if i.code == "AE198"]
+    assert (issue.row, issue.column) == (0, "retrieved_contexts")
+    assert "MultiTurnSample" in issue.message
+
+
+MIXED: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "ragas": (
+        [{"user_input": "Hi"}, {"user_input": SPOKEN}, {"user_input": "Ho"}],
+        "expected rows of one kind, got 2 single questions and 1 conversation: the fewer in row 1",
+    ),
+    "vertex": (
+        [{"prompt": "Hi", "response": "a"}, {"prompt": "Ho", "response": None}, {"prompt": "Hu", "response": ""}],
+        "expected rows of one kind, got 2 unanswered rows and 1 answered row: the fewer in row 0",
+    ),
+    "deepeval": (
+        [{"input": "q"}, {"scenario": "Ann wants a day off.", "turns": None, "expected_outcome": "Booked."}],
+        "expected rows of one kind, got 1 golden and 1 conversational golden: the fewer in row 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "container"),
+    [*((form, kind) for form in MIXED for kind in ("list", "frame", "file")), ("vertex", "arrow")],
+)
+def test_a_file_that_its_platform_refuses_is_reported(form: str, container: str, tmp_path: Any) -> None:
+    rows, message = MIXED[form]
+    data: Any = {"frame": pd.DataFrame, "arrow": pa.Table.from_pylist}.get(container, lambda rows: rows)(rows)
+    if container == "file":
+        data = tmp_path / "rows.jsonl"
+        pd.DataFrame(rows).to_json(data, orient="records", lines=True)
+    report = validate_eval_set(data, format=form, outputs="provided", ignore=["AE223"])
+    found = [issue.message for issue in report.issues.itertuples() if issue.code == "AE909"]
+    assert found == [message]
+    assert validate_eval_set(rows[:1], format=form).counts.get("AE909", 0) == 0
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_row_without_a_response_beside_one_with_it_is_a_loss_in_vertex(order: tuple[int, int]) -> None:
+    rows = [SINGLE, {"request": "Who decides?", "expected_response": "The manager."}]
+    made = convert_eval_set([rows[i] for i in order], "vertex")
+    (message,) = [i.message for i in made.losses.itertuples() if i.code == "AE816"]
+    assert set(message.rpartition("got ")[2].split(" and ")) == {"1 answered row", "1 unanswered row"}
+    assert "AE816" not in set(convert_eval_set([rows[1]] * 2, "vertex").losses["code"])
