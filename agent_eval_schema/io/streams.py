@@ -22,23 +22,31 @@ CHUNK = 1 << 20
 COMPRESSIONS = (".gz", ".bz2", ".zst")
 
 MOST_UNPACKED = 512 << 20
-"""Bytes of one row of a compressed file: a small file may unpack to one row larger than memory."""
+"""Bytes of one row of a compressed file, and of a file that is unpacked as a whole: a small file may unpack to more
+than memory holds. AGENT_EVAL_SCHEMA_MAX_UNPACKED sets another number of MB."""
+
+WHOLE = (".xlsx",)
+"""Files that are archives, which a reader unpacks as a whole."""
 
 
 def most_unpacked(path: str) -> int:
-    """The bytes that a row of a file may have; -1 without a limit."""
-    return MOST_UNPACKED if path.lower().endswith(COMPRESSIONS) else -1
+    """The bytes that a row of a file, or an archive, may have; -1 without a limit."""
+    if not path.lower().endswith((*COMPRESSIONS, *WHOLE)):
+        return -1
+    megabytes = os.environ.get("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "")
+    return int(megabytes) << 20 if megabytes.isascii() and megabytes.isdigit() else MOST_UNPACKED
 
 
 def require_bounded(path: str, size: int) -> None:
-    """Raise EvalSetError if a row of a compressed file, of which so many bytes were read, is too large."""
+    """Raise EvalSetError if a row of a compressed file, or an archive, of so many bytes is too large."""
     if size > most_unpacked(path) > 0:
         raise too_large(path)
 
 
 def too_large(path: str) -> EvalSetError:
-    most = f"{MOST_UNPACKED >> 20} MB"
-    return EvalSetError(f"{path}: expected rows of up to {most}, got a larger one: unpack the file")
+    what, got = ("a file", "more") if path.lower().endswith(WHOLE) else ("rows", "a larger one")
+    option = "set AGENT_EVAL_SCHEMA_MAX_UNPACKED to more MB, or unpack the file"
+    return EvalSetError(f"{path}: expected {what} of up to {most_unpacked(path) >> 20} MB, got {got}: {option}")
 
 
 class Position:
