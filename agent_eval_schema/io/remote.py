@@ -5,8 +5,10 @@ s3://bucket/evals/*.jsonl        the files that match
 s3://bucket/evals                the files of rows in the folder; of a Delta folder, all files
 """
 
+import http.client
 import os
 import shutil
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -55,9 +57,33 @@ def _in_folder(store: Any, place: str) -> dict[str, str]:
     return {name: part for name, part in parts.items() if is_part(part)}
 
 
+MOST_SECONDS, MOST_MEGABYTES = 3_600, 100_000
+"""What a download may take. AGENT_EVAL_SCHEMA_URL_SECONDS and AGENT_EVAL_SCHEMA_URL_MB set other limits."""
+
+STALLED = 60
+"""Seconds within which a server sends something."""
+
+
 def _copy(store: Any, name: str, path: str) -> None:
+    seconds, most = _limit("SECONDS", MOST_SECONDS), _limit("MB", MOST_MEGABYTES) << 20
+    started, size = time.monotonic(), 0
     with store.open(name, "rb") as remote, open(path, "wb") as local:
-        shutil.copyfileobj(remote, local, CHUNK)
+        while chunk := remote.read(CHUNK):
+            local.write(chunk)
+            size += len(chunk)
+            if time.monotonic() - started > seconds:
+                raise _Refused(f"expected an answer within {seconds:,} s: set AGENT_EVAL_SCHEMA_URL_SECONDS to more")
+            if size > most:
+                raise _Refused(f"expected at most {most >> 20:,} MB, got more: set AGENT_EVAL_SCHEMA_URL_MB to more")
+
+
+def _limit(name: str, usual: int) -> int:
+    text = os.environ.get(f"AGENT_EVAL_SCHEMA_URL_{name}", "")
+    return int(text) if text.isascii() and text.isdigit() else usual
+
+
+class _Refused(Exception):
+    """A download that took too much: its message is the whole reason."""
 
 
 def send_file(path: str, url: str) -> None:
@@ -79,16 +105,40 @@ def _store(url: str, done: str = "read") -> tuple[Any, str]:
     """The file system of a URL, and the path in it."""
     fsspec = import_extra("fsspec", "remote", "fsspec (and the driver of the store: gcsfs, s3fs, adlfs)")
     try:
-        store, place = fsspec.core.url_to_fs(url)
+        options = _http_options() if url.lower().startswith("http") else {}
+        store, place = fsspec.core.url_to_fs(url, **options)
     except Exception as error:  # an unknown scheme, a driver that is not installed
         raise _failed(url, done, error) from error
     return store, place
 
 
+def _http_options() -> dict[str, Any]:
+    """A server that sends nothing does not hold up a command; how long all of an answer takes, `_copy` limits."""
+    aiohttp = import_extra("aiohttp", "remote", "fsspec[http]")
+    return {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=None, sock_connect=STALLED, sock_read=STALLED)}}
+
+
+def _status(error: BaseException | None) -> int | None:
+    """The status of the answer that caused an error: a driver takes any of them for a file that does not exist."""
+    while error is not None:
+        if isinstance(found := getattr(error, "status", None), int):
+            return found
+        error = error.__cause__ or error.__context__
+    return None
+
+
+_ADVICE = {401: "log in, or set the credentials of its driver", 403: "ask for access", 404: "check the address"}
+
+
 def _failed(url: str, done: str, error: Exception) -> EvalSetError:
     """The error for a URL that cannot be read or written. The words of its driver may quote the URL or a part of it."""
     parts = urlsplit(url)
-    words = f"{type(error).__name__}: {first_line(error)}"
+    words = first_line(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {first_line(error)}"
+    if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+        words = f"the server sent nothing for {STALLED} s: try again later"
+    elif (status := _status(error)) is not None:
+        reason = http.client.responses.get(status, "an error")
+        words = f"the server answers {status} ({reason}): {_ADVICE.get(status, 'try again later')}"
     for secret in (parts.netloc.rpartition("@")[0], parts.query):
         words = words.replace(secret, "***") if secret else words
     return EvalSetError(without_secrets(f"{url}: cannot be {done}: {words}"))

@@ -51,13 +51,9 @@ def test_what_a_cell_holds_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = sheet(
-        tmp_path / "bomb.xlsx", ["request"], *(["x" * 1000] for _ in range(2_000)), *([i] for i in range(9_000))
-    )
+    path = sheet(tmp_path / "bomb.xlsx", ["request", "response"], *([f"{i} " * 200, "x"] for i in range(2_000)))
     monkeypatch.setattr(streams, "MOST_UNPACKED", 100_000)
-    with pytest.raises(
-        EvalSetError, match=r"bomb\.xlsx: expected a file of up to 0 MB, got more: set AGENT_EVAL_SCHEMA"
-    ):
+    with pytest.raises(EvalSetError, match=r"bomb\.xlsx: expected a file of up to 0 MB, got more: set AGENT_EVAL_"):
         validate_eval_set(path)
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "9")
     assert validate_eval_set(path).row_count == 2_000
