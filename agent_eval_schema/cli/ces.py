@@ -2,9 +2,11 @@
 
 import argparse
 from contextlib import ExitStack
+from typing import Any
 
 from agent_eval_schema.cli.options import Commands, Parser, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.text.visible import visible
 
 
@@ -24,6 +26,8 @@ def add(commands: Commands) -> None:
         [
             "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run",
             "ces update sample_data/evaluation_edited.json --mask displayName --dry-run --output json",
+            "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run "
+            "--app projects/acme-helpdesk/locations/eu/apps/hr-desk",
         ],
     )
     command.add_argument("file", metavar="FILE", help="desired state of the evaluations (JSON), or - for stdin")
@@ -31,6 +35,8 @@ def add(commands: Commands) -> None:
     fields = command.group("fields")
     fields.add_argument("--against", metavar="STORED", help="stored evaluations (JSON), or -: update what differs")
     fields.add_argument("--mask", metavar="MASK", help="fields to update: displayName,golden.turns; '*' replaces all")
+    help = "app of the evaluations, of which FILE may have only IDs or display names; new ones are imported"
+    fields.add_argument("--app", metavar="APP", help=help)
     request = command.group("request")
     request.add_argument(
         "--dry-run", action="store_true", help="show the update mask and the changes without sending them"
@@ -96,7 +102,9 @@ def _template(arguments: argparse.Namespace) -> int:
 
 
 def _update(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of, review_update
+    from agent_eval_schema.formats.ces.evaluation import validate_evaluation
+    from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+    from agent_eval_schema.formats.ces.update import faults_of, import_request, plan_updates, request_of, review_update
     from agent_eval_schema.io.streams import STDIN
     from agent_eval_schema.io.texts import stdin_as_file
     from agent_eval_schema.render.console import finding
@@ -106,20 +114,27 @@ def _update(arguments: argparse.Namespace) -> int:
     with ExitStack() as copies:
         files = (arguments.file, arguments.against)
         new, old = (copies.enter_context(stdin_as_file()) if path == STDIN else path for path in files)
-        planned = plan_updates(new, old, arguments.mask)
-    if faults := [issue for update, _ in planned for issue in faults_of(update)]:
+        planned, added = plan_updates(new, old, arguments.mask, arguments.app)
+    text, lost = golden_csv_text(added) if added else ("", [])
+    faults = [issue for update, _ in planned for issue in faults_of(update)]
+    faults += [issue for e in added for issue in validate_evaluation(e) if issue.severity is Severity.ERROR]
+    if faults := faults + lost:  # an import takes a golden CSV, which must hold all of a new evaluation
         print_text("".join(f"{issue.code} {finding(issue, with_row=False)}\n" for issue in faults))
         print_note("request not sent: the service would reject it", arguments)
         return ExitCode.FOUND
     planned = [(update, old) for update, old in planned if update.paths]
-    if not planned:
+    if not planned and not added:
         print_note("no changes: the stored evaluation is up to date", arguments)
         return ExitCode.CLEAN
     requests = [request_of(update) for update, _ in planned]
+    imported = import_request(text, conflict="SKIP") if added else None
+    new_names = ", ".join(str(evaluation.get("displayName")) for evaluation in added)
     if arguments.output == "json":
-        print_text(json_text(requests if len(requests) > 1 else requests[0]), "json")
+        bodies = [*requests, *([imported] if imported else [])]
+        print_text(json_text(bodies if len(bodies) > 1 else bodies[0]), "json")
     else:
         print_text("\n".join(update_text(review_update(update, old), color=in_color()) for update, old in planned))
+        print_text(f"to import into {arguments.app}: {visible(new_names)}\n" if added else "")
     if arguments.dry_run:
         print_note("request not sent (--dry-run)", arguments)
         return ExitCode.CLEAN
@@ -128,15 +143,13 @@ def _update(arguments: argparse.Namespace) -> int:
     for request in requests:  # the first that fails is the last, and the notes name those that were made
         update_evaluation(request, endpoint=arguments.endpoint, rest=arguments.rest, timeout=arguments.timeout)
         print_note(f"updated {request['params']['arguments']['evaluation']['name']}", arguments)
-    return ExitCode.CLEAN
+    return _send_import(arguments.app, imported, arguments) if imported else ExitCode.CLEAN
 
 
 def _import(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.golden_reader import read_golden_csv
     from agent_eval_schema.formats.ces.update import import_request
-    from agent_eval_schema.integrations.ces.client import import_evaluations
     from agent_eval_schema.render.console import finding
-    from agent_eval_schema.rule import Severity
 
     request = import_request(arguments.file, conflict=arguments.conflict)
     issues = [] if "gcsUri" in request else read_golden_csv(arguments.file).issues
@@ -144,7 +157,14 @@ def _import(arguments: argparse.Namespace) -> int:
         print_text("".join(f"{issue.code} {finding(issue)}\n" for issue in faults))
         print_note("request not sent: the service would reject it", arguments)
         return ExitCode.FOUND
-    result = import_evaluations(arguments.app, request, endpoint=arguments.endpoint, timeout=arguments.timeout)
+    return _send_import(arguments.app, request, arguments)
+
+
+def _send_import(app: str, request: dict[str, Any], arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.integrations.ces.client import import_evaluations
+
+    endpoint = (arguments.endpoint or "").removesuffix("/mcp") or None  # an import is a call over REST
+    result = import_evaluations(app, request, endpoint=endpoint, timeout=arguments.timeout)
     imported = [evaluation.get("name", "") for evaluation in result.get("evaluations") or []]
     print_text("".join(f"{visible(name)}\n" for name in imported))
     print_text("".join(f"{visible(message)}\n" for message in result.get("errorMessages") or []))

@@ -273,3 +273,84 @@ def test_a_missing_name_is_named(capsys: pytest.CaptureFixture[str], files: tupl
         f"evaluation 2 (the text 'Refund'): `name` is missing: it identifies the stored evaluation in {files[1]}" in err
     )
     assert "null" not in err
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# from a golden CSV to the service
+def test_a_golden_csv_updates_what_is_stored_and_imports_what_is_new(
+    service: tuple[Any, str], samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole way of docs/how-to/ces/update-an-evaluation.md, without editing a file by hand."""
+    store, address = service
+    before, override = dict(store.evaluation), store.evaluation["evaluationMetricsThresholdOverride"]
+    new, stored = str(tmp_path / "new.json"), str(tmp_path / "stored.json")
+    assert run(capsys, "ces", "list", APP, stored, "--endpoint", address)[0] == 0
+    converted = ["convert", str(samples / "golden.csv"), new, "--to", "ces-evaluation", "--fail-on", "never"]
+    assert run(capsys, *converted)[0] == 0
+    given = ["ces", "update", new, "--against", stored, "--app", APP]
+    code, out, err = run(capsys, *given, "--dry-run")
+    assert (code, err) == (0, "request not sent (--dry-run)\n")
+    assert f"{APP}/evaluations/e\nmask  golden.turns,description\n" in out
+    assert out.endswith(f"to import into {APP}: Desk booking, Badge photo\n")
+    assert store.evaluation == before
+
+    code, _, err = run(capsys, *given, "--rest", "--endpoint", address)
+    assert (code, err) == (0, f"updated {APP}/evaluations/e\n2 imported, 0 failed\n")
+    assert store.evaluation["evaluationMetricsThresholdOverride"] == override  # of which a golden CSV has nothing
+    steps = [step for turn in store.evaluation["golden"]["turns"] for step in turn["steps"]]
+    tools = [step["expectation"]["toolCall"]["tool"] for step in steps if "toolCall" in step.get("expectation", {})]
+    assert tools == [f"{APP}/tools/get_leave_balance"]
+    assert [one["displayName"] for one in store.imported] == ["Desk booking", "Badge photo"]
+    assert store.imports[-1]["importOptions"] == {"conflictResolutionStrategy": "SKIP"}
+
+    run(capsys, "ces", "get", f"{APP}/evaluations/e", stored, "--endpoint", address)
+    (first, *_) = ces.read_evaluations(Path(new))
+    Path(new).write_text(json.dumps([first]))
+    assert run(capsys, *given, "--dry-run") == (0, "", "no changes: the stored evaluation is up to date\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stored", "message"),
+    [
+        ({"displayName": "A"}, ["A", "A"], "is the display name of several stored evaluations"),
+        ({"name": "projects/p/locations/us/apps/x/evaluations/e"}, ["A"], f"is no evaluation of the app {APP}"),
+    ],
+)
+def test_an_evaluation_that_is_not_found_in_an_app_without_doubt(
+    wanted: Any, stored: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = {"golden": {"turns": [{"steps": [{"userInput": {"text": "Hi"}}]}]}}
+    places = [tmp_path / "new.json", tmp_path / "stored.json"]
+    places[0].write_text(json.dumps({**turns, **wanted}))
+    found = [{"name": f"{APP}/evaluations/{i}", "displayName": name, **turns} for i, name in enumerate(stored)]
+    places[1].write_text(json.dumps(found))
+    code, _, err = run(capsys, "ces", "update", str(places[0]), "--against", str(places[1]), "--app", APP, "--dry-run")
+    assert code == 2
+    assert message in err
+
+
+def test_an_app_requires_its_stored_evaluations(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "ces", "update", files[0], "--mask", "displayName", "--app", APP, "--dry-run")
+    assert code == 2
+    assert "`ces list APP` writes them" in err
+
+
+def test_two_evaluations_are_not_one_that_is_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    turns = {"golden": {"turns": [{"steps": [{"userInput": {"text": "Hi"}}]}]}}
+    places = [tmp_path / "new.json", tmp_path / "stored.json"]
+    places[0].write_text(json.dumps([{"name": "e", "displayName": "B", **turns}, {"displayName": "A", **turns}]))
+    places[1].write_text(json.dumps([{"name": f"{APP}/evaluations/e", "displayName": "A", **turns}]))
+    code, _, err = run(capsys, "ces", "update", str(places[0]), "--against", str(places[1]), "--app", APP, "--dry-run")
+    assert (code, "rename one of them" in err) == (2, True)
+
+
+def test_a_new_evaluation_that_no_golden_csv_holds_is_not_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = {"displayName": "New", "scenario": {"task": "Ask.", "rubrics": ["Answers."], "scenarioExpectations": []}}
+    places = [tmp_path / "new.json", tmp_path / "stored.json"]
+    places[0].write_text(json.dumps(scenario))
+    places[1].write_text("[]")
+    code, out, err = run(capsys, "ces", "update", str(places[0]), "--against", str(places[1]), "--app", APP)
+    assert (code, err) == (1, "request not sent: the service would reject it\n")
+    assert "scenario" in out

@@ -303,12 +303,17 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
 
 
 def plan_updates(
-    new: str | os.PathLike[str], old: str | os.PathLike[str] | None, mask: str | None
-) -> list[tuple[Update, Evaluation | None]]:
-    """For each evaluation of the file `new` what would be sent, and the one of that name in the file `old`.
+    new: str | os.PathLike[str], old: str | os.PathLike[str] | None, mask: str | None, app: str | None = None
+) -> tuple[list[tuple[Update, Evaluation | None]], list[Evaluation]]:
+    """For each evaluation of the file `new` what would be sent, and the one of that name in the file `old`; then those
+    that are new in the `app`, if it is given: then stored ones are found by display name, too.
 
     Raises EvalSetError as `update_request` does, and if `old` has none of that name.
     """
+    if app is not None:
+        checked_name(app, APP_NAME)
+        if old is None:
+            raise EvalSetError("an app (--app) requires its stored evaluations (--against): `ces list APP` writes them")
     for path in (new, old):
         if path is not None and os.fspath(path).lower().endswith((".csv", ".tsv")):
             hint = "`convert IN OUT --to ces-evaluation` makes it of a golden CSV"
@@ -317,12 +322,61 @@ def plan_updates(
     if not wanted:
         raise EvalSetError(f"{os.fspath(new)}: expected an evaluation, got none")
     if old is None:
-        return [(plan_update(evaluation, None, mask), None) for evaluation in wanted]
+        return [(plan_update(evaluation, None, mask), None) for evaluation in wanted], []
     stored = read_evaluations(Path(old))
+    if app is not None:
+        found = [(evaluation, _stored_in(app, evaluation, stored)) for evaluation in wanted]
+        names = [match["name"] for _, match in found if match is not None]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise EvalSetError(f"two evaluations are the stored {visible(twice)}: rename one of them")
+        planned = [(plan_update(_over(match, e, app), match, mask), match) for e, match in found if match is not None]
+        return [*planned], [e for e, match in found if match is None]
     # One against one needs no name to be found by; plan_update rejects two that differ.
     pairs = enumerate(wanted, start=1)
     matches = stored if len(wanted) == len(stored) == 1 else [_same(e, n, stored, os.fspath(old)) for n, e in pairs]
-    return [(plan_update(e, match, mask), match) for e, match in zip(wanted, matches, strict=True)]
+    return [(plan_update(e, match, mask), match) for e, match in zip(wanted, matches, strict=True)], []
+
+
+def _stored_in(app: str, wanted: Evaluation, stored: list[Evaluation]) -> Evaluation | None:
+    """The stored evaluation of an app by the name of another one, which may be only its ID, or by its display name."""
+    name, label = wanted.get("name"), wanted.get("displayName")
+    if name and "/" in name and not name.startswith(f"{app}/evaluations/"):
+        raise EvalSetError(f"{visible(name)} is no evaluation of the app {app}")
+    full = name if not name or "/" in name else f"{app}/evaluations/{name}"
+    own = [evaluation for evaluation in stored if str(evaluation.get("name")).startswith(f"{app}/evaluations/")]
+    by_name = [evaluation for evaluation in own if full and evaluation["name"] == full]
+    found = by_name or [evaluation for evaluation in own if label and evaluation.get("displayName") == label]
+    if len(found) > 1:
+        names = ", ".join(visible(evaluation["name"]) for evaluation in found)
+        raise EvalSetError(f"{describe(label)} is the display name of several stored evaluations, {names}: set `name`")
+    return found[0] if found else None
+
+
+def _over(stored: Evaluation, wanted: Evaluation, app: str) -> Evaluation:
+    """The stored evaluation with the fields of another one, which may be from a golden CSV: fields that it does not
+    have, such as thresholds, stay as they are stored, and names are those of resources of the app."""
+    names = schema.message(schema.EVALUATION)
+    new, old = _with_full_names(with_json_names(wanted), app), with_json_names(stored)
+    others = {n: v for n, v in old.items() if n not in names.oneofs["inputs"] or n in new}
+    golden = {"golden": {**old["golden"], **new["golden"]}} if "golden" in new and "golden" in others else {}
+    return Evaluation({**others, **new, **golden, "name": stored["name"]})
+
+
+_RESOURCES = {"tool": "tools", "targetAgent": "agents"}
+"""The fields that name another resource of an app, of which a golden CSV has only the ID."""
+
+_OPEN = frozenset({"args", "response", "variables"})
+
+
+def _with_full_names(value: Any, app: str) -> Any:
+    """The fields of an evaluation (with JSON names), with the resource names of an app in the place of its IDs."""
+    if isinstance(value, list):
+        return [_with_full_names(part, app) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {k: v if k in _OPEN else _with_full_names(v, app) for k, v in value.items()}
+    ids = {k: found[k] for k in _RESOURCES.keys() & found.keys() if isinstance(found[k], str) and found[k]}
+    return found | {k: v if "/" in v else f"{app}/{_RESOURCES[k]}/{v}" for k, v in ids.items()}
 
 
 def _same(wanted: Evaluation, number: int, stored: list[Evaluation], where: str) -> Evaluation:

@@ -455,8 +455,8 @@ def test_updates_are_paired_by_name(tmp_path: Path) -> None:
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     old.write_text(json.dumps(stored))
     new.write_text(json.dumps([stored[2], stored[0]]))
-    assert [match and match["name"] for _, match in plan_updates(new, old, None)] == [f"{NAME}3", f"{NAME}1"]
-    assert [match for _, match in plan_updates(new, None, "golden")] == [None, None]
+    assert [match and match["name"] for _, match in plan_updates(new, old, None)[0]] == [f"{NAME}3", f"{NAME}1"]
+    assert [match for _, match in plan_updates(new, None, "golden")[0]] == [None, None]
     for wanted, expected in (
         ([stored[0], {**STORED, "name": f"{NAME}9"}], "no evaluation has the `name` of evaluation 2"),
         ([{k: v for k, v in STORED.items() if k != "name"}], "evaluation 1 .*`name` is missing"),
