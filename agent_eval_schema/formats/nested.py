@@ -7,7 +7,10 @@
     {"evaluationResults": [result, …], "nextPageToken": …}                                 results too
     {"prompt": [text, …], "reference_trajectory": [[call, …], …], …}                       one object, a list a column
     {"prompt": {"0": text, …}, …}                                                          as pandas' to_json writes it
+    {"columns": [name, …], "data": [[cell, …], …]}                                         with orient="split"
     {"version": 1, "questions": [row, …]}                                                  one list of rows, any key
+    {"run": {"cases": [row, …]}}                                                           also one level below
+    {"q-1": row, "q-2": row, …}                                                            rows by their IDs
 
 A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (from 1), `turns` (how many there are)
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
@@ -52,6 +55,15 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     return unfolded(rows) if nesting is _LIST else rows  # which may contain others, too
 
 
+def with_list(source: Source, key: str) -> Source:
+    """The rows of the list of a document that the user chose. Raises EvalSetError if there is none at the path."""
+    documents = _first_objects(source, _COLUMNS)
+    if len(documents) != 1 or _list_of_rows(documents[0], key) is None:
+        raise EvalSetError(f"{source.name}: expected a document with a list of objects at {visible(key)}")
+    chosen = Nested(lambda *_: False, partial(_listed_rows, key=key))
+    return unfolded(with_new_rows(source, partial(_unfold, source.batches, chosen)))
+
+
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     if source.is_canonical():
         return None
@@ -65,7 +77,7 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
         is_known = detect(names).format is not None or is_export(source)
         if list(document.values()) == [[]] and not is_known:  # no row shows whose list it is
             return Nested(lambda *_: False, lambda _: (), parts=tuple(document))
-        return _LIST if _list_of_rows(document) is not None and not is_known else None
+        return _LIST if not is_known and _list_of_rows(document, name=source.name) is not None else None
     return found
 
 
@@ -209,23 +221,35 @@ def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str
 
 def _by_columns(table: Row) -> dict[str, list[Any]] | None:
     """The columns of a table that is one object; None for a row, which has one prompt, and calls as objects."""
+    if table.keys() <= _SPLIT and isinstance(table.get("columns"), list) and isinstance(table.get("data"), list):
+        names, cells = table["columns"], table["data"]  # as pandas writes it with orient="split"
+        is_table = all(isinstance(row, list) and len(row) == len(names) for row in cells)
+        return {str(name): [row[i] for row in cells] for i, name in enumerate(names)} if is_table else None
     columns = {name: _column(cells) for name, cells in table.items()}
     found = {name: cells for name, cells in columns.items() if cells is not None}
     if len(found) < len(columns) or len(set(map(len, found.values()))) != 1:
         return None
+    if len({tuple(cells) for cells in table.values() if isinstance(cells, dict)}) > 1:  # other keys in each column
+        return None
     return found if any(_is_column(name, cells) for name, cells in found.items()) else None
 
 
+_SPLIT = frozenset({"columns", "index", "data"})
+
+
 def _column(cells: Any) -> list[Any] | None:
-    if isinstance(cells, dict) and list(cells) == [str(i) for i in range(len(cells))]:
-        return list(cells.values())
-    return cells if isinstance(cells, list) else None
+    return list(cells.values()) if isinstance(cells, dict) and cells else cells if isinstance(cells, list) else None
 
 
 def _is_column(name: str, cells: list[Any]) -> bool:
     if name in ("predicted_trajectory", "reference_trajectory"):
         return any(isinstance(cell, list | str) for cell in cells) and not any(isinstance(c, dict) for c in cells)
-    return name in ("prompt", "request") and all(isinstance(cell, str) for cell in cells)
+    return is_question(name) and bool(cells) and all(_is_request(cell) for cell in cells)
+
+
+def _is_request(cell: Any) -> bool:
+    """Whether a cell asks something, and is no message of a chat, which would be a part of one request."""
+    return isinstance(cell, str) or (isinstance(cell, dict) and "role" not in cell and "content" not in cell)
 
 
 def _rows(table: Row) -> Iterator[Unfolded]:
@@ -237,25 +261,52 @@ def _rows(table: Row) -> Iterator[Unfolded]:
 _COLUMNS = Nested(lambda *_: False, _rows)
 
 
-# --- a document of no format with one list of rows
-def _list_of_rows(document: Row) -> str | None:
-    """The key of the only list of objects, where no question is beside it; spans under any key are no rows."""
-    if any(isinstance(value, str) and is_question(key) for key, value in document.items()):
+# --- a document of no format with one list of rows, or with rows by their IDs
+def _list_of_rows(document: Row, key: str = "", name: str | None = None) -> str | None:
+    """The path of the only list of objects that ask something, or that are there, where no question is beside it; ""
+    for objects by their IDs. Spans under any key are no rows. Raises EvalSetError if there are several."""
+    if any(isinstance(value, str) and is_question(column) for column, value in document.items()):
         return None
-    lists = {key: list(map(structured, value)) for key, value in document.items() if isinstance(value, list) and value}
-    found = [k for k, entries in lists.items() if all(isinstance(e, dict) and _SPANS.isdisjoint(e) for e in entries)]
-    return found[0] if len(found) == 1 else None
+    if len(document) > 1 and all(isinstance(row, dict) and any(map(is_question, row)) for row in document.values()):
+        return ""
+    inner = {f"{k}.{below}": v for k, o in document.items() if isinstance(o, dict) for below, v in o.items()}
+    lists = {path: list(map(structured, v)) for path, v in {**inner, **document}.items() if isinstance(v, list) and v}
+    found = {k: e for k, e in lists.items() if all(isinstance(v, dict) and _SPANS.isdisjoint(v) for v in e)}
+    if key:
+        return key if key in found else None
+    asking = [path for path, entries in found.items() if any(map(is_question, _row_in(entries[0])))]
+    if len(asking) > 1:
+        counts = " and ".join(f"{visible(path)} ({len(found[path]):,})" for path in asking)
+        choices = " or ".join(f"{name}#{path}" if name else f"data[{path!r}]" for path in map(visible, asking))
+        raise EvalSetError(f"{name or 'data'}: expected one list of rows, got {counts}: use {choices}")
+    top = [path for path in found if path in document]
+    return asking[0] if asking else top[0] if len(top) == 1 else None
 
 
+_ROW = "row"
+"""The key of each row in the answer of the server of datasets of Hugging Face."""
 _SPANS = frozenset({"scopeSpans", "scope_spans"})
 
 
-def _listed_rows(document: Row) -> Iterator[Unfolded]:
+def _listed_rows(document: Row, key: str = "") -> Iterator[Unfolded]:
     """The rows of the list; what is beside it is of the dataset."""
-    key = _list_of_rows(document)
-    beside = {f"dataset_{name}": v for name, v in document.items() if name != key}
-    for row in map(structured, document[key] if key is not None else ()):
-        yield {**beside, **row}, ()
+    path = _list_of_rows(document, key)
+    if path == "":
+        are_ids = list(document) != [str(i) for i in range(len(document))]
+        yield from (({**({"request_id": name} if are_ids else {}), **row}, ()) for name, row in document.items())
+        return
+    if path is None:
+        return
+    name, _, below = path.partition(".")
+    rows = document[path] if path in document else document[name][below]
+    beside = {f"dataset_{n}": v for n, v in document.items() if n not in (path, name)}
+    for row in map(structured, rows):
+        yield {**beside, **_row_in(row)}, ()
+
+
+def _row_in(entry: dict[str, Any]) -> dict[str, Any]:
+    row = entry.get(_ROW)
+    return row if isinstance(row, dict) else entry
 
 
 _LIST = Nested(lambda *_: False, _listed_rows)

@@ -174,8 +174,9 @@ def _are_objects(rows: Any) -> bool:
 
 
 def _of_place(name: str) -> Source:
-    """The source for what a name means: a file, a folder, a glob, stdin, a URL, or a table of a warehouse."""
-    from agent_eval_schema.formats.nested import unfolded
+    """The source for what a name means: a file, a folder, a glob, stdin, a URL, or a table of a warehouse; of a JSON
+    document with several lists of rows, `file.json#key` is one."""
+    from agent_eval_schema.formats.nested import unfolded, with_list
     from agent_eval_schema.io.files import open_file
 
     if name == STDIN:
@@ -192,6 +193,9 @@ def _of_place(name: str) -> Source:
         return _copied(name, partial(_fetched_table, fetch_catalog, name, name))
     if is_excel(name):
         return replace(unfolded(from_pandas(read_excel(name))), name=name)
+    base, _, key = name.rpartition("#")
+    if key and base.lower().endswith(".json") and os.path.exists(base) and not os.path.exists(name):
+        return replace(with_list(open_file(base), key), name=name)
     return _of_app(name) or unfolded(open_file(name))
 
 

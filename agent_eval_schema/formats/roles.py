@@ -188,7 +188,8 @@ def _split(name: str) -> list[str]:
         f" {c}" if c.isupper() and i and name[i - 1].islower() else c if unicodedata.category(c)[0] in "LM" else " "
         for i, c in enumerate(name[: _MOST_WORDS * _LONGEST])
     )
-    return [letters(word)[:_LONGEST] for word in spaced.split()]
+    words = [letters(word)[:_LONGEST] for word in spaced.split()]
+    return [word for word in words if word[1:] or not any(c.isdigit() for c in name)]  # `q-1` is an ID
 
 
 def _meanings(word: str) -> Meanings:

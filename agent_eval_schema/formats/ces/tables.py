@@ -44,7 +44,7 @@ def _are_evaluations(names: Sequence[str]) -> bool:
     fields = schema.message(schema.RESULT if set(inputs) - {"golden", "scenario"} else schema.EVALUATION)
     unknown = [n for n in names if fields.json_name(n) is None]
     named = any(fields.json_name(n) == "displayName" for n in names)
-    if inputs == ["scenario"] and not named and 2 * len(unknown) >= len(names):  # DeepEval's conversations have one too
+    if len(inputs) == 1 and not named and 2 * len(unknown) >= len(names):  # as in DeepEval's conversations
         return False
     return not any(n in COLUMNS for n in unknown)
 
