@@ -87,9 +87,9 @@ def test_conversations_in_one_list_are_unfolded_too() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [{"question": "Hi?", "sources": [{"id": 1}]}, {"old": [{"question": "Hi?"}], "new": [{"question": "?"}]}, ROWS[0]],
+    [{"question": "Hi?", "sources": [{"id": 1}]}, {"old": [{"name": "Hi"}], "new": [{"name": "?"}]}, ROWS[0]],
 )
-def test_a_row_is_no_document_and_of_two_lists_none_is_chosen(tmp_path: Path, document: Any) -> None:
+def test_a_row_is_no_document_and_of_two_lists_without_a_question_none_is_chosen(tmp_path: Path, document: Any) -> None:
     (tmp_path / "d.json").write_text(json.dumps(document))
     report = validate_eval_set(tmp_path / "d.json")
     assert (report.row_count, report.format) == (1, "databricks" if "request" in document else "unknown")
