@@ -54,6 +54,7 @@ REDACTED = {
     "phone": "phone number",
     "card": "card number",
     "iban": "IBAN",
+    "secret": "secret",
     "id": "national ID",
     "hook": "text",
 }

@@ -65,10 +65,16 @@ class _Look(dict[int, str]):
 _LOOK = _Look({0x2212: "-"})
 
 _ENCODED = re.compile(
-    r"%[0-7][0-9A-Fa-f]|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\u[0-9A-Fa-f]{4}|\\[nrtbf]"
+    r"%(?:25)*[0-7][0-9A-Fa-f]|(?<=[^\W\d_]|[@.])[\u00ad\u200b-\u200f\u2060\ufeff]+(?=[^\W\d_]|[@.])|%[C-Fc-f][0-9A-Fa-f](?:%[89ABab][0-9A-Fa-f]){1,3}|\\u[0-9A-Fa-f]{4}|\\[nrtbf]"
     r"|&(?:\#\d{1,6}|\#[xX][0-9A-Fa-f]{1,5}|nbsp|commat|period|plus);"
 )
-"""A character of a URL, of JSON or of HTML, in a string that is none of these."""
+"""A character of a URL (also encoded twice), of JSON or of HTML, in a string that is none of these; or characters
+inside of a word that have no width."""
+
+
+_NO_WIDTH = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+_INSIDE = re.compile(r"(?:[^\W\d_]|[@.]){2}")
+"""What is before and behind a character without width that is inside of a word or an address."""
 
 
 def _as_it_reads(text: str) -> tuple[str, Sequence[int]]:
@@ -76,11 +82,17 @@ def _as_it_reads(text: str) -> tuple[str, Sequence[int]]:
     read, starts, at = [], list[int](), 0
     for found in _ENCODED.finditer(text):
         code = found.group()
-        decoded = unquote(code) if code[0] == "%" else html.unescape(code) if code[0] == "&" else " "
+        decoded = html.unescape(code) if code[0] == "&" else " " if code[0] == "\\" else ""
         if code.startswith("\\u"):
             decoded = chr(int(code[2:], 16))
+        elif code[0] == "%":
+            decoded = unquote(code.replace("%25", "%").replace("%25", "%"))
+        if decoded in _NO_WIDTH and _INSIDE.fullmatch(
+            text[found.start() - 1 : found.start()] + text[found.end() :][:1]
+        ):
+            decoded = ""
         read += [text[at : found.start()], decoded[:1]]
-        starts += range(at, found.start() + 1)
+        starts += range(at, found.start() + len(decoded[:1]))
         at = found.end()
     view = "".join([*read, text[at:]])
     if "%" in text and at:  # in a URL a plus sign is a blank
@@ -101,21 +113,25 @@ Spans = Iterator[tuple[int, int]]
 # Letters of scripts with blanks between words: a Chinese character before a number is no part of it.
 _LETTERS = "A-Za-z\u00c0-\u0dff\u0f00-\u0fff\u10a0-\u177f\u1800-\u1fff"
 _WORD = f"{_LETTERS}0-9_"
+_SIGN = f"[{_LETTERS}0-9]"
+# `_4111_` is emphasized text, `id_4111` a name.
+_BEFORE = rf"(?<!{_SIGN})(?<!{_SIGN}_)(?<!{_SIGN}__)"
+_AFTER = rf"(?!_{{0,2}}{_SIGN})"
 _GAP = r"[\s./-]{1,3}"
 # No number is inside of a longer word or number: IDs and hashes are full of digits.
-_ALONE_BEFORE = rf"(?<![{_WORD}+-])(?<!\d\.)"
-_ALONE_AFTER = rf"(?![{_WORD}]|=(?!\d)|[-.+][{_WORD}])"
+_ALONE_BEFORE = rf"{_BEFORE}(?<![+-])(?<!\d\.)"
+_ALONE_AFTER = rf"{_AFTER}(?!=(?!\d)|[-.+][{_WORD}])"
 
 _EMAIL = re.compile(
     rf"(?<![{_WORD}.+%-])[{_WORD}.+%-](?:[{_WORD}.+%'-]{{0,63}})@(?:[^\W_](?:[\w-]{{0,61}}[^\W_])?\.)+"
     rf"(?:[{_LETTERS}]{{2,24}}(?![{_LETTERS}0-9@])|[\u3040-\u9fff\uac00-\ud7af]{{2,6}})"
 )
-_IBAN = re.compile(rf"(?<![{_WORD}])[A-Z]{{2}}\d{{2}}(?:[\s-]{{0,3}}[A-Z0-9]){{11,30}}(?![{_WORD}])")
+_IBAN = re.compile(rf"{_BEFORE}[A-Z]{{2}}\d{{2}}(?:[\s.-]{{0,3}}[A-Z0-9]){{11,30}}{_AFTER}")
 _DIGITS = re.compile(rf"{_ALONE_BEFORE}\d{{1,19}}(?:{_GAP}\d{{1,19}})*{_ALONE_AFTER}")
 _PHONE = re.compile(
-    rf"(?<![{_WORD}+])(?:\+ ?|00)[1-9]\d{{0,2}}\)?(?:(?:{_GAP})?\(?\d{{1,5}}\)?){{2,6}}(?![{_WORD}=]|[-/+][{_WORD}])"
+    rf"{_BEFORE}(?<!\+)(?:\+ ?|00)[1-9]\d{{0,2}}\)?(?:(?:{_GAP})?\(?\d{{1,5}}\)?){{2,6}}{_AFTER}(?!=|[-+][{_WORD}]|/\d)"
     rf"|{_ALONE_BEFORE}(?:1[\s.-]{{1,2}})?(?:\(\d{{3}}\)\s{{0,2}}|\d{{3}}[\s.-]{{1,2}})"
-    rf"\d{{3}}[\s.-]{{1,2}}\d{{4}}(?![{_WORD}=]|[-./+][{_WORD}])"
+    rf"\d{{3}}[\s.-]{{1,2}}\d{{4}}{_AFTER}(?!=|[-.+][{_WORD}]|/\d)"
 )
 
 
@@ -131,15 +147,32 @@ def is_card_number(text: str) -> bool:
 
 
 def _emails(view: str, _: Search) -> Spans:
-    return (found.span() for found in _EMAIL.finditer(view))
+    return (found.span() for found in _EMAIL.finditer(view) if not _NO_EMAIL(found.group() + view[found.end() :][:1]))
+
+
+_NO_EMAIL = re.compile(
+    r"(?i).+@(?:\dx\.(?:png|jpe?g|gif|svg|webp)\W?|.+\()|(?:git|hg|svn)@(?:github|gitlab|bitbucket)\.\w+[\W_]?"
+).fullmatch
+"""Pictures for several densities (`logo@3x.png`), calls of code (`foo@bar.baz()`) and the users of repositories."""
+
+_SECRET = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}|sk-[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}"
+    r"|github_pat_\w{22,}|glpat-[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35}|xox[abprs]-[\w-]{10,}"
+    r"|dapi[0-9a-f]{32}|hf_[A-Za-z0-9]{30,})(?![A-Za-z0-9_-])|(?i:(?<=\bbearer )[\w.~+/-]{16,}=*)"
+)
+"""Tokens (JWT), keys by the prefix of who gives them, and what follows `Bearer`."""
+
+
+def _secrets(view: str, _: Search) -> Spans:
+    return (found.span() for found in _SECRET.finditer(view))
 
 
 def _ibans(view: str, _: Search) -> Spans:
     """An account number as a whole: up to the end of a word with which its sum holds (ISO 7064, modulo 97)."""
     for found in _IBAN.finditer(view):
-        ends = [found.start() + end.start() for end in re.finditer(r"(?<=\w)(?!\w)", found.group())]
+        ends = [found.start() + end.start() for end in re.finditer(r"(?<=[A-Z0-9])(?![A-Z0-9])", found.group())]
         for end in reversed(ends):
-            code = re.sub(r"[\s-]", "", view[found.start() : end])
+            code = re.sub(r"[\s.-]", "", view[found.start() : end])
             if 15 <= len(code) <= 34 and int("".join(str(int(c, 36)) for c in code[4:] + code[:4])) % 97 == 1:
                 yield found.start(), end
                 break
@@ -274,6 +307,7 @@ def _id_checks(region: str) -> list[Callable[[str], bool]]:
 
 
 PRIVATE_KINDS: dict[str, Callable[[str, Search], Spans]] = {
+    "secret": _secrets,
     "email": _emails,
     "iban": _ibans,
     "card": _cards,
@@ -286,7 +320,8 @@ _BETWEEN = r"[\s./()\\nrt-]{0,6}"
 _SUSPECT = "|".join(
     [
         r"@|\\u|&|%[0-7C-F]|[0-9][^\x00-\x7f]|[^\x00-\x7f][0-9]|\p{Nd}[^0-9\x00-\x7f]|[^\x00-\x7f]\p{Nd}|\x{FF20}",
-        rf"(?:^|[^0-9A-Za-z_]|\\[bfnrt])[2-6]\d{{3}}(?:{_BETWEEN}\d){{9}}",
+        r"eyJ|sk-|gh[pousr]_|github_pat_|glpat-|AKIA|ASIA|AIza|xox[abprs]-|dapi[0-9a-f]|hf_|[Bb]earer |BEARER ",
+        rf"(?:^|[^0-9A-Za-z]|\\[bfnrt])[2-6]\d{{3}}(?:{_BETWEEN}\d){{9}}",
         rf"(?:\+|00) ?[1-9]\d{{0,2}}{_BETWEEN}\d",
         rf"\d{{3}}{_BETWEEN}\d{{3}}[\s.\\nrt-]{{1,6}}\d{{4}}",
         rf"[A-Z]{{2}}\d{{2}}{_BETWEEN}[A-Z0-9]{{4}}{_BETWEEN}[A-Z0-9]",
@@ -294,7 +329,9 @@ _SUSPECT = "|".join(
 )
 """The characters that a cell must contain for the default to search it (an escape may hide them)."""
 
-_may_be_private = re.compile(r"[@\uff20&%]|\\[u/]|\d(?:\D{0,6}\d){4}").search
+_may_be_private = re.compile(
+    r"[@\uff20&%]|\\[u/]|\d(?:\D{0,6}\d){4}|eyJ|sk-|gh[pousr]_|github_pat_|glpat-|AKIA|ASIA|AIza|xox|hf_|(?i:bearer )"
+).search
 """The characters that any text must contain, as it is in JSON or not, to be worth a look at its parts: a quick test for
 the many strings of a cell, of which most have nothing private."""
 

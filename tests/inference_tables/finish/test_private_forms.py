@@ -57,6 +57,15 @@ GROUPS = {
     "phone": [["+44", "20", "7946", "0958"], ["0049", "30", "123456"], ["+1", "212", "555", "0147"]],
 }
 
+SECRETS = [
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJlLW9mLWl0",
+    "sk-" + "a1B2" * 8,
+    "ghp_" + "a1B2" * 9,
+    "AKIA" + "A1B2" * 4,
+    "dapi" + "0a1b" * 8,
+    "hf_" + "a1B2" * 8,
+]
+
 FORMS: list[tuple[str, str, str, str]] = [
     *((kind, gap.join(groups), "It is ", ".") for kind, all_ in GROUPS.items() for groups in all_ for gap in GAPS),
     *((kind, all_[0][0] + "".join(all_[0][1:]), *around) for kind, all_ in GROUPS.items() for around in AROUND),
@@ -77,6 +86,16 @@ FORMS: list[tuple[str, str, str, str]] = [
         for text in ("ana&#64;example.com", "ana\\u0040example.com", "ana&commat;example.com")
     ),
     ("email", "ana@example.com", "**", "_ and more"),
+    *((kind, "".join(all_[0]), sign, sign) for kind, all_ in GROUPS.items() for sign in ("_", "__", "*", "~~", "`")),
+    *((kind, " ".join(all_[0]), sign, sign) for kind, all_ in GROUPS.items() for sign in ("_", "__", "*", "~~", "`")),
+    *((kind, "".join(all_[0]), "https://example.com/of/", "/profile") for kind, all_ in GROUPS.items()),
+    ("iban", "DE89 3704 0044 0532 0130 00", "_", "_"),
+    ("iban", "DE89.3704.0044.0532.0130.00", "to ", " now"),
+    ("email", "ana@exam\u00adple.com", "to ", ","),
+    ("email", "ana\u200b@example.com", "to ", ","),
+    ("email", "ana%2540example.com", "?to=", "&x=1"),
+    *(("secret", text, *around) for text in SECRETS for around in (("key=", "&x=1"), ("Use ", "."), ("`", "`"))),
+    ("secret", "abcdef.GHIJKL~0123456789", "Authorization: Bearer ", "\n"),
     ("card", "4111 1111 1111 1111", "", " 123"),  # its code
     ("card", "4111 1111 1111 1111", "", " 12/26 123"),
     ("card", "4111-1111-1111-1111", "", "-123"),
@@ -106,6 +125,20 @@ def test_each_form_is_replaced_as_a_whole(kind: str, text: str, before: str, aft
         assert redactor.cell(before + text + after) == f"{before}[{kind.upper()}]{after}"
         cell = redactor.cell(json.dumps({"a": [before + text + after]}))
         assert json.loads(cell) == {"a": [f"{before}[{kind.upper()}]{after}"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "logo@3x.png",
+        "call foo@bar.baz() first",
+        "git@github.com:org/repo",
+        "order_4111111111111111_x",
+        "eyJ",
+    ],
+)
+def test_what_only_looks_private_stays(text: str) -> None:
+    assert Redactor("default").cell(text) == text
 
 
 @pytest.mark.parametrize(
