@@ -12,7 +12,7 @@ import glob
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, Optional, TypeAlias
@@ -346,11 +346,11 @@ def own_journal(data: str, reviewer: str) -> Journal:
     return found
 
 
-def other_journals(data: str, reviewer: str) -> Iterator[Journal]:
-    """The journals of the other reviewers of a file."""
+def other_journals(data: str, reviewer: str, known: Container[str | None] = ()) -> Iterator[Journal]:
+    """The journals of the other reviewers of a file that are not known yet."""
     own = os.path.abspath(journal_path(data, reviewer))
     for path in sorted(glob.glob(f"{glob.escape(data)}.*{JOURNALS}")):
-        if os.path.abspath(path) != own:
+        if os.path.abspath(path) != own and path not in known:
             yield read_journal(path)
 
 

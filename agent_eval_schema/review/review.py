@@ -6,6 +6,7 @@ import getpass
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cells.cells import native_rows
@@ -140,7 +141,8 @@ def open_session(
     by = default_reviewer() if reviewer is None else reviewer
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
     own, words = own_journal(base, by), "" if guide is None else read_guide(path_of(guide, "guide"))
-    return Session(Reviewed(source, screen), own, list(other_journals(base, by)), overlap=overlap, guide=words)
+    find = partial(other_journals, base, by)
+    return Session(Reviewed(source, screen), own, list(find()), find=find, overlap=overlap, guide=words)
 
 
 MOST_GUIDE = 200_000

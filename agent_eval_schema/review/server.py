@@ -121,6 +121,7 @@ class Answers:
     def preview(self, what: Any) -> Any:
         reviewing, told, hidden = self._reviewing(what)
         found: dict[str, Any] = {"summary": [*reviewing.summary(), *told], "out": self.outs[what]}
+        found["reviewers"] = 1 + len(self._session.of_others())
         if hidden:
             return {**found, "hidden": hidden, "changes": [], "count": 0}
         changed = reviewing.changes()

@@ -11,7 +11,7 @@ import re
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -65,16 +65,23 @@ class Session:
     """The work of one reviewer on a dataset."""
 
     def __init__(
-        self, reviewed: Reviewed, journal: Journal, others: Sequence[Journal] = (), *, overlap: int = 0, guide: str = ""
+        self,
+        reviewed: Reviewed,
+        journal: Journal,
+        others: Sequence[Journal] = (),
+        *,
+        find: Callable[[Container[str | None]], Iterable[Journal]] = lambda _: (),
+        overlap: int = 0,
+        guide: str = "",
     ) -> None:
         self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
-        self.guide = guide
+        self.guide, self._find = guide, find
         self._lock, self._seen = threading.RLock(), len(journal.events)
         self.gone: list[RowKey] = []
         self._places: dict[RowKey, int] = {}
         """The rows of keys of an earlier state of the file."""
         self._changed: set[int] = set()
-        self._find_rows()
+        self._find_rows((journal, *others))
         self._kinds = Counter(kind_of(fix) for fixes in reviewed.fixes.values() for fix in fixes)
         self.reviewed.recount(self.states)
         self._queues: dict[str, list[int]] = {}
@@ -88,7 +95,7 @@ class Session:
             self._taken()
             yield
 
-    def _find_rows(self) -> None:
+    def _find_rows(self, journals: Iterable[Journal]) -> None:
         """The rows that are in journals and are no longer in the source where they were: found by their cells and IDs,
         of copies in their order, or else by their IDs."""
         reviewed = self.reviewed
@@ -97,7 +104,7 @@ class Session:
             rows.setdefault((reviewed.ids[row], reviewed.hashes[row]), []).append(row)
         ids = Counter(name for name in reviewed.ids if name is not None)
         by_id = {name: row for row, name in enumerate(reviewed.ids) if name is not None and ids[name] == 1}
-        for journal in (self.journal, *self.others):
+        for journal in journals:
             keys = sorted(journal.states(), key=lambda key: key.n)
             taken = {found for key in keys if (found := self.row_of(key)) is not None}
             for key in keys:
@@ -150,9 +157,12 @@ class Session:
         return self.states.get(row, {})
 
     def of_others(self) -> dict[str, dict[int, State]]:
-        """What the other reviewers decided, by their names and by row."""
+        """What the other reviewers decided, by their names and by row; also of one who has begun since."""
         for journal in self.others:
             journal.catch_up()
+        if begun := list(self._find({journal.path for journal in self.others})):
+            self.others += begun
+            self._find_rows(begun)
         return {journal.by: self._at(journal.states()) for journal in self.others}
 
     def together(self) -> dict[int, State]:

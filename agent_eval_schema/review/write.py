@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,7 +120,8 @@ class Reviewing:
             before += [taken(batch, own)] if own or not before else []
             after += [taken(applied.batch, own)] if own or not after else []
         old = replace(reviewed.source, batches=lambda: iter(before), shares=None, fixed=True, lines=None)
-        found = diff_eval_sets(old, replace(self.source, batches=lambda: iter(after))).changed
+        with _advising():
+            found = diff_eval_sets(old, replace(self.source, batches=lambda: iter(after))).changed
         return found.assign(old_row=[rows[row] for row in found["old_row"]])
 
     def summary(self) -> list[str]:
@@ -168,12 +170,8 @@ class Reviewing:
             assert save is not None
             save(self._document.data, path)
             return
-        with progress(lambda rows: rows / len(reviewed), screen) as so_far:
-            try:
-                self._write_table(path, so_far)
-            except ChangedSinceRead as error:
-                advice = "open the review again: the journal has your decisions"
-                raise EvalSetError(str(error).replace("validate it again", advice)) from None
+        with progress(lambda rows: rows / len(reviewed), screen) as so_far, _advising():
+            self._write_table(path, so_far)
 
     def _write_table(self, path: str, so_far: Progress) -> None:
         source, own = self._reviewed.source, self._reviewed.original.path
@@ -196,6 +194,16 @@ class Reviewing:
             for at in range(applied.batch.num_rows):
                 yield DROPPED if start + at in dropped else applied.edits.get(at, {})
             so_far.add(applied.batch.num_rows)
+
+
+@contextmanager
+def _advising() -> Iterator[None]:
+    """What to do in a review about a file that is no longer the one that was read."""
+    try:
+        yield
+    except ChangedSinceRead as error:
+        advice = "open the review again: the journal has your decisions"
+        raise EvalSetError(str(error).replace("validate it again", advice)) from None
 
 
 def _named(rows: list[int]) -> str:

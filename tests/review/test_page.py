@@ -1116,3 +1116,69 @@ def test_what_each_key_does_has_a_button(reviewing: Callable[..., Review], brows
     finally:
         context.close()
     assert set.intersection(*without) <= {"1–9", "M"}
+
+
+# --- two people on one file, and rows that are the same
+def _write_with(tab: Tab, out: Path) -> None:
+    tab.keys("Escape", "w")
+    tab.page.wait_for_selector("#out")
+    tab.page.fill("#out", str(out))
+    tab.page.get_by_role("button", name="Write", exact=True).click()
+    tab.page.wait_for_selector("dialog .good")
+
+
+def test_two_reviewers_in_one_folder_each_get_what_they_were_promised(
+    open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    path, names = written(tmp_path, ALL), ("ana@example.com", "bob@example.com")
+    running = [review_eval_set(path, reviewer=name) for name in names]
+    tabs = [open_tab(review.url + "&q=all&row=0") for review in running]
+    for tab, name in zip(tabs, names, strict=True):
+        tab.keys("f")
+        tab.type(f"said by {name}")
+        tab.keys("Enter")
+        tab.saved()
+    ana, bob = tabs
+    ana.page.reload()
+    ana.page.wait_for_selector("#form h2")
+    assert "said by bob" not in ana.text("body")  # nor before it is submitted
+    for tab in tabs:
+        tab.keys("Control+Enter")
+        tab.at(1)
+        tab.saved()
+    ana.keys("k")
+    ana.at(0)
+    ana.until("document.getElementById('row').textContent.includes('said by bob')")
+    for tab, name in zip(tabs, names, strict=True):
+        _write_with(tab, tmp_path / f"{name}.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        assert (len(rows), rows[0]["expected_facts"]) == (len(ALL), [f"said by {name}"])
+        tab.keys("Escape")
+    bob.keys("w")
+    bob.page.wait_for_selector("#out")
+    bob.page.get_by_role("button", name="What all 2 reviewers agree on").click()
+    bob.until("document.querySelector('dialog').textContent.includes('1 row excluded: the reviewers differ')")
+    assert [tab.trouble for tab in tabs] == [[], []]
+    for review in running:
+        review.stop()
+
+
+def test_exact_copies_are_labeled_and_dropped_one_by_one(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    copy = {"request": "The same?", "response": "x"}
+    tab = open_tab(reviewing([copy, copy, {"request": "Another?", "response": "x"}, copy]).url + "&q=all&row=0")
+    tab.keys("f")
+    tab.type("of the first")
+    tab.keys("Control+Enter")
+    tab.at(1)
+    tab.keys("d", "j", "j")
+    tab.at(3)
+    tab.keys("f")
+    tab.type("of the last")
+    tab.keys("Control+Enter")
+    tab.saved()
+    _write_with(tab, tmp_path / "out.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    facts = {"expected_facts": ["of the first"]}, {"expected_facts": ["of the last"]}
+    assert rows == [{**copy, **facts[0]}, {"request": "Another?", "response": "x"}, {**copy, **facts[1]}]

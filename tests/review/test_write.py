@@ -100,6 +100,8 @@ def test_the_file_itself_and_one_that_changed_are_refused(tmp_path: Path) -> Non
     path.write_text('{"request": "Hello", "response": "x"}\n', encoding="utf-8")
     again = r"rows\.jsonl: changed since it was read: open the review again: the journal has your decisions$"
     with pytest.raises(EvalSetError, match=again):
+        found.changes()
+    with pytest.raises(EvalSetError, match=again):
         found.write(str(tmp_path / "out.jsonl"))
 
 

@@ -281,6 +281,7 @@ async function open(n, again = false) {
   if (n === undefined || n === null) { D = null; drawRow(); drawForm(); return }
   flush();
   const mine = ++busy;
+  if (O.states[n] === "submitted" && n !== D?.n) details.delete(n);  // what others decide is shown from now on
   if (!details.has(n)) {
     waiting ??= [];
     try { await load(n) } catch (error) {
@@ -714,7 +715,7 @@ async function write(what = "mine") {
   };
   more(0);
   sheet(head,
-    O.reviewers.length > 1 && el("p", {}, button("My labels", () => write("mine"), null, {"aria-pressed": String(what === "mine")}), " ", button(`What all ${O.reviewers.length} reviewers agree on`, () => write("agreed"), null, {"aria-pressed": String(what === "agreed")})),
+    p.reviewers > 1 && el("p", {}, button("My labels", () => write("mine"), null, {"aria-pressed": String(what === "mine")}), " ", button(`What all ${p.reviewers} reviewers agree on`, () => write("agreed"), null, {"aria-pressed": String(what === "agreed")})),
     el("ul", {}, p.summary.map(s => el("li", {}, s))), el("p", {class: "muted"}, `${O.file} itself is not changed.`),
     p.hidden ? el("p", {}, `The changes are shown when you have submitted the ${plural(p.hidden, "row")} that only others have labeled.`) : p.count > 0 && list,
     el("div", {class: "line"}, path, button("Write", () => run(false), null, {class: "first"})), told, el("p", {}, close()));
