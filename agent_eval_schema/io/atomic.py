@@ -242,12 +242,12 @@ def require_unchanged(path: str, read: FileState | None) -> None:
         raise _changed(path)
 
 
-class ChangedSinceRead(EvalSetError):
-    """A file is no longer the one that was read."""
+VALIDATE_AGAIN = "changed since it was read: validate it again"
+"""The end of the error about a file that is no longer the one that was read."""
 
 
-def _changed(name: str) -> ChangedSinceRead:
-    return ChangedSinceRead(f"{name}: changed since it was read: validate it again")
+def _changed(name: str) -> EvalSetError:
+    return EvalSetError(f"{name}: {VALIDATE_AGAIN}")
 
 
 class OpenedFiles:

@@ -29,7 +29,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import is_rewritten
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import require_one_format
-from agent_eval_schema.io.atomic import ChangedSinceRead
+from agent_eval_schema.io.atomic import VALIDATE_AGAIN
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of
 from agent_eval_schema.io.source import Source, schema_of
@@ -201,7 +201,9 @@ def _advising() -> Iterator[None]:
     """What to do in a review about a file that is no longer the one that was read."""
     try:
         yield
-    except ChangedSinceRead as error:
+    except EvalSetError as error:
+        if not str(error).endswith(VALIDATE_AGAIN):
+            raise
         advice = "open the review again: the journal has your decisions"
         raise EvalSetError(str(error).replace("validate it again", advice)) from None
 
