@@ -178,3 +178,11 @@ def test_losses_of_ground_truth_come_first_and_a_field_has_one_line() -> None:
 def test_each_field_of_a_metric_has_the_columns_that_can_hold_it() -> None:
     """Else a conversion that loses it could not name what was lost."""
     assert set(SUPPORT_FIELDS) == set(COLUMNS_OF_FIELD)
+
+
+OBJECTS = [('{"x": 1, "y": 2}', {"x": 1, "y": 3}), ({"x": 1, "y": 2}, '{"x":1,"y":3}')]
+
+
+@pytest.mark.parametrize(("given", "came"), OBJECTS)
+def test_of_an_object_that_comes_back_as_text_only_what_differs_is_missing(given: Any, came: Any) -> None:
+    assert [(found.path, found.value, found.came) for found in _missing(0, ("a",), given, came)] == [(("a", "y"), 2, 3)]

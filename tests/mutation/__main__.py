@@ -72,6 +72,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "traces/documents.py": ("tests/traces/test_documents.py", "tests/traces/test_derive.py", TRACES),
     "metrics/support.py": ("tests/metrics/test_support.py", "tests/validation/test_report.py"),
     "metrics/trajectory.py": ("tests/metrics/test_trajectory.py", "tests/metrics/test_trajectory_oracles.py"),
+    "conversion/losses.py": ("tests/conversion/test_losses.py", "tests/conversion/test_convert.py"),
+    "text/repeats.py": ("tests/cells/test_repeats.py", RULES),
     "fix/values.py": ("tests/fix", RULES),
     "inference_tables/make_plan.py": (
         "tests/inference_tables/decide",
