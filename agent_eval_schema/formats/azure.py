@@ -109,7 +109,7 @@ def _write_expected(calls: Calls) -> Any:
 
 
 def _write_context(documents: list[dict[str, Any]]) -> str | None:
-    return "\n\n".join(write_texts(documents)) if any(d["content"] is not None for d in documents) else None
+    return "\n\n".join(write_texts(documents) or ()) or None
 
 
 def _documents(is_wanted: Callable[[Mapping[str, Any]], bool]) -> Callable[[Any], Any]:

@@ -24,7 +24,16 @@ from typing import Any
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import TURN, Conversations
 from agent_eval_schema.formats.format import Field, Format, Row, Writer, lists_in, save_lines
-from agent_eval_schema.formats.shapes import MADE_URI, of_list, question, read_texts, text_only, uri_of
+from agent_eval_schema.formats.shapes import (
+    MADE_URI,
+    of_list,
+    question,
+    read_texts,
+    text_only,
+    uri_of,
+    with_content,
+    write_texts,
+)
 from agent_eval_schema.text.jsontext import value_at
 
 
@@ -72,7 +81,11 @@ def _document(result: Any) -> Any:
 def _write_result(document: dict[str, Any]) -> dict[str, Any]:
     uri, text = document["doc_uri"], document["content"]
     name = {} if uri is None or uri.startswith(MADE_URI) else {"name": uri}
-    return {"content": {"text": uri if text is None else text}, **name}
+    return {"content": {"text": text}, **name}
+
+
+def _write_results(documents: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    return [_write_result(d) for d in with_content(documents)] or None
 
 
 def _texts_of_turn(turn: Row) -> tuple[Any, Any]:
@@ -108,11 +121,11 @@ BEDROCK_RAG: Format = Format(
         Field(_PROMPT, "request", write=question),
         Field(_REFERENCE, "expected_response"),
         Field("output.text", "response", lambda v: v or None),
-        Field(_PASSAGES, "retrieved_context", of_list(_document), of_list(_write_result), (_RETRIEVED_ONLY,)),
+        Field(_PASSAGES, "retrieved_context", of_list(_document), _write_results, (_RETRIEVED_ONLY,)),
         Field(
             *("referenceContexts", "expected_retrieved_context"),
             lambda v: read_texts(of_list(lambda context: value_at(context, "content[0].text"))(v)),
-            of_list(lambda d: {"content": [{"text": d["doc_uri"] if d["content"] is None else d["content"]}]}),
+            lambda documents: [{"content": [{"text": text}]} for text in write_texts(documents) or ()] or None,
         ),
         Field("session_id", "session_id", text_only, lambda _: None),
     ),

@@ -30,6 +30,7 @@ from agent_eval_schema.formats.shapes import (
     read_labels,
     read_texts,
     uri_of,
+    with_content,
     write_labels,
     write_texts,
 )
@@ -60,8 +61,8 @@ def _document(text: Any) -> Any:
     return read_texts([text])[0]
 
 
-def _write_retrieved(documents: list[dict[str, Any]]) -> list[str]:
-    return [_sourced(d) or text for d, text in zip(documents, write_texts(documents), strict=True)]
+def _write_retrieved(documents: list[dict[str, Any]]) -> list[str] | None:
+    return [_sourced(d) or d["content"] for d in with_content(documents)] or (None if documents else [])
 
 
 def _sourced(document: dict[str, Any]) -> str | None:

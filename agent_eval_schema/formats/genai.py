@@ -492,7 +492,7 @@ GENAI = Format(
             "context",
             "retrieved_context",
             read_context,
-            lambda documents: "\n\n".join(write_texts(documents)),
+            lambda documents: "\n\n".join(write_texts(documents) or ()) or None,
         ),
         Field("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),
         Field("reference_trajectory", "reference_trajectory", _read_expected),

@@ -26,7 +26,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
 from agent_eval_schema.formats.roles import role_of
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_context, write_texts
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_context
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
@@ -53,14 +53,19 @@ def _question_in(cell: Any) -> Any:
 def _context(value: Any) -> Any:
     variables = structured(value)
     context = variables.get(_CONTEXT) if isinstance(variables, dict) else None
-    if isinstance(context, str) and context.startswith("file://"):  # its text is elsewhere
+    if isinstance(context, str) and context.startswith(_READ):  # its text is elsewhere
         return [{"doc_uri": context}]
     return read_context(context) if context else None
 
 
-def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    texts = write_texts(documents)
-    return {_CONTEXT: texts[0] if len(texts) == 1 else texts}
+def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The texts; of a file, which promptfoo reads, its name."""
+    found = [d["doc_uri"] if d["content"] is None else d["content"] for d in documents]
+    texts = [t for t, d in zip(found, documents, strict=True) if d["content"] is not None or str(t).startswith(_READ)]
+    return {_CONTEXT: texts[0] if len(texts) == 1 else texts} if texts or not documents else None
+
+
+_READ = "file://"
 
 
 # --- assertions

@@ -216,7 +216,9 @@ def read_texts(texts: Any, ids: Any = None) -> Any:
 def _document(text: Any, identity: Any) -> Any:
     if not isinstance(text, str):
         return text  # for the rule on documents to explain
-    return {"doc_uri": uri_of(text) if identity is None else _id(identity), "content": text}
+    if identity is None:
+        return {"doc_uri": uri_of(text), "content": text}
+    return {"doc_uri": _id(identity), "content": text or None}
 
 
 def _id(identity: Any) -> Any:
@@ -232,15 +234,20 @@ def read_context(value: Any) -> Any:
     return read_texts([value] if is_text else value)
 
 
-def write_texts(documents: list[dict[str, Any]]) -> list[str]:
-    """The texts alone; a document without content is its doc_uri."""
-    return [d["doc_uri"] or "" if d["content"] is None else d["content"] for d in documents]
+def with_content(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The documents that can be written as a text: a judge would take a URI for what the document says."""
+    return [d for d in documents if d["content"] is not None]
+
+
+def write_texts(documents: list[dict[str, Any]]) -> list[str] | None:
+    """The texts alone; None if no document has one."""
+    return [d["content"] for d in with_content(documents)] or (None if documents else [])
 
 
 def write_texts_and_ids(documents: list[dict[str, Any]]) -> tuple[list[str] | None, list[str | None] | None]:
     """The texts, and the ids unless they are made of the texts."""
     ids = [d["doc_uri"] for d in documents]
-    if all(d["content"] is None for d in documents) and documents:
+    if not with_content(documents) and documents:
         return None, ids
     result = all(d["content"] is not None and d["doc_uri"] == uri_of(d["content"]) for d in documents)
-    return write_texts(documents), None if result else ids
+    return [d["content"] or "" for d in documents], None if result else ids

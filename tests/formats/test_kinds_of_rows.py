@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pandas as pd
@@ -84,3 +86,22 @@ def test_a_row_without_a_response_beside_one_with_it_is_a_loss_in_vertex(order: 
     (message,) = [i.message for i in made.losses.itertuples() if i.code == "AE816"]
     assert set(message.rpartition("got ")[2].split(" and ")) == {"1 answered row", "1 unanswered row"}
     assert "AE816" not in set(convert_eval_set([rows[1]] * 2, "vertex").losses["code"])
+
+
+OF_TEXTS = ("azure", "vertex-genai", "ragas", "deepeval", "promptfoo", "bedrock-rag")
+"""The formats whose documents are texts."""
+
+
+@pytest.mark.parametrize("form", OF_TEXTS)
+@pytest.mark.parametrize("others", [[], DOCUMENTS])
+def test_the_uri_of_a_document_without_content_is_not_written_as_its_text(
+    form: str, others: list[dict[str, Any]]
+) -> None:
+    """A judge would take it for evidence; where the format has no other place for it, it is a loss."""
+    documents = [*others, {"doc_uri": "ZZURI"}]
+    rows = [{**SINGLE, "retrieved_context": documents, "expected_retrieved_context": documents}]
+    made = convert_eval_set(rows, form)
+    data = made.data.to_dict("records") if isinstance(made.data, pd.DataFrame) else made.data
+    assert "ZZURI" not in re.sub(r'"\w+_context_ids": \[[^\]]*\]|"document_id": "ZZURI"', "", json.dumps(data))
+    kept = "ZZURI" in json.dumps(data)
+    assert kept or {"retrieved_context", "expected_retrieved_context"} <= set(made.losses["column"])

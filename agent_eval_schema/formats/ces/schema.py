@@ -197,7 +197,8 @@ TEXTS: dict[tuple[str, str], tuple[str, str]] = {
 TOLERATED = frozenset(
     {
         ("ToolResponse", "response"),  # public samples leave it out
-        ("Evaluation.Scenario", "scenarioExpectations"),  # public samples have none: the rubrics score the scenario
+        # exports have neither where it is empty, as JSON of protobuf omits empty lists: the task is what is asked
+        *(("Evaluation.Scenario", name) for name in ("rubrics", "scenarioExpectations")),
         ("Evaluation.ScenarioExpectation.ToolExpectation", "mockToolResponse"),  # a model fills in what is not given
         ("EvaluationResult", "displayName"),  # these only the server writes
         *(("EvaluationPersona", name) for name in ("name", "displayName", "personality")),

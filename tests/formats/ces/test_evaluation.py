@@ -132,7 +132,6 @@ def test_blank_text_is_an_input_and_null_is_none() -> None:
         ({"displayName": "a", "golden": {"turns": []}}, "golden.turns"),
         ({"displayName": "a", "golden": {"turns": [{}]}}, "golden.turns[0].steps"),
         (scenario(task=""), "scenario.task"),
-        (scenario(rubrics=[]), "scenario.rubrics"),
         (scenario(userFacts=[{"name": "a"}]), "scenario.userFacts[0].value"),
         (scenario(userFacts=[{"value": "a"}]), "scenario.userFacts[0].name"),
         (
@@ -169,6 +168,7 @@ def test_what_the_server_refuses_to_miss_is_an_error(value: Any, path: str) -> N
             "golden.turns[0].steps[0].expectation.toolResponse.response",
         ),
         (scenario(scenarioExpectations=[]), "scenario.scenarioExpectations"),
+        (scenario(rubrics=[]), "scenario.rubrics"),
         (
             scenario(scenarioExpectations=[{"toolExpectation": {"expectedToolCall": {"tool": "f"}}}]),
             "scenario.scenarioExpectations[0].toolExpectation.mockToolResponse",
@@ -1038,7 +1038,6 @@ _VALIDATORS: dict[str, Any] = {}
         golden({}),
         scenario(task=""),
         scenario(maxTurns=101),
-        scenario(rubrics=[]),
         threshold(95),
         golden({"userInput": {"dtmf": "one"}}),
         golden({"userInput": {"event": {"event": ""}}}),
