@@ -65,7 +65,7 @@ MIXED_KINDS = Page(RAGAS_DATASET).warning(
     "AE909 mixed-kinds-of-rows",
     "The rows are of two kinds, but the platform loads one kind per file.",
     why=(
-        "Ragas refuses single-turn beside multi-turn samples, Azure conversations beside questions; Vertex AI refuses "
+        "Ragas rejects single-turn beside multi-turn samples, Azure conversations beside questions; Vertex AI rejects "
         "the whole file if one row lacks the response that another has."
     ),
     hint="Put the rows of each kind into a file of their own, or complete them.",

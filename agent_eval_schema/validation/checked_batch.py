@@ -209,7 +209,7 @@ def _have_history(rows: Rows) -> Mask:
 
 
 def mixed_kinds(form: Format, masks: Mapping[int, int]) -> str:
-    """What is wrong with rows that have these presence masks, so often, if the platform of a format refuses rows of two
+    """What is wrong with rows that have these presence masks, so often, if the platform of a format rejects rows of two
     kinds in one file; empty if they are of one."""
     field, having, lacking = form.one_kind
     counts = Counter[str]()
