@@ -173,10 +173,11 @@ def _opened(text: str) -> str | None:
 # predicted_trajectory
 def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
-    if reading.tools and not reading.values and all([span.name and not span.name.isspace() for span in reading.tools]):
-        return [ToolCall(_NO_NAME)] * len(reading.tools)
-    if reading.tools:
-        return _named([_tool_call(span) for span in sorted(reading.tools, key=start_of)], reading)
+    tools = [span for span in reading.tools if span.name != _MERGED]
+    if tools and not reading.values and all([span.name and not span.name.isspace() for span in tools]):
+        return [ToolCall(_NO_NAME)] * len(tools)
+    if tools:
+        return _named([_tool_call(span) for span in sorted(tools, key=start_of)], reading)
     requested: dict[Span, list[tuple[str, dict[str, Any] | None]]] = {}
     for span in sorted(reading.models, key=start_of):
         outputs = attributes(span).outputs
@@ -191,6 +192,9 @@ def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
 
 
 _NO_NAME = "?"
+
+_MERGED = "execute_tool (merged)"
+"""The name of a span of google-adk that repeats parallel calls, and is none."""
 
 
 def _named(calls: list[ToolCall], reading: Reading) -> list[ToolCall]:

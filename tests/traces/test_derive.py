@@ -256,6 +256,14 @@ def test_a_tool_that_raised_still_counts() -> None:
     assert row(given)["predicted_trajectory"] == [call("search", q="x")]
 
 
+def test_the_span_that_repeats_parallel_calls_of_the_adk_is_no_call() -> None:
+    """As in the reader of OpenTelemetry (tests/data/otel/google_adk.json)."""
+    tools = [span(str(n), "1", "TOOL", name=f"execute_tool {n}", tool=n, inputs={}) for n in ("2", "3")]
+    merged = span("4", "1", "TOOL", name="execute_tool (merged)", tool="(merged tools)", inputs={})
+    assert row(trace(ROOT, *tools, merged)) == row(trace(ROOT, *tools))
+    assert "predicted_trajectory" not in row(trace(ROOT, merged))
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [
