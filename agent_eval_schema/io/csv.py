@@ -21,6 +21,7 @@ from agent_eval_schema.io.source import is_full
 from agent_eval_schema.io.streams import DROPPED, Edits, Position, Renames, creating, most_unpacked, opened, too_large
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
+from agent_eval_schema.rules.columns import SHORT_LINE
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
@@ -187,8 +188,12 @@ def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
     rows: list[list[str]] = []
     lines: dict[int, str] = {}
     for i, record in enumerate(records):
+        given, record = len(record.fields), _completed(record, len(header))
         problem = record_problem(header, record)
-        if problem is not None:
+        if problem is None and given < len(header):
+            message = f"line {record.line} has {given} fields, the header has {len(header)}"
+            problems[i] = [Finding(SHORT_LINE, message)]
+        elif problem is not None:
             problems[i] = [problem]
             lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
         rows.append(record.fields if problem is None else [""] * len(header))
@@ -198,6 +203,13 @@ def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
         for name in dict.fromkeys(header)
     }
     return make_batch(columns, problems, len(rows), lines)
+
+
+def _completed(record: Record, size: int) -> Record:
+    """A record of fewer fields with the absent ones, unless it has several lines: then a quote may be open."""
+    lacks = size - len(record.fields)
+    is_line = not record.error and "\n" not in record.text.rstrip("\r\n")
+    return record._replace(fields=[*record.fields, *[""] * lacks]) if lacks > 0 and is_line else record
 
 
 def record_problem(header: list[str], record: Record) -> Finding | None:
@@ -326,6 +338,7 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
         cells = next(edits) if record.fields or record.error else {}
         if cells is DROPPED:
             continue
+        record = _completed(record, len(names)) if record.fields else record
         if record.error or len(record.fields) != len(names) or not (cells or moves):
             yield _text_bytes(record.text)
             continue
@@ -340,6 +353,7 @@ def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: st
     """The text of the kept fields of a record, with other values in some."""
     text = record.text.rstrip("\r\n")
     texts = _FIELDS[comma].findall(text)
+    texts += [""] * (len(record.fields) - len(texts))
     for i, field in new.items():
         if field != record.fields[i]:
             quote = texts[i].startswith('"') or any(sign in field for sign in (comma, '"', "\r", "\n"))

@@ -215,6 +215,14 @@ UNMATCHED_PATH = NO_PAGE.warning(
     no_example="The rule applies with `--columns` or `columns=`.",
 )
 
+SHORT_LINE = Page(PANDAS_CSV).warning(
+    "AE169 short-line",
+    "A line of a CSV file has fewer fields than the header.",
+    why="The cells at its end are read as absent, as pandas reads them; a missing delimiter moves cells.",
+    hint="Write a delimiter for each absent cell, if the last cells are the absent ones.",
+    no_example="The rule concerns a line of a file.",
+)
+
 HEADER_ROW = _schema_page.warning(
     "AE118 header-row",
     "A row contains the names of its columns.",

@@ -38,3 +38,21 @@ def test_a_fixed_copy_keeps_the_line_that_names_the_separator(tmp_path: Path) ->
     (path := tmp_path / "rows.csv").write_text(text)
     main(["validate", str(path), "--fix", str(tmp_path / "fixed.csv")])
     assert (tmp_path / "fixed.csv").read_text() == text.replace("'", '""').replace(": ", ":")
+
+
+def test_a_line_that_is_shorter_than_the_header_has_absent_cells(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("request,expected_response,request_id\nHi,Hello,a\nHo,x\nHu\n")
+    report = validate_eval_set(path)
+    assert (report.valid_count, report.counts) == (3, {"AE169": 2})
+    found = [(row["request_id"], row["expected_response"]) for row in report.iter_rows()]
+    assert found == [("a", "Hello"), (None, "x"), (None, None)]
+    (issue, _) = (issue for issue in report.iter_issues() if issue.code == "AE169")
+    assert (issue.row, issue.message) == (1, "line 3 has 2 fields, the header has 3")
+
+
+def test_a_fix_of_a_short_line_writes_its_fields(tmp_path: Path) -> None:
+    path, out = tmp_path / "d.csv", tmp_path / "out.csv"
+    path.write_text("request,expected_facts,request_id\nHi,16 weeks\nHo,,b\n")
+    assert main(["validate", str(path), "--fix", str(out)]) == 0
+    assert out.read_text() == 'request,expected_facts,request_id\nHi,"[""16 weeks""]",\nHo,,b\n'
