@@ -235,7 +235,7 @@ def read_context(value: Any) -> Any:
 
 
 def with_content(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The documents that can be written as a text: a judge would take a URI for what the document says."""
+    """The documents that can be written as a text: a judge would take a URI for the content of the document."""
     return [d for d in documents if d["content"] is not None]
 
 
