@@ -142,4 +142,13 @@ else:
     }
     """In the order of a reader's interest; type checkers do not see it, as any name would be one of `__getattr__`."""
 
-    __getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)
+    _GUESSES = {
+        **dict.fromkeys(("check", "check_eval_set", "lint"), "validate_eval_set(data)"),
+        **dict.fromkeys(("read", "load", "load_eval_set", "from_csv"), "normalize_eval_set(path)"),
+        **dict.fromkeys(("fix", "repair", "fix_eval_set"), "normalize_eval_set(data, fix=True)"),
+        **dict.fromkeys(("compare", "compare_results"), "load_result(old).compare(load_result(new))"),
+        **dict.fromkeys(("split", "sample"), "normalize_eval_set(data).sample(n)"),
+        "redact": 'eval_set_from_inference_table(table, redact="default")',
+        "detect_format": "validate_eval_set(data).format",
+    }
+    __getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES, _GUESSES)

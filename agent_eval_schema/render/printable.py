@@ -37,10 +37,30 @@ def as_inline(view: View) -> str:
     return view_inline(view)
 
 
+GUESSES = {
+    **dict.fromkeys(("errors", "warnings", "messages", "problems", "findings"), ("issues", "losses")),
+    **dict.fromkeys(("is_valid", "valid_", "success", "passed", "has_errors"), ("ok", "lossless")),
+    **dict.fromkeys(
+        ("to_df", "to_pandas", "df", "dataframe", "to_frame"), ("rows", "metrics_table", "data", "changes")
+    ),
+    **dict.fromkeys(("html", "to_markdown", "render"), ("to_html",)),
+}
+"""Attributes that people try, and those that have it here, of which a result has some."""
+
+
 class Printable:
     """A result as text and as an HTML page; printed, it is its text."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # a type checker would find any attribute
+
+        def __getattr__(self, name: str) -> object:
+            """Raise AttributeError with the attribute that is meant; close names are Python's own suggestion."""
+            meant = next((own for own in GUESSES.get(name, ()) if hasattr(self, own)), "")
+            use = f"; use `{meant}`" if meant else ""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{use}"
+            raise AttributeError(message, name=name, obj=self)
 
     def to_text(self, *, color: bool = False, width: int | None = None) -> str:
         """Return the result as text for a terminal.

@@ -1,7 +1,9 @@
 """The names that users import: each is there, and type checkers see the same ones."""
 
 import ast
+import copy
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +41,23 @@ def test_a_name_that_is_not_there_is_an_attribute_error(module: ModuleType) -> N
 def test_a_name_that_is_close_is_suggested(name: str, meant: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'; did you mean '{meant}'\\?$"):
         getattr(agent_eval_schema, name)
+
+
+@pytest.mark.parametrize("name", ["check", "read", "from_csv", "compare", "redact", "sample", "split", "detect_format"])
+def test_a_name_that_people_try_is_answered_with_a_call_that_works(name: str) -> None:
+    with pytest.raises(AttributeError, match="; use `") as found:
+        getattr(agent_eval_schema, name)
+    called = re.findall(r"(\w+)\(", str(found.value).partition("`")[2])
+    assert called[0] in agent_eval_schema.__all__
+
+
+def test_an_attribute_that_people_try_is_answered() -> None:
+    report = agent_eval_schema.validate_eval_set([{"request": "Hi", "response": "Hello"}])
+    for name, meant in {"errors": "issues", "is_valid": "ok", "to_df": "rows"}.items():
+        with pytest.raises(AttributeError, match=f"'Report' object has no attribute '{name}'; use `{meant}`$"):
+            getattr(report, name)
+    assert not hasattr(report, "bogus")
+    assert copy.copy(report).ok
 
 
 def test_all_scorers_have_public_names() -> None:
