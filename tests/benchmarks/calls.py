@@ -94,17 +94,17 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 
 BUDGETS = {
-    "validate traces": 148,
+    "validate traces": 149,
     "validate a list": 23,
     "validate a table": 8,
     "validate documents": 9,
     "normalize a list": 90,
     "prepare a list": 127,
-    "convert a list": 478,
+    "convert a list": 479,
     "diff two lists": 82,
     "profile a list": 161,
     "score trajectories": 66,
-    "build from an inference table": 159,
+    "build from an inference table": 160,
 }
 """Per verb the most calls per row."""
 
