@@ -229,8 +229,6 @@ def _by_columns(table: Row) -> dict[str, list[Any]] | None:
     found = {name: cells for name, cells in columns.items() if cells is not None}
     if len(found) < len(columns) or len(set(map(len, found.values()))) != 1:
         return None
-    if len({tuple(cells) for cells in table.values() if isinstance(cells, dict)}) > 1:  # other keys in each column
-        return None
     return found if any(_is_column(name, cells) for name, cells in found.items()) else None
 
 
@@ -238,7 +236,9 @@ _SPLIT = frozenset({"columns", "index", "data"})
 
 
 def _column(cells: Any) -> list[Any] | None:
-    return list(cells.values()) if isinstance(cells, dict) and cells else cells if isinstance(cells, list) else None
+    if isinstance(cells, dict) and list(cells) == [str(i) for i in range(len(cells))]:
+        return list(cells.values())
+    return cells if isinstance(cells, list) else None
 
 
 def _is_column(name: str, cells: list[Any]) -> bool:
