@@ -69,8 +69,11 @@ MIXED_KINDS = Page(RAGAS_DATASET).warning(
         "the whole file if one row lacks the response that another has."
     ),
     hint="Put the rows of each kind into a file of their own, or complete them.",
-    bad=({"user_input": "Hi"}, {"user_input": [{"type": "human", "content": "Hi"}]}),
-    good=({"user_input": "Hi"}, {"user_input": "Ho"}),
+    bad=(
+        {"user_input": "Hi", "response": "Hello"},
+        {"user_input": [{"type": "human", "content": "Hi"}, {"type": "ai", "content": "Hello"}]},
+    ),
+    good=({"user_input": "Hi", "response": "Hello"}, {"user_input": "Ho", "response": "Hello"}),
 )
 
 COPIED_TRUTH = Page(EVALUATION_SCHEMA).warning(
