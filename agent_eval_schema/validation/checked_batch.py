@@ -62,8 +62,12 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         masks["judged_text"] = _are_texts(rows)
     if USER_INPUT in rows.batch.schema.names:
         masks["conversation"] = _are_conversations(rows)
-    else:  # as Ragas is given the row
-        masks["conversation"] = masks.get("predicted_trajectory", np.zeros(rows.size, bool)) | _have_history(rows)
+    else:  # as Ragas is given the row: with calls, or with messages before the question
+        masks["conversation"] = masks.get("predicted_trajectory", np.zeros(rows.size, bool))
+        if (requests := values["request"]).array is None:
+            masks["conversation"] = masks["conversation"] | [
+                r.has_history if r.__class__ is Chat else r.__class__ is list and len(r) > 1 for r in requests
+            ]
     if plan.outputs != "provided" and "inputs" in rows.batch.schema.names:
         masks["simulated"] = _simulated(rows)
     derived = () if rows.derived is None else rows.derived
@@ -190,22 +194,6 @@ def _are_conversations(rows: Rows) -> Mask:
     assert cells is not None
     texts = cells.texts.array if isinstance(cells.texts, Texts) else pa.array(cells.texts, pa.string())
     return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
-
-
-def _have_history(rows: Rows) -> Mask:
-    """Whether the request of a row has messages before the question."""
-    requests = rows.values["request"]
-    return (
-        np.zeros(rows.size, bool)
-        if requests.array is not None
-        else np.array(
-            [
-                request.has_history if request.__class__ is Chat else request.__class__ is list and len(request) > 1
-                for request in requests
-            ],
-            bool,
-        )
-    )
 
 
 def mixed_kinds(form: Format, masks: Mapping[int, int]) -> str:

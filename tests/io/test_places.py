@@ -299,7 +299,9 @@ def test_a_web_server(tmp_path: Path) -> None:
         assert validate_eval_set(f"{address}/rows.jsonl?version=1").row_count == 2
         assert validate_eval_set(f"{address}/rows.jsonl.gz").row_count == 1
         assert validate_eval_set(f"{address}/a%20b.csv").row_count == 1
-        with pytest.raises(EvalSetError, match=r"/nothing\.jsonl: cannot be read: FileNotFoundError"):
+        with pytest.raises(
+            EvalSetError, match=r"/nothing\.jsonl: cannot be read: the server answers 404 \(Not Found\)"
+        ):
             validate_eval_set(f"{address}/nothing.jsonl")
 
 

@@ -636,9 +636,9 @@ def test_a_tag_that_mlflow_refuses_is_told(name: str) -> None:
     try:
         _validate_trace_tag(name, "x")
     except MlflowException:
-        assert set(report.counts) == {"AE112"}
+        assert set(report.counts) - {"AE180"} == {"AE112"}
     else:
-        assert not report.counts
+        assert set(report.counts) <= {"AE180"}  # blanks at an end, which MLflow keeps
 
 
 def test_a_tag_that_mlflow_cuts_is_told() -> None:
