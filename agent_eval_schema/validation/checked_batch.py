@@ -65,9 +65,8 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     else:  # as Ragas is given the row: with calls, or with messages before the question
         masks["conversation"] = masks.get("predicted_trajectory", np.zeros(rows.size, bool))
         if (requests := values["request"]).array is None:
-            masks["conversation"] = masks["conversation"] | [
-                r.has_history if r.__class__ is Chat else r.__class__ is list and len(r) > 1 for r in requests
-            ]
+            long = [r.has_history if r.__class__ is Chat else r.__class__ is list and len(r) > 1 for r in requests]
+            masks["conversation"] = masks["conversation"] | np.array(long, bool)
     if plan.outputs != "provided" and "inputs" in rows.batch.schema.names:
         masks["simulated"] = _simulated(rows)
     derived = () if rows.derived is None else rows.derived
