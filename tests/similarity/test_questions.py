@@ -177,16 +177,16 @@ def test_what_belongs_to_a_question(one: Row, other: Row, is_same: bool) -> None
 
 
 def test_conflicts_are_of_the_same_request_in_a_profile_as_in_a_report() -> None:
-    """AE902 and `profile` count the same rows: a request that is written in another way is not the same."""
+    """AE902 and `profile` count the same rows: case and punctuation make no other request."""
     given = [("Hi", "a"), ("Hi", "b"), ("hi!", "c"), ("Hi", "a"), ("Hi", "b"), ("Ho", "a")]
     rows = [{"request": text, "response": "x", "expected_response": truth} for text, truth in given]
     rows.append({"request": "Hi", "expected_response": "c", "response": 5, "retrieved_context": "no list"})  # invalid
     profile, report = profile_eval_set(rows), validate_eval_set(rows)
-    assert report.issues.loc[report.issues["code"] == "AE902", "row"].tolist() == [1, 4, 6]
-    assert profile.counts["conflicts"] == 3 == profile.summary.duplicates.conflict_count
+    assert report.issues.loc[report.issues["code"] == "AE902", "row"].tolist() == [1, 2, 4, 6]
+    assert profile.counts["conflicts"] == 4 == profile.summary.duplicates.conflict_count
     pairs = profile.summary.duplicates.conflicts
     assert [(one.row, other.row, one.truth, other.truth) for one, other in pairs] == [
-        *((0, 1, "a", "b"), (0, 4, "a", "b"), (0, 6, "a", "c"))
+        *((0, 1, "a", "b"), (0, 2, "a", "c"), (0, 4, "a", "b"), (0, 6, "a", "c"))
     ]
 
 

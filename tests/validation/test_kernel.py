@@ -372,7 +372,7 @@ BAD_RECORDS = {
         "AE007",
         "line 3 has 1 fields, the header has 2",
     ),
-    "too-few": (HEADER + '"a\nb",c\nx\n', [True, True], "AE169", "line 4 has 1 fields, the header has 2"),
+    "too-few": (HEADER + '"a\nb",c\nx\n', [True, False], "AE169", "line 4 has 1 fields, the header has 2"),
     "too-many": (HEADER + '"a\r\n\nb","c\nd"\n1,2,3\ne,f\n', [True, False, True], "AE007", "line 6 has 3 fields"),
     "unterminated": (HEADER + 'a,b\n"c,d\ne,f\n', [True, False], "AE007", "line 3"),
     "quote-inside": (HEADER + '"a"b,c\nd,e\n', [False, True], "AE007", "line 2"),

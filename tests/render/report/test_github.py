@@ -79,7 +79,7 @@ def test_a_line_of_csv_is_where_the_record_begins(tmp_path: Path) -> None:
     good, bad, short = '"Hi\nthere\n\nyou",Hello\n', '"a\nb", \n', "alone\n"
     path.write_text(f'request,"response"\n{good}\n{bad}{good}{short}"x\ny",\n')
     found = {c.properties["title"]: c.properties["line"] for c in annotations(str(path))}
-    assert found == {"AE221 blank-response": "7", "AE007 malformed-row": "13", "AE223 missing-output": "14"}
+    assert found == {"AE221 blank-response": "7", "AE169 short-line": "13", "AE223 missing-output": "14"}
 
 
 @pytest.mark.parametrize("kind", [as_json, as_parquet], ids=lambda f: f.__name__)
