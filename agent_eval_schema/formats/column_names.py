@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.formats.mlflow import TEST_CASE
 from agent_eval_schema.formats.registry import UNKNOWN, detect, find_format
 from agent_eval_schema.formats.roles import NO_ROLE, is_of_truth, role_of
 from agent_eval_schema.formats.shapes import uri_of
@@ -123,7 +124,10 @@ def likely_columns(source: Source, format: str) -> Likely:
     if with_keys:
         found = [structured(row.get(with_keys)) for row in rows]
         rows = [{**row, **_keys_below(with_keys, value)} for row, value in zip(rows, found, strict=True)]
-        unknown += list(dict.fromkeys(n for row in rows for n in row if n not in names and is_of_truth(n)))
+        of_case = {f"{with_keys}.{key}" for key in TEST_CASE}
+        unknown += list(
+            dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and is_of_truth(n))
+        )
     asks = {"request"} - present
     columns = {
         path: into.get(target, target)

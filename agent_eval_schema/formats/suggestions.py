@@ -333,7 +333,7 @@ def split_of(values: Sequence[Any]) -> str:
 def _as_number(place: _Place, column: str) -> dict[str, str]:
     try:  # a number of a CSV file is text
         return {place.path: column} if place.are((int, float, str)) and [float(v) for v in place.values] else {}
-    except ValueError:
+    except (ValueError, OverflowError):
         return {}
 
 

@@ -96,12 +96,16 @@ def note_placeholders(rows: Rows) -> None:
             message = f"expected the text of a date, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.DATE_AS_TIME, row, name, message)
         words_of_header, asked = pa.array(names_of(name), cores.type), names_of("request")
-        letters = pc.replace_substring_regex(cores, "[^a-z]", "")
+        letters = pc.replace_substring_regex(cores, _BETWEEN, "")
         for row in _rows_where(pc.is_in(letters, words_of_header, skip_nulls=True)):
             question = last_user_text(rows.values["request"][row])
-            if question is not None and re.sub("[^a-z]", "", question.lower()) in asked:
+            if question is not None and re.sub(_BETWEEN, "", question.lower()) in asked:
                 message = f"expected a row, got {describe(question)} and {describe(texts[row].as_py())}"
                 rows.log.add(columns.HEADER_ROW, row, "request", message)
+
+
+_BETWEEN = r"[\s_.:?-]"
+"""What stands between and behind the words of a header; "question 7" is none."""
 
 
 def note_placeholder_facts(rows: Rows) -> None:

@@ -297,7 +297,10 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "⚠ 2 scores lower, 0 higher",
         "row <script>",
     ),
-    "conversion": ("15 of 37 rows converted, 53 losses; ground truth lost or changed: expected_facts", "validate"),
+    "conversion": (
+        "15 of 37 rows converted, 54 losses; ground truth lost or changed: expected_facts, guidelines",
+        "validate",
+    ),
     "profile": ("12 distinct questions in 12 valid rows", "agent-eval-schema from-inference-table --help"),
     "profile of invalid rows": ("⚠ 14 distinct questions in 14 valid rows; 23 invalid", "agent-eval-schema validate"),
     "broken": ("✗ 23 of 37 rows cannot be evaluated (62%)", "agent-eval-schema validate"),

@@ -270,3 +270,8 @@ def test_no_fix_makes_a_fact_of_a_placeholder(fact: str) -> None:
     rows = [{"request": "Hi", "expected_facts": text} for text in (fact, "16 weeks")]
     fixed = normalize_eval_set(rows, fix=True, on_invalid="keep")
     assert [row["expected_facts"] for row in fixed] == [None, ["16 weeks"]]
+
+
+def test_a_numbered_question_is_no_header() -> None:
+    rows = [{"request": "question 7", "response": "answer 7"}, {"request": "Question:", "response": "Answer"}]
+    assert [(i.row, i.code) for i in validate_eval_set(rows).issues.itertuples()] == [(1, "AE118")]
