@@ -105,7 +105,7 @@ def note_placeholders(rows: Rows) -> None:
 
 
 _BETWEEN = r"[\s_.:?-]"
-"""What stands between and behind the words of a header; "question 7" is none."""
+"""The signs between and behind the words of a header; "question 7" is none."""
 
 
 def note_placeholder_facts(rows: Rows) -> None:
