@@ -16,7 +16,7 @@ A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
 """
 
-from collections.abc import Callable, Collection, Container, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from functools import lru_cache, partial
 from itertools import islice, pairwise, product
 from typing import Any
@@ -269,18 +269,28 @@ def _list_of_rows(document: Row, key: str = "", name: str | None = None) -> str 
         return None
     if len(document) > 1 and all(isinstance(row, dict) and any(map(is_question, row)) for row in document.values()):
         return ""
-    inner = {f"{k}.{below}": v for k, o in document.items() if isinstance(o, dict) for below, v in o.items()}
-    lists = {path: list(map(structured, v)) for path, v in {**inner, **document}.items() if isinstance(v, list) and v}
-    found = {k: e for k, e in lists.items() if all(isinstance(v, dict) and _SPANS.isdisjoint(v) for v in e)}
+    found = _lists_of_rows(document)
     if key:
         return key if key in found else None
-    asking = [path for path, entries in found.items() if any(map(is_question, _row_in(entries[0])))]
+    asking = _asking(found)
     if len(asking) > 1:
         counts = " and ".join(f"{visible(path)} ({len(found[path]):,})" for path in asking)
         choices = " or ".join(f"{name}#{path}" if name else f"data[{path!r}]" for path in map(visible, asking))
         raise EvalSetError(f"{name or 'data'}: expected one list of rows, got {counts}: use {choices}")
     top = [path for path in found if path in document]
     return asking[0] if asking else top[0] if len(top) == 1 else None
+
+
+def _lists_of_rows(document: Row) -> dict[str, list[Any]]:
+    """The lists of objects of a document, at most one level down, by their paths."""
+    inner = {f"{k}.{below}": v for k, o in document.items() if isinstance(o, dict) for below, v in o.items()}
+    lists = {path: list(map(structured, v)) for path, v in {**inner, **document}.items() if isinstance(v, list) and v}
+    return {k: e for k, e in lists.items() if all(isinstance(v, dict) and _SPANS.isdisjoint(v) for v in e)}
+
+
+def _asking(lists: Mapping[str, list[Any]]) -> list[str]:
+    """The paths of the lists whose objects ask something."""
+    return [path for path, entries in lists.items() if any(map(is_question, _row_in(entries[0])))]
 
 
 _ROW = "row"
@@ -299,7 +309,8 @@ def _listed_rows(document: Row, key: str = "") -> Iterator[Unfolded]:
         return
     name, _, below = path.partition(".")
     rows = document[path] if path in document else document[name][below]
-    beside = {f"dataset_{n}": v for n, v in document.items() if n not in (path, name)}
+    others = _asking(_lists_of_rows(document)) if key else []  # which were not chosen
+    beside = {f"dataset_{n}": v for n, v in document.items() if n not in (path, name, *others)}
     for row in map(structured, rows):
         yield {**beside, **_row_in(row)}, ()
 

@@ -15,7 +15,7 @@ from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.excel import is_excel, read_excel
 from agent_eval_schema.io.pandas import from_pandas
-from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of
+from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of, part_of
 from agent_eval_schema.io.reading import Reading
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
@@ -193,8 +193,8 @@ def _of_place(name: str) -> Source:
         return _copied(name, partial(_fetched_table, fetch_catalog, name, name))
     if is_excel(name):
         return replace(unfolded(from_pandas(read_excel(name))), name=name)
-    base, _, key = name.rpartition("#")
-    if key and base.lower().endswith(".json") and os.path.exists(base) and not os.path.exists(name):
+    base, key = part_of(name)
+    if key:
         return replace(with_list(open_file(base), key), name=name)
     return _of_app(name) or unfolded(open_file(name))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, missing
+from agent_eval_schema.io.places import part_of
 from agent_eval_schema.io.streams import require_bounded
 from agent_eval_schema.text.privacy import first_line
 
@@ -22,15 +23,14 @@ EXCEL = ".xlsx"
 
 
 def is_excel(name: str) -> bool:
-    return name.lower().endswith(EXCEL) or f"{EXCEL}#" in name.lower()
+    return part_of(name)[0].lower().endswith(EXCEL)
 
 
 def read_excel(name: str) -> pd.DataFrame:
     """The rows of a sheet. Raises EvalSetError if the file cannot be read, or the name does not say which sheet."""
     import pandas as pd
 
-    at = -1 if os.path.exists(name) else name.lower().find(f"{EXCEL}#")
-    path, sheet = (name, "") if at < 0 else (name[: at + len(EXCEL)], name[at + len(EXCEL) + 1 :])
+    path, sheet = part_of(name)
     if not os.path.isfile(path):
         raise EvalSetNotFoundError(f"{path}: no such file")
     try:

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import require_no_journal
-from agent_eval_schema.io.places import JOURNALS, files_of, is_url, real_path
+from agent_eval_schema.io.places import JOURNALS, files_of, is_url, part_of, real_path
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.text.visible import visible
@@ -31,8 +31,10 @@ def settle(
     taken: dict[Hashable, str] = {}
     for name, data in read.items():
         for path in _paths(data):
-            for file in [path, *([] if is_url(path) or "\0" in path else files_of(path))]:
-                taken |= dict.fromkeys(_identities(file), name)
+            base, part = (path, "") if is_url(path) else part_of(path)
+            what = f"the whole file of {name}" if part else name  # which is no place for the part
+            for file in [base, *([] if is_url(path) or "\0" in path else files_of(base))]:
+                taken |= dict.fromkeys(_identities(file), what)
             for what, file in _kept(path):
                 taken |= dict.fromkeys(_identities(file), what)
     for name, out in written.items():

@@ -76,6 +76,16 @@ def _path_in(name: str) -> str:
     return name.partition("?")[0] if name.startswith(_WEB) else name
 
 
+def part_of(name: str) -> tuple[str, str]:
+    """The file that a name means, and the part of it: the sheet of `a.xlsx#Sheet`, the list of `a.json#key`; "" for the
+    whole file."""
+    found = None if "\0" in name or os.path.exists(name) else _PART_OF_FILE.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
+
+
+_PART_OF_FILE = re.compile(r"(.+?\.(?:xlsx|json))#(.+)", re.IGNORECASE | re.DOTALL)
+
+
 def kind_of(name: str) -> str | None:
     return KINDS.get(ending_of(name))
 

@@ -116,3 +116,15 @@ def test_a_key_golden_is_no_evaluation() -> None:
     rows = [{"question": f"Q{n}?", "golden": "a"} for n in range(3)]
     assert validate_eval_set(rows).format == "unknown"
     assert [row["expected_response"] for row in validate_eval_set(rows, columns="auto").iter_rows()] == ["a"] * 3
+
+
+def test_the_list_that_was_not_chosen_is_in_no_row(tmp_path: Path) -> None:
+    """Beside a million rows it would be there a million times; what is no list of rows stays with them."""
+    path = tmp_path / "d.json"
+    rows = TABLES["ragas"]
+    path.write_text(json.dumps({"easy": rows, "hard": rows, "version": 2, "authors": [{"name": "Ann"}]}))
+    (row, *_) = validate_eval_set(f"{path}#hard").iter_rows()
+    assert {name: value for name, value in row.items() if name.startswith("dataset_")} == {
+        "dataset_version": 2,
+        "dataset_authors": [{"name": "Ann"}],
+    }

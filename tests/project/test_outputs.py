@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import agent_eval_schema
@@ -134,6 +135,34 @@ def test_no_command_overwrites_what_it_reads_or_what_is_kept(
             assert state(folder) == before
             if kind != "itself":
                 os.unlink(name)
+
+
+@pytest.mark.parametrize("document", ["in.json#hard", "book.xlsx#Hard"])
+def test_a_part_of_a_file_is_read_from_the_whole_file(
+    document: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is overwritten by no output, nor fixed in place: the other lists and sheets would be lost."""
+    rows = [{"request": "Hi", "expected_response": "Hello", "expected_facts": "one"}]
+    path = folder / document.partition("#")[0]
+    if path.suffix == ".json":
+        path.write_text(json.dumps({"easy": rows, "hard": rows}))
+    else:
+        pytest.importorskip("openpyxl")
+        with pd.ExcelWriter(path) as book:
+            for sheet in ("Easy", "Hard"):
+                pd.DataFrame(rows).to_excel(book, sheet_name=sheet, index=False)
+    assert validate_eval_set(document).row_count == 1
+    before = state(folder)
+    for words in (["validate", "--html"], ["validate", "--fix"], ["validate", "--write-normalized"], ["convert"],
+                  ["score", "--write-scores"], ["review", "--bundle"], ["profile", "--write-distinct"]):  # fmt: skip
+        verb, *option = words
+        assert main([verb, document, *option, path.name]) == 2, words
+        error = capsys.readouterr().err
+        assert "would overwrite the whole file of" in error or any(why in error for why in WHY), error
+        assert state(folder) == before
+    with pytest.raises(EvalSetError, match=r"would overwrite|unknown file extension"):  # of Excel nothing is written
+        write_eval_set(document, path)
+    assert state(folder) == before
 
 
 WHY = ("would overwrite", "is the name of a review journal", "unknown file extension", "Spark writes a folder")
