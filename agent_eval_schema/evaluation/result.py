@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
@@ -42,6 +41,7 @@ from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.saved_result import ResultRecord, data_hash, read_scores, versions, write_result
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
+    RUN_COLUMNS,
     FailedCalls,
     Findings,
     Groups,
@@ -71,8 +71,8 @@ from agent_eval_schema.validation.report import run_of
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
-ROWS_ON_A_PAGE, ROWS_INLINE, MLFLOW_ROWS_INLINE = 500, 3, 5
-"""Rows that are shown, those to be examined first; a notebook shows more of an evaluation with MLflow."""
+ROWS_ON_A_PAGE, ROWS_INLINE = 500, 3
+"""Rows that a page and a notebook show, those to be examined first."""
 
 AUTO = "auto"
 """Independent units as independence.py defines them."""
@@ -139,48 +139,36 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     def __init__(
         self,
+        record: ResultRecord,
         *,
-        metrics: tuple[str, ...],
         tallies: Mapping[str, ScoreStats],
-        row_count: int,
         parts: Callable[[], Iterator[pd.DataFrame]],
         reasons: Callable[[], Mapping[str, Sequence[str | None]]],
         unscored: Mapping[tuple[str, str], int],
-        options: Mapping[str, str] = MappingProxyType({}),
-        findings: Findings | None = None,
-        call: Call = Call(),  # noqa: B008
-        failed: FailedCalls | None = None,
-        left_out: int = 0,
+        findings: Findings,
+        failed: FailedCalls,
+        call: Call,
+        keys: RowKeys | None,
         evaluation: MlflowEvaluation | None = None,
-        keys: RowKeys | None = None,
-        record: ResultRecord | None = None,
-        infos: Iterable[MetricInfo] = (),
-        agent: str | None = None,
-        sessions: bool = True,
     ) -> None:
-        self._agent, self._sessions = agent, sessions
-        self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), call.name
-        self._call = call
-        self.tallies = dict(tallies)
-        self._unscored = dict(unscored)
+        self._record, self._call, self._parts, self._reasons = record, call, parts, reasons
+        self._unscored, self._findings, self._failed, self._keys = dict(unscored), findings, failed, keys
+        self.metrics, self.row_count, self.options = record.metrics, record.row_count, dict(record.options)
+        self.name, self.run_id, self.tallies = call.name, record.run_id, dict(tallies)
         reasons_of = [(metric, reason, rows) for (metric, reason), rows in unscored.items()]
         self.unscored = pd.DataFrame(reasons_of, columns=["metric", "reason", "rows"])
-        self._parts, self._reasons, self._findings = parts, reasons, findings or Findings()
-        self._evaluation, self._keys, self._record, self._left_out = evaluation, keys, record, left_out
-        self.report = None if evaluation is None else evaluation.report
-        of_run = evaluation or record
-        self.run_id = None if of_run is None else of_run.run_id
-        self.mlflow_result = None if evaluation is None else evaluation.result
-        self.without_judge = {} if evaluation is None else evaluation.without_judge
         self.scored = {
-            name: self.tallies[name].scored if evaluation is None else int(evaluation.scores[name].notna().sum())
-            for name in metrics
+            name: record.row_count - sum(rows for metric, _, rows in reasons_of if metric == name)
+            for name in record.metrics
         }
-        self._stated = {info.name: info for info in infos}
-        self.infos = {name: metric_info(name, self._stated) for name in (*self.tallies, *metrics)}
-        self._failed = failed or FailedCalls()
-        self._headline = headline(row_count, self.scored, self._failed.count, self._failed.names, left_out)
-        self.issue_counts = dict(sorted((self._findings if self.report is None else self.report).counts.items()))
+        self._stated = {info.name: info for info in record.infos}
+        self.infos = {name: metric_info(name, self._stated) for name in (*self.tallies, *self.metrics)}
+        self._headline = headline(record.row_count, self.scored, failed.count, failed.names, record.left_out)
+        self.report, self.mlflow_result, self.without_judge = None, None, dict[str, int]()
+        if evaluation is not None:
+            self.report, self.mlflow_result = evaluation.report, evaluation.result
+            self.without_judge, self.scores = evaluation.without_judge, evaluation.scores
+        self.issue_counts = dict(sorted((self.report or findings).counts.items()))
 
     # numbers
 
@@ -205,10 +193,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         found: dict[str, float] = {"row_count": self.row_count}
         for name, tally in self.tallies.items():
             found[f"{name}/mean"], found[f"{name}/std"] = tally.mean, tally.std
-        return {
-            **found,
-            **(self._evaluation.metrics if self._evaluation else self._record.aggregates if self._record else {}),
-        }
+        return found | self._record.aggregates
 
     @cached_property
     def metrics_table(self) -> pd.DataFrame:
@@ -271,8 +256,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask(data, ["exact_match"]).evaluate().scores["exact_match"].tolist()
         [1.0, 0.0]
         """
-        if self._evaluation is not None:
-            return self._evaluation.scores
         names = {score_column(name): name for name in self.metrics}
         ids = [name for name in (REQUEST_ID,) if name in self.metrics_table.columns]
         return self.metrics_table[[*ids, *names]].rename(columns=names)
@@ -298,8 +281,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask(data, ["exact_match"]).evaluate().reasons["exact_match"].tolist()
         [None, 'the row lacks response']
         """
-        if self._evaluation is not None:
-            return self._evaluation.reasons
         frame = self.scores.drop(columns=list(self.metrics)).astype("object")
         for name, reasons in self._reasons().items():
             frame[name] = pd.Series(list(reasons), frame.index, dtype="object")
@@ -321,8 +302,6 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask(data, []).evaluate(lambda prompt: str(eval(prompt))).failures
         {1: 'ZeroDivisionError: division by zero'}
         """
-        if self._evaluation is not None:
-            return self._evaluation.failures
         if not self._failed.count:
             return {}
         rows = np.flatnonzero(self.metrics_table[FAILURE].to_numpy() == 1)
@@ -567,21 +546,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> result.provenance["data_hash"]
         '017ee357adf57af632a5ace1ccb2a628'
         """
-        if self._record is not None:
-            kept = asdict(self._record)
-            return {name: value for name, value in kept.items() if name not in _OF_FILE}
-        return {
-            "source": self.name,
-            "data_hash": data_hash(self.iter_parts(), self.metrics),
-            "run_id": self.run_id,
-            "agent": self._agent,
-            "sessions": self._sessions,
-            "options": self.options,
-            "versions": versions(),
-            "issue_counts": self.issue_counts,
-            "aggregates": {} if self._evaluation is None else self._evaluation.metrics,
-            "left_out": self._left_out,
-        }
+        kept = {name: value for name, value in asdict(self._record).items() if name not in _OF_FILE}
+        if kept["versions"] and not kept["data_hash"]:  # scored here
+            kept |= {"data_hash": data_hash(self.iter_parts(), self.metrics), "issue_counts": self.issue_counts}
+        return kept
 
     # the issues
 
@@ -779,7 +747,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     def _units_beside(self, other: EvalResult, key: str | None) -> Units | None:
         """The units of the rows; by the other result, if only that one has their sessions."""
-        if self._sessions or not other._sessions or other._units is None:
+        if self._record.sessions or not other._record.sessions or other._units is None:
             return self._units
         pairs = matched_rows(self.metrics_table, other.metrics_table, key, (self._keys, other._keys))
         codes = np.arange(self.row_count) + other.row_count
@@ -839,10 +807,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             old, new = self.options.get(name), other.options.get(name)
             if old != new:
                 yield f"The setting {name} differs: {old or 'the default'} before, {new or 'the default'} after."
-        if not (self._sessions or other._sessions):
+        if not (self._record.sessions or other._record.sessions):
             yield SESSIONS_UNKNOWN
-        hashes = {result._record.data_hash for result in (self, other) if result._record is not None}
-        if len(hashes - {""}) > 1:
+        if len({self._record.data_hash, other._record.data_hash} - {""}) > 1:
             yield "The data differs: a score can change because its row did."
 
     # pictures and files
@@ -887,12 +854,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             ],
             reasons=self._unscored,
             reason_groups=[(reason, rows, metrics) for (reason, rows), metrics in groups.items()],
-            issue_counts=self.issue_counts,
+            issue_counts=self._causes,
             headline=self._headline,
             errors=self._failed.errors.most_common(CAUSES_SHOWN),
             intervals=self._intervals,
             spreads=self._spreads,
-            sessions=self._sessions,
+            sessions=self._record.sessions,
+            run_id=self.run_id,
+            without_judge=self.without_judge,
             units="" if self._units is None else self._units.words(len(np.unique(self._units.codes))),
             infos=self.infos,
             latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
@@ -905,7 +874,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         )
         if self.row_count:
             match: Match = "tool_name" if self.options.get("match") == "tool_name" else "call"
-            rows = worst_rows(overview.watching(self.iter_parts()), stats, self.row_count, worst, match, self.infos)
+            rows = worst_rows(overview.watching(self._shown()), stats, self.row_count, worst, match, self.infos)
         plots = []
         for name, one in stats.items():
             if name != FAILURE and not one.is_binary:
@@ -914,12 +883,25 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
                 plots.append(plot(name, unit, one.distribution, bars, show, one.percentile))
         return replace(
             summary,
-            findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples()],
+            findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples() if self._causes],
             plots=plots,
             worst=rows,
             steps=overview.steps,
             groups=overview.groups,
         )
+
+    @property
+    def _causes(self) -> dict[str, int]:
+        """The issues because of which rows have no score: warnings are no reason of an evaluation with MLflow."""
+        return {} if self.report is not None and self.report.ok else self.issue_counts
+
+    def _shown(self) -> Iterator[pd.DataFrame]:
+        """The parts of the table; where the validation report hides values, without the cells of the data."""
+        hidden = self.report is not None and not run_of(self.report).plan.values
+        of_scores = tuple(f"{name}/" for name in self.metrics)
+        for part in self.iter_parts():
+            names = [n for n in part.columns if n in (*RUN_COLUMNS[1:3], REQUEST_ID) or str(n).startswith(of_scores)]
+            yield part[names] if hidden else part
 
     def to_json(self) -> str:
         """Return the summary and the rows as JSON.
@@ -927,8 +909,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         Returns
         -------
         str
-            An object with the summary and at most 10,000 rows of `metrics_table`; of an evaluation with MLflow with the
-            scores and reasons of all rows. NaN is null.
+            An object with the summary and at most 10,000 rows of `metrics_table`, without the cells of the data if its
+            validation report hides values. NaN is null.
 
         Examples
         --------
@@ -938,9 +920,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> json.loads(result.to_json())["summary_metrics"]["exact_match/mean"]
         1.0
         """
-        if self._evaluation is not None:
-            return self._evaluation.json(self._headline, self.scored, self._intervals)
-        rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
+        rows: Iterator[dict[Any, Any]] = (row for part in self._shown() for row in part.to_dict("records"))
         return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
     def to_html(self, *, rows: int = ROWS_ON_A_PAGE) -> str:
@@ -975,11 +955,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         return view_page(self._view(rows))
 
     def _repr_html_(self) -> str:
-        return as_inline(self._view(ROWS_INLINE if self._evaluation is None else MLFLOW_ROWS_INLINE))
+        return as_inline(self._view(ROWS_INLINE))
 
     def _view(self, rows: int = 0) -> View:
-        if self._evaluation is not None:
-            return self._evaluation.document(self.summary(), rows)
         return result_view(self.summary(worst=rows))
 
     def write(self, path: str | os.PathLike[str]) -> int:
@@ -1023,9 +1001,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         record = ResultRecord(
             metrics=self.metrics, row_count=self.row_count, infos=tuple(self._stated.values()), **self.provenance
         )
-        evaluated = self._evaluation is not None
-        reasons = {} if evaluated else self._reasons()  # MLflow's are in its table
-        return write_result(path_of(path), record, iter(self.iter_parts()), reasons, self._keys)
+        return write_result(path_of(path), record, iter(self.iter_parts()), self._reasons(), self._keys)
 
     def _inputs(self) -> object:
         return self.name
@@ -1057,7 +1033,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         params = {f"trajectory_{name}": value for name, value in self.options.items()}
         params |= {DATA_HASH: self.provenance[DATA_HASH], "metrics": ",".join(self.metrics)}
-        params |= {"agent": self._agent} if self._agent else {}
+        params |= {"agent": self._record.agent} if self._record.agent else {}
         texts = {"result.html": self.to_html, "result.json": self.to_json}
         scored = {f"{name}/scored": tally.scored for name, tally in self.tallies.items()}
         name = os.path.basename(self.name or "data")
@@ -1093,20 +1069,28 @@ def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInf
     failed = FailedCalls()
     for row, error in evaluation.failures.items():
         failed.add(row, ids[row] or str(index[row]), error)
+    call, table = run_of(evaluation.report).call, evaluation.table()
     return EvalResult(
-        metrics=evaluation.scorers,
+        ResultRecord(
+            metrics=evaluation.scorers,
+            row_count=size,
+            source=call.name,
+            run_id=evaluation.run_id,
+            agent=evaluation.agent,
+            sessions=evaluation.sessions,
+            versions=versions(),
+            aggregates=evaluation.metrics,
+            infos=tuple(infos),
+        ),
         tallies=tallies,
-        row_count=size,
-        parts=lambda: iter([evaluation.table()]),
-        reasons=dict,
+        parts=lambda: iter([table]),
+        reasons=lambda: {name: evaluation.reasons[name].tolist() for name in evaluation.scorers},
         unscored=unscored,
-        call=run_of(evaluation.report).call,
+        findings=Findings(),
         failed=failed,
+        call=call,
+        keys=evaluation.keys or row_keys(table),
         evaluation=evaluation,
-        keys=evaluation.keys or row_keys(evaluation.table()),
-        infos=infos,
-        agent=evaluation.agent,
-        sessions=evaluation.sessions,
     )
 
 
@@ -1179,20 +1163,13 @@ def _loaded(
     record, findings = read.record, Findings()
     findings.counts.update(record.issue_counts)
     return EvalResult(
-        metrics=record.metrics,
+        replace(record, infos=(*record.infos, *infos), sessions=record.sessions and read.keys is not None),
         tallies=read.tallies,
-        row_count=record.row_count,
         parts=read.parts,
         reasons=lambda: read.reasons,
         unscored=read.unscored,
-        options=record.options,
         findings=findings,
-        call=Call(source.name, source.options),
         failed=read.failed,
-        left_out=record.left_out,
+        call=Call(source.name, source.options),
         keys=read.keys,
-        record=record,
-        infos=(*record.infos, *infos),
-        agent=record.agent,
-        sessions=record.sessions and read.keys is not None,
     )

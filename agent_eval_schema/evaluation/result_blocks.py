@@ -88,6 +88,9 @@ from agent_eval_schema.text.visible import visible
 UNREADABLE = "cannot be read"
 """How the reason ends if a cell is to blame, not the lack of one."""
 
+REASONS_SHOWN = 50
+"""Reasons of missing scores that a report shows; `unscored` has them all."""
+
 ISSUES_AT_ONCE = 5
 """First issues that a notebook does not fold."""
 
@@ -135,7 +138,8 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     the 95 % confidence intervals of the means by metric, `units` how many independent units the rows are, `sessions`
     whether it is known which rows belong together, `spreads` the standard deviations between questions and between
     answers to the same one, `infos` what is known of metrics, `groups` the groups by column, `errors` the most frequent
-    errors of failed calls, with their rows."""
+    errors of failed calls, with their rows; `without_judge` the skipped scorers, with the rows that each could score.
+    """
 
     call: Call
     row_count: int
@@ -159,6 +163,8 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     steps: list[ScoreSteps] = []
     groups: dict[str, list[GroupOfRows]] = {}
     errors: list[tuple[str, int]] = []
+    run_id: str | None = None
+    without_judge: dict[str, int] = {}
 
 
 class MetricComparison(Struct, frozen=True):
@@ -210,24 +216,30 @@ def result_view(result: ResultSummary) -> View:
     title = f"{where or 'evaluation'}: {plural(result.row_count, 'row')}, {plural(len(result.metrics), 'metric')}"
     latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
+    options = f" ({options})" if options else ""
     by_tool = "Trajectories are compared by tool name; inputs are not compared."
     pictures = list(_pictures(result))
+    notes = [
+        *([Line(("MLflow run ", Part(result.run_id, "code")), "muted")] if result.run_id else []),
+        *([Line(f"Latency: {latency}", "muted")] if latency else []),
+    ]
     return View(
         title=title,
         about=[Only("html", [Line(where, "muted")])] if where else [],
         verdict=verdict_of(result),
         mood=mood_of(result),
-        notes=[Only("html", [Line(f"Latency: {latency}", "muted")])] if latency else [],
+        notes=[Only("html", notes)] if notes else [],
         following=next_commands(result),
         first=first_of(result),
         blocks=[
             *([Only("text", [Line(by_tool)])] if result.options.get("match") == "tool_name" else []),
             *means_of(result),
             *_unscored(result),
+            *_aggregates(result),
             *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
             *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
         ],
-        footer=f" ({options}). Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
+        footer=f"{options}. Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
         "excluded from mean and std.",
     )
 
@@ -344,6 +356,8 @@ def result_json(
         "summary_metrics": result.numbers,
         "scored": {line.metric: line.scored for line in result.lines},
         "intervals": {name: interval.report for name, interval in result.intervals.items()},
+        "run_id": result.run_id,
+        "without_judge": result.without_judge,
         "unscored": [{"metric": m, "reason": why, "rows": n} for (m, why), n in result.reasons.items()],
         "issue_counts": result.issue_counts,
         "rows_listed": len(listed),
@@ -442,16 +456,29 @@ def written_alike(info: MetricInfo, values: Iterable[float]) -> list[str]:
     return list(map(seconds, values)) if info.unit == "s" else aligned(values)
 
 
+def _aggregates(result: ResultSummary) -> Iterator[Block]:
+    """What MLflow aggregated besides means, and the scorers that have no judge."""
+    own = {"row_count", *(f"{line.metric}/{what}" for line in result.lines for what in ("mean", "std"))}
+    others = [(name, number(value)) for name, value in result.numbers.items() if name not in own]
+    if others:
+        yield Only("html", [Table(["Metric", "#value"], others, kind="metrics")])
+    if result.without_judge:
+        skipped = ", ".join(f"{name} {rows:,}" for name, rows in result.without_judge.items())
+        yield Line(f"Skipped without a judge (model=), with the rows that each could score: {skipped}", "muted")
+
+
 # --- rows
 def _unscored(result: ResultSummary) -> Iterator[Block]:
     """Why rows have no score: a line or a table, and the issues of their cells."""
     reasons: list[list[Words | Cell]] = []
     texts: list[Block] = []
-    for reason, count, metrics in result.reason_groups:
+    for reason, count, metrics in result.reason_groups[:REASONS_SHOWN]:
         is_common = len(metrics) == len(result.metrics)
         reasons.append([reason, f"{count:,}", Cell("every metric" if is_common else ", ".join(metrics), "muted")])
         which = "" if is_common else f" ({', '.join(metrics)})"
         texts.append(Line(f"{plural(count, 'row')} without a score: {reason}{which}"))
+    if (more := len(result.reason_groups) - len(texts)) > 0:
+        texts.append(Line(f"… and {plural(more, 'other reason')}", "muted"))
     issues = [
         Line((Part(f"{code} {RULES[code].name}", f"tag {RULES[code].severity}"), ": ", Part(f"{count:,} ×", "count")))
         for code, count in result.issue_counts.items()
@@ -620,7 +647,7 @@ def _label(value: Any) -> str | None:
 # --- the rows
 SHOWN_BESIDE = (
     *("request_id", "prompt", "request", "inputs", "response", "outputs"),
-    *("reference", "expected_response", "expected_facts", "expectations", "error"),
+    *("reference", "expected_response", "expected_facts", "guidelines", "expectations", "error"),
 )
 """The cells of a row that are shown with it, those that it has; after them what metrics explain."""
 
@@ -634,12 +661,12 @@ def worst_rows(
     infos: Mapping[str, MetricInfo],
 ) -> OpenRows:
     """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores."""
-    metrics = [name for name in stats if name != FAILURE]
-    unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
+    metrics = [name for name in infos if name != FAILURE]
+    unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
     lower = {score_column(name) for name in unit if infos[name].share_sign < 0}
     ranked = _ranked(parts, list(map(score_column, unit)), lower, FAILURE in stats, most)
     chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
-    columns = [_scores(infos[name], [cells[score_column(name)] for _, cells in chosen]) for name in metrics]
+    columns = [_scores(infos[name], [cells for _, cells in chosen]) for name in metrics]
     rows = []
     for i, (row, cells) in enumerate(chosen):
         explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
@@ -690,14 +717,29 @@ def open_row(
     )
 
 
-def _scores(info: MetricInfo, cells: Sequence[Any]) -> list[Cell]:
-    """The scores of a metric, aligned and colored."""
-    scores = [math.nan if is_absent(score) else float(score) for score in cells]
+def _scores(info: MetricInfo, rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """The scores of a metric, aligned and colored; words of a judge, or several scores of one row, as they are."""
+    scores = [math.nan if is_absent(score := row[score_column(info.name)]) else float(score) for row in rows]
     moods = [score_mood(info, score, any(0 < one < 1 for one in scores)) for score in scores]
+    texts = [
+        cut(_words(row.get(f"{info.name}/value")), LONGEST_SCORE) or text
+        for text, row in zip(written_alike(info, scores), rows, strict=True)
+    ]
     return [
         Cell(text, mood, None if math.isnan(score) else score)
-        for text, mood, score in zip(written_alike(info, scores), moods, scores, strict=True)
+        for text, mood, score in zip(texts, moods, scores, strict=True)
     ]
+
+
+LONGEST_SCORE = 24
+"""Characters of a score in the table; all of it is shown with the row."""
+
+
+def _words(value: Any) -> str:
+    """A word of a judge, or several scores of one row; nothing for a number."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else ""
 
 
 def score_mood(info: MetricInfo, score: float, graded: bool) -> str:

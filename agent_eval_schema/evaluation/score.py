@@ -32,6 +32,7 @@ from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.row_keys import joined_keys, keys_of
+from agent_eval_schema.evaluation.saved_result import ResultRecord, versions
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
@@ -395,20 +396,24 @@ class Scoring:
 
     def result(self) -> EvalResult:
         return EvalResult(
-            metrics=self._metrics,
+            ResultRecord(
+                metrics=self._metrics,
+                row_count=self._rows,
+                source=self._source.name,
+                agent=self._agent,
+                options=self._options.reported,
+                versions=versions(),
+                left_out=len(self._left_out),
+                infos=tuple(self._infos),
+            ),
             tallies=self._stats,
-            row_count=self._rows,
             parts=self._table,
             reasons=self._reasons_by_row,
-            options=self._options.reported,
             unscored=self._unscored,
             findings=self._findings,
-            call=Call(self._source.name, {**self._source.options, **self._options.not_default}),
             failed=self._failed,
-            left_out=len(self._left_out),
+            call=Call(self._source.name, {**self._source.options, **self._options.not_default}),
             keys=joined_keys(self._keys) if self._keys else None,
-            infos=self._infos,
-            agent=self._agent,
         )
 
     def _reasons_by_row(self) -> dict[str, list[str | None]]:

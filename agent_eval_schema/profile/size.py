@@ -267,9 +267,6 @@ def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
     rows = report.get("rows")
     if "scored" not in report or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return None
-    for row in rows:  # each score gets a column of its own
-        if isinstance(row.get("scores"), dict):
-            row.update({f"{name}/value": score for name, score in row["scores"].items()})
     return pd.DataFrame(rows)
 
 

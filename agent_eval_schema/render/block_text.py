@@ -3,11 +3,9 @@
 Computes nothing. All text goes through `visible`, and no markup is read.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -19,7 +17,6 @@ from agent_eval_schema.render.blocks import (
     Changes,
     Examples,
     Fold,
-    Grid,
     Group,
     Heading,
     Items,
@@ -66,10 +63,6 @@ STYLES = {
 
 SIGN_STYLES = {"-": OLD_STYLE, "✗": OLD_STYLE, "+": NEW_STYLE, "✓": NEW_STYLE}
 
-HEADING = 13
-"""Characters of a line of a grid's heading at most; in a narrow table fewer."""
-LEAST = 8
-
 
 def view_text(view: View, *, color: bool = False, width: int | None = None) -> str:
     """The document for a terminal of the given width (that of the terminal, or 100, if not given)."""
@@ -83,7 +76,7 @@ def view_text(view: View, *, color: bool = False, width: int | None = None) -> s
             following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]
         print_verdict(console, sign + view.verdict, style, following)
 
-    return drawn(draw, color, width, view.widest).lstrip("\n")
+    return drawn(draw, color, width).lstrip("\n")
 
 
 def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
@@ -122,8 +115,6 @@ def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
                 _print_all(console, block.blocks, indent)
             case Fold():
                 _print_all(console, block.blocks, indent)
-            case Grid():
-                _print_grid(console, block)
             case _:
                 pass  # a picture, or a block for a page
 
@@ -171,50 +162,6 @@ def _print_lines(
     for row in texts:
         lines.add_row(*row)
     console.print(Padding(lines, (0, 0, 0, indent)) if indent else lines)
-
-
-def _print_grid(console: Console, grid: Grid) -> None:
-    """The columns in as many tables as it takes, so that no number is broken."""
-    names = [visible(name) for name, _ in grid.columns]
-    headings = _headings(names, console.width)
-    first = max(map(cell_len, ["row", *map(visible, grid.rows)]))
-    parts: list[list[tuple[str, list[str]]]] = [[]]
-    left = console.width - first
-    for heading, (_, texts) in zip(headings, grid.columns, strict=True):
-        cells = list(map(visible, texts))
-        needed = 2 + max(map(cell_len, [*heading.split("\n"), *cells]))
-        if needed > left and parts[-1]:
-            parts.append([])
-            left = console.width - first
-        parts[-1].append((heading, cells))
-        left -= needed
-    for part in parts:
-        table = RichTable(box=None, pad_edge=False, header_style="")
-        table.add_column("row", justify="right")
-        for heading, _ in part:
-            table.add_column(heading, justify="right", overflow="fold")
-        for row, *cells in zip(map(visible, grid.rows), *(cells for _, cells in part), strict=True):
-            table.add_row(row, *cells)
-        console.print(table)
-
-
-def _headings(names: list[str], width: int) -> list[str]:
-    """The names, broken only as much as it takes for all of them to stand side by side."""
-    for most in range(HEADING, LEAST, -1):
-        found = [_heading(name, most) for name in names]
-        if len("row") + sum(2 + max(map(len, heading.split("\n"))) for heading in found) <= width:
-            return found
-    return [_heading(name, LEAST) for name in names]
-
-
-def _heading(name: str, most: int) -> str:
-    """A name as lines that break after its underscores."""
-    lines = [""]
-    for part in re.findall(r"[^_]*_+|[^_]+", name):
-        if lines[-1] and len(lines[-1]) + len(part) > most:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
 
 
 # --- rows of the data

@@ -240,13 +240,6 @@ class Section(Struct, frozen=True):
     indent: int = 2
 
 
-class Grid(Struct, frozen=True):
-    """Cells of a line per row, a column per name, in a text: in as many tables as the columns need."""
-
-    rows: Sequence[str]
-    columns: Sequence[tuple[str, Sequence[str]]]
-
-
 class Funnel(Struct, frozen=True):
     """Levels from the widest to the narrowest: the words before it, the width (percent), the number, the name."""
 
@@ -273,14 +266,13 @@ class Curve(Struct, frozen=True):
 
 
 class OpenRow(Struct, frozen=True):
-    """A row of a result: how it is known, its scores; when opened its cells, a table, both trajectories (or None)."""
+    """A row of a result: how it is known, its scores; when opened its cells and both trajectories (or None)."""
 
     row: str
     title: str
     scores: Sequence[Cell]
     values: Sequence[tuple[str, str]]
     calls: Sequence[CallPair] | None
-    table: Table | None = None
     request_id: str = ""
     failed: bool = False
     is_open: bool = False
@@ -307,7 +299,6 @@ Block = (
     | Several
     | Only
     | Fold
-    | Grid
     | Funnel
     | Histograms
     | Curve
@@ -320,8 +311,7 @@ class View(Struct, frozen=True, kw_only=True):
 
     `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of
     its `mood`. `about` comes before it, `notes` after it. `following`: what to type next; `numbered`: in this order.
-    `kind` names the result, `footer` is the last line of a page; a text is `widest` characters wide at most. A page has
-    `first` in place of `following`.
+    `kind` names the result, `footer` is the last line of a page. A page has `first` in place of `following`.
     """
 
     title: str
@@ -334,5 +324,4 @@ class View(Struct, frozen=True, kw_only=True):
     numbered: bool = False
     kind: str = "result"
     footer: str = "."
-    widest: int = 120
     first: Words = ""

@@ -53,15 +53,18 @@ def print_more(console: Console, count: int, indent: int) -> None:
         console.print(Padding(Text(f"… and {count:,} more", style="dim"), (0, 0, 0, indent)))
 
 
+WIDEST = 120
+"""Characters of a line at most, however wide the terminal is."""
+
 TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Info"}
 
 
-def drawn(draw: Callable[[Console], None], color: bool, width: int | None, widest: int = 120) -> str:
+def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
     """What is drawn on a console of the given width (that of the terminal, or 100), as text."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
-        width=width or min(shutil.get_terminal_size((100, 24)).columns, widest),
+        width=width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST),
         force_terminal=color,
         force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
         color_system="standard" if color else None,

@@ -19,7 +19,6 @@ from agent_eval_schema.render.blocks import (
     Example,
     Examples,
     Fold,
-    Grid,
     Group,
     Heading,
     Items,
@@ -176,8 +175,7 @@ def every_block(hostile: str) -> list[Block]:
         Group([Part(hostile, "tag"), hostile], [Line(hostile)], meter),
         Several([Line(hostile)] * 2, hostile, at_once=1),
         Fold(hostile, [Line(hostile)]),
-        Grid([hostile], [(hostile, [hostile])]),
-        OpenRows([hostile], [OpenRow(hostile, hostile, [Cell(hostile)], [(hostile, hostile)], None, table)], 1),
+        OpenRows([hostile], [OpenRow(hostile, hostile, [Cell(hostile)], [(hostile, hostile)], None)], 1),
     ]
 
 

@@ -3,7 +3,6 @@
 import math
 import re
 
-import pandas as pd
 import pytest
 
 from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
@@ -12,7 +11,6 @@ from agent_eval_schema.evaluation.result_blocks import MetricComparison
 from agent_eval_schema.render.phrases import aligned, number, seconds, share, signed
 from agent_eval_schema.render.printable import as_text
 from tests.conftest import SAMPLES
-from tests.helpers.scores import scores_view
 
 WIDTHS = [60, 80, 100, 140]
 
@@ -80,16 +78,6 @@ def test_no_number_of_a_profile_is_broken(width: int) -> None:
     text = profile_eval_set(SAMPLES / "good.jsonl").to_text(width=width)
     assert len(re.findall(r" 876 +2,398 +21,146$", text, re.MULTILINE)) == 4
     assert "chunk_relevance_precision" in text
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_number_of_a_score_table_is_broken(width: int) -> None:
-    values = [0.12345, 123456.0, 1e-9]
-    frame = pd.DataFrame({f"scorer_{i}": values for i in range(20)}, dtype="object")
-    text = as_text(scores_view(frame, frame.map(lambda _: None)), width=width)
-    for value in values:
-        assert len(re.findall(rf"(?<![\d.,]){re.escape(number(value))}(?![\d.,])", text)) == 20
-    assert max(map(len, text.splitlines())) <= width
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -151,9 +151,16 @@ def test_an_evaluation_is_written_and_saved(tmp_path: Path) -> None:
     for name in ("report.html", "report.json", "report.txt"):
         found.save(tmp_path / name)
     told = json.loads((tmp_path / "report.json").read_text())
-    assert told["scored"] == {"a": 1, "b": 1, "judge": 2}
-    assert told["metrics"] == {"a/mean": 0.5, "b/mean": 0.5, "judge/mean": None}
-    assert told["rows"][1]["scores"] == {"a": None, "b": 1 / 3, "judge": [1, "yes"]}
+    assert told["scored"] == {"failure": 2, "a": 1, "b": 1, "judge": 2}
+    assert told["metrics"] == ["a", "b", "judge"]
+    assert (told["run_id"], told["without_judge"]) == ("a", {"a": 2})
+    assert {name: told["summary_metrics"][f"{name}/mean"] for name in "ab"} == {"a": 0.5, "b": 0.5}
+    assert {n: v for n, v in told["rows"][1].items() if n.endswith(("/score", "/value"))} == {
+        "a/score": None,
+        "b/score": 1 / 3,
+        "judge/score": 1.0,
+        "judge/value": [1, "yes"],
+    }
     page = (tmp_path / "report.html").read_text()
     assert "0.333" in page
     assert "why a" in page
@@ -173,12 +180,12 @@ def test_rows_of_an_evaluation_open_to_their_cells_the_worst_first() -> None:
             run_id="r",
             report=validate_eval_set(data, show_values=show_values),
             result=None,
-            failures={4: "because"},
         )
         page = found.to_html()
-        assert re.findall(r'<th scope="row" class="n(?: error)?">(\d)</th>', page) == ["4", "3", "1", "2", "0"]
+        assert re.findall(r'<th scope="row" class="n">(\d)</th>', page) == ["3", "1", "4", "2", "0"]
         assert "because" in page
         assert ("answer 3" in page, 'aria-label="extra"' in page) == (show_values, show_values)
+        assert ("answer 3" in found.to_json()) == show_values
 
 
 def test_of_many_rows_the_page_has_the_first_and_the_json_all() -> None:
@@ -191,7 +198,7 @@ def test_of_many_rows_the_page_has_the_first_and_the_json_all() -> None:
     assert long.to_html(rows=550).count("<summary>") == 550
     with pytest.raises(EvalSetError, match="rows: expected a whole number of at least 1; got 0"):
         long.to_html(rows=0)
-    assert long._repr_html_().count("<summary>") == 5
+    assert long._repr_html_().count('<tr class="told"') == 3
     assert len(json.loads(long.to_json())["rows"]) == many
 
 
