@@ -5,8 +5,10 @@ binary searches.
 """
 
 import hashlib
-from collections.abc import Sequence
+import string
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +30,63 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
 
 def hash_array(texts: pa.Array) -> pa.Array:
     """The same of an array of texts, without a Python string for each: uint64, null where the text is."""
+    return _hashed(texts, lambda values: values)
+
+
+def hash_words(texts: pa.Array) -> pa.Array:
+    """A hash of each text without differences of case, of width and composition, of blanks and of punctuation, so that
+    questions that are worded alike have the same. A hyphen may be a minus, and symbols are words (`C++`)."""
+    return _hashed(texts, _words)
+
+
+def _hashed(texts: pa.Array, keys: Callable[[list[bytes]], list[bytes]]) -> pa.Array:
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), pa.uint64())
     absent = np.asarray(texts.is_null()) if texts.null_count else None
-    values = texts.cast(pa.large_binary()).fill_null(b"").to_pylist()
+    values = keys(texts.cast(pa.large_binary()).fill_null(b"").to_pylist())
     return pa.array(np.fromiter(map(xxhash.xxh3_64_intdigest, values), np.uint64, len(values)), mask=absent)
+
+
+def _words(texts: list[bytes]) -> list[bytes]:
+    """The words of each text, a blank between them. One text of all lines is read a few times by functions of C, which
+    takes half of the time that a regular expression takes."""
+    words = _NO_UTF8.join(texts)
+    is_ascii = b"".join(texts).isascii()
+    if not is_ascii:
+        words = normalize("NFKC", words.decode(errors=_KEPT)).casefold().encode(errors=_KEPT)
+    for escaped in (b"\\n", b"\\r", b"\\t") if b"\\" in words else ():  # of JSON text
+        words = words.replace(escaped, b" ")
+    words = (words if is_ascii else _without_wide_signs(words)).translate(_BLANKS_AND_LINES)
+    signs = np.frombuffer(words, np.uint8)
+    doubled = signs == ord(" ")
+    doubled[1:] &= doubled[:-1]
+    doubled[:1] = False
+    words = bytes(signs[~doubled])
+    return words.strip(b" ").replace(b" \n", b"\n").replace(b"\n ", b"\n").split(b"\n")
+
+
+def _without_wide_signs(words: bytes) -> bytes:
+    """Blanks for the signs that NFKC leaves: it makes wide forms, as of Chinese, and other blanks plain."""
+    data = np.frombuffer(words + b"  ", np.uint8).copy()
+    at = np.flatnonzero(data >= 0xC2)
+    begins = data[at].astype(np.uint32) << 16 | data[at + 1].astype(np.uint32) << 8
+    for length, found in ((2, np.isin(begins, _PAIRS)), (3, np.isin(begins | data[at + 2], _TRIPLES))):
+        for offset in range(length):
+            data[at[found] + offset] = ord(" ")
+    return bytes(data[:-2])
+
+
+def _codes(signs: str, length: int) -> Array:
+    return np.array([int.from_bytes(sign.encode().ljust(3, b"\0")) for sign in signs if len(sign.encode()) == length])
+
+
+_NO_UTF8, _KEPT = b"\xff", "surrogateescape"
+_WIDE_SIGNS = "\u1680\u2028\u2029。、،؟¿¡‘’“”„«»"
+_PAIRS, _TRIPLES = _codes(_WIDE_SIGNS, 2), _codes(_WIDE_SIGNS, 3)
+_SIGNS = b" \t\n\v\f\r\x1c\x1d\x1e\x1f.,:;!?\"'`()[]{}\\"
+_BLANKS_AND_LINES = bytes.maketrans(
+    _SIGNS + string.ascii_uppercase.encode() + _NO_UTF8, b" " * len(_SIGNS) + string.ascii_lowercase.encode() + b"\n"
+)
 
 
 def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:

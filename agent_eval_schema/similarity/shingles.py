@@ -10,7 +10,7 @@ When two rows ask the same: they have the same question, or the same request.
                         (`dedupe="question"`, also from the dataset that it extends).
     the same request    Every value is the same, in all messages and all inputs; the order of keys does not count.
                         A diff pairs the rows that have it (validation/originals.py, diff/fingerprints.py). Without
-                        case, blanks and punctuation (`words_of_keys`), AE902 reports it where the ground truth differs,
+                        case, blanks and punctuation (`hash_words`), AE902 reports it where the ground truth differs,
                         which a profile counts as conflicts.
 
 There is no third notion; near duplicates (near.py) are similar questions.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import rows_beginning_with, text_array
 from agent_eval_schema.cells.cells import Texts, read_cells
-from agent_eval_schema.cells.hashing import hash_array
+from agent_eval_schema.cells.hashing import hash_array, hash_words
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
 from agent_eval_schema.decoding.requests import Chat, last_user_text
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
@@ -32,7 +32,7 @@ from agent_eval_schema.traces.derive import Derived
 from agent_eval_schema.validation.doc_uris import nearness
 from agent_eval_schema.validation.fill_from_traces import leave_to_traces
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
-from agent_eval_schema.validation.originals import ORIGINALS, original, outputs_of, request_keys, words_of_keys
+from agent_eval_schema.validation.originals import ORIGINALS, original, outputs_of, request_keys
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 
@@ -88,9 +88,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "presence": pa.array(presence, pa.uint64()),
         "id": values["request_id"].texts().cast(pa.string()),
         "id_of_trace": of_traces,
-        "request_hash": hash_array(
-            words_of_keys(request_keys(rows, truths.is_valid())) if truths.null_count < rows.size else truths
-        ),
+        "request_hash": hash_words(request_keys(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
         "truth_hash": hash_array(truths),
         "answer_hash": hash_array(answers),
         "copied": pc.equal(truth_texts, answers),

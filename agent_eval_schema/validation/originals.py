@@ -80,17 +80,6 @@ def request_keys(rows: Rows, judged: pa.Array) -> pa.Array:
     return text_array(keys)
 
 
-def words_of_keys(keys: pa.Array) -> pa.Array:
-    """The keys without differences of case, of width and composition, of blanks and of punctuation, so that questions
-    that are worded alike have the same. A hyphen may be a minus, and symbols are words (`C++`)."""
-    plain = pc.utf8_lower(pc.utf8_normalize(keys, "NFKC"))
-    return pc.utf8_trim_whitespace(pc.replace_substring_regex(plain, _BETWEEN_WORDS, " "))
-
-
-_BETWEEN_WORDS = r"(\\[nrt]|[\s\p{Z}.,:;!?…。、،؟¿¡\"'`´‘’“”„«»()\[\]{}\\])+"
-"""What is between words, in JSON text too; NFKC has made the wide forms of Chinese and Japanese plain."""
-
-
 def _unless_same(text: bytes, view: bytes | None, shown: set[str] | None) -> bytes | None:
     """A JSON text, unless it is that of the view, whose keys may be known; None for any other text too."""
     if text == view:
