@@ -22,6 +22,7 @@ from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, 
 from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.shapes import expects_calls_of_session
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
@@ -31,6 +32,7 @@ from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation import ces_turns
 from agent_eval_schema.validation.checked_batch import mixed_kinds, rows_of, verdict
@@ -61,6 +63,10 @@ def plan_of(source: Source, target: str) -> Plan:
 def systems_of(source: str, target: str) -> tuple[str, ...]:
     """The systems whose metrics may be lost."""
     return (find_format(target).system, *shown_systems(find_format(source).system))
+
+
+SESSION_CALLS = "session_trajectory"
+"""The column of the expected calls of a session in a format that expects those of one turn."""
 
 
 class Ids(Protocol):
@@ -198,7 +204,8 @@ class Work:
         elif names is None:
             names = self._run.read_schema.names
         known, own = (*COLUMNS, *self._writer.replaces), self._writer.columns
-        passed = dict.fromkeys(self._name_of(name) for name in names if name not in known)
+        of_session = [SESSION_CALLS] if find_format(self._run.plan.format).calls_of == "session" else []
+        passed = dict.fromkeys(self._name_of(name) for name in (*names, *of_session) if name not in known)
         return target_schema((*own, *(n for n in passed if n not in own)))
 
     def _with_passed_through(self, written: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
@@ -238,8 +245,22 @@ class Work:
                 {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
                 for i in np.flatnonzero(valid).tolist()
             ]
-            yield self._with_own_ids(kept)
+            yield self._with_own_ids(list(map(self._with_own_calls, kept)))
             start += len(rows)
+
+    def _with_own_calls(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row with expected calls as the target compares them: those of a whole session are passed through a target
+        that has those of one turn."""
+        calls_of = find_format(self._target).calls_of
+        if calls_of == "session" and row.get(SESSION_CALLS) is not None and row["reference_trajectory"] is None:
+            rest = {name: value for name, value in row.items() if name != SESSION_CALLS}
+            return {**rest, "reference_trajectory": structured(row[SESSION_CALLS])}
+        of_session = find_format(self._run.plan.format).calls_of == "session"
+        if calls_of != "turn" or not of_session or not expects_calls_of_session(row):
+            return row
+        message = f"the calls are those of all turns of a session; they are passed through as `{SESSION_CALLS}`"
+        self.losses.add(conversion.RENAMED, row, "reference_trajectory", message)
+        return {**row, SESSION_CALLS: row["reference_trajectory"], "reference_trajectory": None}
 
     def _with_own_ids(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows, without an ID that an earlier row has, in a target without a column of traces: there it would no

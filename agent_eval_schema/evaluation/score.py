@@ -55,11 +55,13 @@ from agent_eval_schema.evaluation.task_metrics import (
 )
 from agent_eval_schema.evaluation.trajectories import (
     ScoredPart,
+    SessionCalls,
     ToolUseMetric,
     TrajectoryMetric,
     TrajectoryOptions,
     score_calls,
     score_source,
+    session_calls,
 )
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -104,7 +106,8 @@ _CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
 
 class EvalInputs(Struct):
     """Some rows: their original cells, the columns that metrics read (None where absent), both trajectories as Arrow
-    arrays, the issues of the cells that are read, the rows' request_id, and what makes rows depend on each other."""
+    arrays, the issues of the cells that are read, the rows' request_id, what makes rows depend on each other, and the
+    calls of sessions if these are compared."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
@@ -112,6 +115,7 @@ class EvalInputs(Struct):
     log: IssueLog
     ids: list[str | None]
     keys: RowKeys
+    whole: SessionCalls | None = None
 
 
 def of_turns(source: Source) -> tuple[Source, list[Issue]]:
@@ -150,11 +154,12 @@ def input_parts(
     read = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
     read -= {PREDICTED} if ran else set()
     judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
+    whole = session_calls(plan)
     if source.name is not None:
-        yield from (_with_originals(_read(frame_of([b]), b, plan, reads, judged)) for b in source.batches())
+        yield from (_with_originals(_read(frame_of([b]), b, plan, reads, judged, whole)) for b in source.batches())
         return
     later = pd.DataFrame()
-    yield _joined([_read(later, batch, plan, reads, judged) for batch in source.batches()], source, reads)
+    yield _joined([_read(later, batch, plan, reads, judged, whole) for batch in source.batches()], source, reads)
 
 
 def _read(
@@ -163,6 +168,7 @@ def _read(
     plan: Plan,
     reads: Collection[str],
     judged: Collection[str | None],
+    whole: SessionCalls | None,
 ) -> EvalInputs:
     checked = check_batch(batch, plan)
     rows = rows_of(checked)
@@ -173,7 +179,7 @@ def _read(
         values[name] = list(map(_prompt, cells)) if column == "request" else cells
     ids = rows.column("request_id").to_pylist()
     log = issues_of(checked, plan, judged)
-    return EvalInputs(frame, values, rows.select([PREDICTED, REFERENCE]), log, ids, keys_of(rows, batch))
+    return EvalInputs(frame, values, rows.select([PREDICTED, REFERENCE]), log, ids, keys_of(rows, batch), whole)
 
 
 def _prompt(request: Any) -> Any:
@@ -208,7 +214,8 @@ def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> 
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
     calls = one_batch(part.trajectories for part in parts) if parts else none
     keys = joined_keys([part.keys for part in parts])
-    return _with_originals(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys))
+    whole = parts[0].whole if parts else None
+    return _with_originals(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys, whole))
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:
@@ -475,7 +482,9 @@ def measure(
     unread = IssueLog(table.size)  # the validation has reported them, but has not seen what an agent returns
     scores, why, reasons = dict[str, Numbers](), Counter[tuple[str, str]](), dict[str, Numbers]()
     if options.metrics:
-        scores, why, reasons = score_calls(inputs.trajectories, options, inputs.log, unread, failed)
+        scores, why, reasons = score_calls(
+            inputs.trajectories, options, inputs.log, unread, failed, keys=inputs.keys, whole=inputs.whole
+        )
         for row, (code, column, path, message, hint) in zip(unread.rows, unread.notes, strict=True):
             if ran is not None and column == PREDICTED and RULES[code].severity is Severity.ERROR:
                 inputs.log.add(RULES[code], row, column, message, path=path, hint=hint)

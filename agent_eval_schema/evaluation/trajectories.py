@@ -148,12 +148,40 @@ class ScoredPart(Struct):
     keys: RowKeys | None = None
 
 
+class SessionCalls:
+    """The calls of one session so far, through the parts of a source: what a format compares with the expected calls of
+    a session (`Format.calls_of`)."""
+
+    def __init__(self) -> None:
+        self._session, self._calls, self._state = 0, list[Any](), GIVEN
+
+    def joined(self, predicted: Trajectories, reference: Trajectories, sessions: Numbers) -> Trajectories:
+        """The predicted calls; on a row with expected calls those of its session up to it, if all turns have some."""
+        texts, calls, states = list(predicted.texts), list(predicted.calls), predicted.states.copy()
+        for row, session in enumerate(sessions.tolist()):
+            if session != self._session or not session:
+                self._session, self._calls, self._state = session, [], GIVEN
+            self._calls += calls[row] if states[row] == GIVEN else ()
+            self._state = max(self._state, int(states[row]))
+            if reference.states[row] != ABSENT:
+                texts[row], calls[row], states[row] = None, self._calls, self._state
+                self._session = 0
+        lengths = [len(c) if state == GIVEN else 0 for c, state in zip(calls, states, strict=True)]
+        return Trajectories(texts, calls, np.array(lengths, np.int64), states)
+
+
+def session_calls(plan: Plan) -> SessionCalls | None:
+    """The calls of sessions for rows of a format that expects those of all turns; None for any other format."""
+    return SessionCalls() if find_format(plan.format).calls_of == "session" else None
+
+
 def score_source(source: Source, options: TrajectoryOptions) -> Iterator[ScoredPart]:
     """The trajectory scores of a source, a batch at a time."""
     plan = make_plan(source.read_as(outputs="provided", select=("AE0", "AE5", "AE6")))
+    whole = session_calls(plan)
     for batch in source.batches():
         calls, log, unread, keys = _canonical(batch, plan)
-        scores, unscored, reasons = score_calls(calls, options, log, unread)
+        scores, unscored, reasons = score_calls(calls, options, log, unread, keys=keys, whole=whole)
         columns = {score_column(name): found for name, found in scores.items()}
         ids = () if REQUEST_ID in batch.schema.names else _ids(calls)
         yield ScoredPart(columns, log, unscored, reasons, ids, batch, keys=keys)
@@ -169,13 +197,21 @@ def _ids(rows: pa.RecordBatch) -> list[str | None]:
 
 
 def score_calls(
-    calls: pa.RecordBatch, options: TrajectoryOptions, log: IssueLog, unread: IssueLog, failed: Numbers | None = None
+    calls: pa.RecordBatch,
+    options: TrajectoryOptions,
+    log: IssueLog,
+    unread: IssueLog,
+    failed: Numbers | None = None,
+    *,
+    keys: RowKeys | None = None,
+    whole: SessionCalls | None = None,
 ) -> tuple[dict[str, Numbers], Counter[tuple[str, str]], dict[str, Numbers]]:
     """The scores of both canonical columns by metric; the number of rows without one by metric and reason; and the
     reason of each row by metric.
 
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
-    `failed` an agent was run and failed."""
+    `failed` an agent was run and failed. `whole` are the calls of sessions, by the `keys` of the rows, if these are
+    compared."""
     define, one_to_one = options.empty == "define", options.duplicates == "one_to_one"
     with gc_paused():
         pair = {name: read_trajectories(calls, name, unread) for name in (PREDICTED, REFERENCE)}
@@ -184,19 +220,23 @@ def score_calls(
             if RULES[code].severity is Severity.ERROR:
                 for name in pair.keys() & {column} if column else pair:
                     pair[name].states[row] = UNREADABLE_CALLS
-        found = score_pair(*pair.values(), one_to_one=one_to_one, define_empty=define, match=options.match)
+        compared = pair
+        if whole is not None and keys is not None:
+            compared = {**pair, PREDICTED: whole.joined(pair[PREDICTED], pair[REFERENCE], keys.sessions)}
+        found = score_pair(*compared.values(), one_to_one=one_to_one, define_empty=define, match=options.match)
     scores = {
         name: found[metric] if isinstance(metric, str) else _uses(pair[PREDICTED], metric.tool_name, define)
         for metric, name in zip(options.metrics, options.names, strict=True)
     }
-    return scores, *_reasons(pair, options, scores, failed)
+    return scores, *_reasons(compared, options, scores, failed)
 
 
 def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog, RowKeys | None]:
     """The batch with the canonical trajectory columns and the IDs, its issues, the log for issues of reading them
     (after a validation, which has reported them already, none), and the keys of its rows."""
-    read = batch if _is_ready(batch) else find_format(plan.format).read(batch)
-    if not _is_ready(read):
+    form = find_format(plan.format)
+    read = batch if _is_ready(batch) else form.read(batch)
+    if not _is_ready(read) or form.calls_of == "session":
         checked = check_batch(batch, replace(plan, columns=True))
         rows = rows_of(checked)
         calls = rows.select([PREDICTED, REFERENCE, REQUEST_ID])

@@ -1,6 +1,6 @@
 """Amazon Bedrock AgentCore and Strands: scenarios of several turns, and cases.
 
-    scenario_id                              session_id
+    scenario_id                              session_id, request_id (#1, #2 … of several turns)
     turns[].input, turns[].expected_response request, expected_response
     expected_trajectory                      reference_trajectory, names of tools, on the last turn of the session
     assertions                               guidelines, on the last turn of the session
@@ -59,19 +59,35 @@ _OF_A_SESSION = ("expected_trajectory", "expectedTrajectory", ASSERTIONS, "metad
 
 
 def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The dataset of scenarios, each with an ID of its own."""
-    taken = {i for s in sessions if isinstance(i := s.get("scenario_id"), str)}
-    for i, session in enumerate(sessions):
-        name = f"scenario {i + 1}"
-        while name in taken:
-            name += "'"
-        session.setdefault("scenario_id", name)
+    """The dataset of scenarios, each with an ID of its own, as AgentCore requires them."""
+    names = [as_text(session.get("scenario_id")) for session in sessions]
+    own, taken = set(names), set[str]()
+    for i, (session, given) in enumerate(zip(sessions, names, strict=True)):
+        name = given
+        if given is None or given in taken:
+            name = f"scenario {i + 1}" if given is None else f"{given}'"
+            while name in own or name in taken:
+                name += "'"
+            session["scenario_id"] = name
+        taken.add(name)
     return {"scenarios": sessions}
 
 
 _TURNS = Conversations(
-    "turns", lambda turn: (turn.get("input"), turn.get("expected_response")), _OF_A_SESSION, ("scenario_id",), _dataset
+    "turns",
+    lambda turn: (turn.get("input"), turn.get("expected_response")),
+    _OF_A_SESSION,
+    "scenario_id",
+    "expected_trajectory",
+    _dataset,
 )
+
+
+def _read_rest(source: Row, row: dict[str, Any]) -> None:
+    _TURNS.read_history(source, row)
+    name, turns = row.get("session_id"), source.get("turns")
+    if isinstance(name, str) and isinstance(turns, int):
+        row["request_id"] = name if turns == 1 else f"{name}#{source.get('turn')}"
 
 
 def _has_scenarios(names: Sequence[str], head: Head) -> bool:
@@ -111,7 +127,7 @@ AGENTCORE: Format = Format(
     page="https://docs.aws.amazon.com/bedrock-agentcore/latest/devguide/ground-truth-evaluations.html",
     truth_of=(
         "Each turn has its own `expected_response`. `expected_trajectory` and `assertions` are those of the session, "
-        "and are on the row of its last turn."
+        "and are on the row of its last turn: the trajectory is compared with the calls of all turns, in order."
     ),
     signs=Signs(
         sure=(("scenario_id", "input"), ("turn", "turns", "input")),
@@ -129,7 +145,8 @@ AGENTCORE: Format = Format(
     own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
     more=TURN,
     unkept=TURN,
-    read_rest=_TURNS.read_history,
+    read_rest=_read_rest,
+    calls_of="session",
     nested=(
         lists_in(
             *("scenarios", "turns"),

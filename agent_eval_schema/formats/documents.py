@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Written, lists_in
-from agent_eval_schema.formats.shapes import all_of
+from agent_eval_schema.formats.shapes import all_of, calls_in
 from agent_eval_schema.text.jsontext import structured
 
 
@@ -76,6 +76,13 @@ def with_truth(rows: Iterable[Unfolded], truth: Row) -> Iterator[Unfolded]:
     yield {**truth, **last}, findings
 
 
+def _without_number(id: str, messages: Sequence[Row]) -> str:
+    """The ID of a session by that of its last turn, if this is numbered."""
+    name, _, number = id.rpartition("#")
+    turns = sum(message["role"] == "user" for message in messages)
+    return name if name and turns > 1 and number == str(turns) else id
+
+
 TURN = ("turn", "turns", "history")
 """The columns that place a turn in its session."""
 
@@ -89,8 +96,10 @@ class Conversations(Struct, frozen=True):
     """The question and the answer of a turn."""
     of_session: tuple[str, ...] = ()
     """Columns that a session has and not a turn: they are on its last row."""
-    everywhere: tuple[str, ...] = ()
-    """Columns that a session has and not a turn, and that are on all of its rows."""
+    name: str = ""
+    """The column with the name of a session, which is on all of its rows: its ID, else that of its row."""
+    calls: str = ""
+    """That of `of_session` with the names of the calls expected in all turns, if a session has one."""
     wrap: Callable[[list[dict[str, Any]]], Any] = list
     """Makes the document of all sessions."""
 
@@ -127,16 +136,21 @@ class Conversations(Struct, frozen=True):
             messages = (row.get("request") or {}).get("messages", [])
             history = messages[:-1]
             turn = form.write_row({**row, "request": {"messages": messages[-1:]}} if history else row)
-            session = {k: turn.pop(k) for k in (*self.everywhere, *self.of_session) if k in turn}
-            # the next turn of a session that has nothing of its own yet
+            session = {k: turn.pop(k) for k in (self.name, *self.of_session) if k in turn}
+            if self.name and row.get("request_id") is not None:
+                session.setdefault(self.name, _without_number(row["request_id"], messages))
             is_next = history and sessions and before.get("session_id") == row.get("session_id")
             if (
                 is_next
-                and sessions[-1].keys().isdisjoint(self.of_session)
+                and self._may_continue(sessions[-1], session)
                 and self._messages(sessions[-1][self.turns]) == history
             ):
                 sessions[-1][self.turns].append(turn)
+                if expected := sessions[-1].get(self.calls):
+                    session[self.calls] = [*expected, *session[self.calls]]
             else:
+                if isinstance(session.get(self.calls), list) and (called := calls_in(history)):
+                    session[self.calls] = [*(call["tool_name"] for call in called), *session[self.calls]]
                 turns = [*self._turns_of(history, form), turn]
                 count += len(turns) - 1
                 of_row = {k: value for k, value in row.items() if k in form.own and value is not None}
@@ -148,6 +162,12 @@ class Conversations(Struct, frozen=True):
         document = self.wrap(sessions)
         return Written(document, document, form.name, places)
 
+    def _may_continue(self, session: Row, turn: Row) -> bool:
+        """Whether a session has nothing of its own yet, but for expected calls that those of its next turn follow."""
+        own = session.keys() & self.of_session
+        lists = [value.get(self.calls) for value in (session, turn)]
+        return not own or (own == {self.calls} and all(isinstance(calls, list) for calls in lists))
+
     def _turns_of(self, messages: Sequence[Row], form: Format) -> list[Any]:
         """The messages before a question, as turns of their own."""
         turns: list[dict[str, Any]] = []
@@ -157,5 +177,5 @@ class Conversations(Struct, frozen=True):
                 turns.append({"request": {"messages": chat.user_message(text)}})
             elif message["role"] == "assistant" and turns and isinstance(text, str):
                 turns[-1]["expected_response"] = text
-        of_session = {*self.everywhere, *self.of_session}
+        of_session = {self.name, *self.of_session}
         return [{k: v for k, v in form.write_row(turn).items() if k not in of_session} for turn in turns]

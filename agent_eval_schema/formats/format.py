@@ -21,7 +21,7 @@ still agrees with the canonical columns. So a row comes back as it was, and in a
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -283,6 +283,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     the names of a row with and without it."""
     expects_no_call: bool = False
     """Whether an empty list of expected calls means that no tool is to be called."""
+    calls_of: Literal["turn", "conversation", "session"] = "turn"
+    """What the platform expects calls of: of the last `turn` of a row, of its whole `conversation`, or of all turns of
+    the `session`, on the row of its last turn. Those of a `session` only are so in canonical rows, too."""
     is_rows: bool = True
     """Whether its rows are evaluation rows. Others have no metrics, and are inspected as a batch (`inspect`)."""
     knows_columns: bool = False

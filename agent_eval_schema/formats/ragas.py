@@ -219,6 +219,7 @@ RAGAS = Format(
     write_rest=_write_rest,
     older=("ground_truths",),
     keeps_originals=False,
+    calls_of="conversation",
     inspect_row=_inspect,
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),

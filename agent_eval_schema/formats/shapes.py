@@ -72,6 +72,12 @@ def calls_in(messages: Any) -> list[dict[str, Any]] | None:
     return [{"tool_name": name, "tool_input": arguments} for name, arguments in chat.read_tool_calls(messages)] or None
 
 
+def expects_calls_of_session(row: Row) -> bool:
+    """Whether the calls that a canonical row expects, if they are those of a session, are those of several turns."""
+    messages = (row.get("request") or {}).get("messages") or ()
+    return row.get("reference_trajectory") is not None and sum(m.get("role") == "user" for m in messages) > 1
+
+
 def after_question(messages: Sequence[Any]) -> int | None:
     """The place after the last question of a user in a conversation; None if there is none."""
     of_user = ("user", "human")

@@ -3,12 +3,21 @@ agree, for conversations of two to five turns in every format that has them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalTask, convert_eval_set, validate_eval_set
+from agent_eval_schema import (
+    EvalTask,
+    ReducedInputsWarning,
+    convert_eval_set,
+    prepare_for_evaluate,
+    score_trajectories,
+    validate_eval_set,
+)
 
 Row = dict[str, Any]
 Document = Callable[[int], Any]
@@ -226,6 +235,87 @@ def test_a_conversion_and_back_keeps_the_ground_truth_of_each_turn(
         row["request"]["messages"] for row in validate_eval_set(document(turns)).iter_rows()
     ]
     assert again[-1]["reference_trajectory"] in (None, [call(turns - 1)])
+
+
+def of_session(turns: int) -> Row:
+    """A scenario with the calls of all turns, before one of which nothing is expected."""
+    document = agentcore(turns)
+    document["scenarios"][0]["expected_trajectory"] = ["find"] * turns
+    return {"scenarios": [*agentcore(1)["scenarios"], {**document["scenarios"][0], "scenario_id": "whole"}]}
+
+
+def calling(request: Any, calls: int = 1) -> Row:
+    return {"response": perfect_agent(request), "predicted_trajectory": [call(0)] * calls}
+
+
+@of_turns
+@pytest.mark.parametrize("metrics", [["trajectory_exact_match"], ["trajectory_exact_match", "exact_match"]])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_calls_of_all_turns_are_compared_with_those_of_the_session(
+    turns: int, metrics: list[str], in_file: bool, tmp_path: Path
+) -> None:
+    place = tmp_path / "d.json"
+    place.write_text(json.dumps(of_session(turns)), encoding="utf-8")
+    task = EvalTask(str(place) if in_file else of_session(turns), metrics, match="tool_name")
+    for calls in (0, 1, 2):
+        result = task.evaluate(lambda request, n=calls: calling(request, n), max_workers=1)  # type: ignore[misc]
+        scores = result.scores["trajectory_exact_match"]
+        assert scores.tolist()[-1] == float(calls == 1)
+        assert len(scores.dropna()) == 1
+
+
+def test_the_calls_of_a_session_are_unknown_where_a_turn_has_none() -> None:
+    def agent(request: Any) -> Any:
+        return calling(request) if "order 1" in str(request) else answer(0)
+
+    result = EvalTask(of_session(2), ["trajectory_exact_match"]).evaluate(agent, max_workers=1)
+    assert result.scores["trajectory_exact_match"].dropna().empty
+    assert "the row lacks predicted_trajectory" in result.unscored["reason"].tolist()
+
+
+def test_recorded_calls_of_a_session_are_compared_as_a_whole() -> None:
+    """The trajectories of a file are canonical columns of its turns."""
+    document = of_session(3)
+    for turn in document["scenarios"][1]["turns"]:
+        turn["predicted_trajectory"] = [call(0)]
+    result = score_trajectories(document, ["trajectory_exact_match"], match="tool_name")
+    assert result.scores["trajectory_exact_match"].tolist()[-1] == 1.0
+
+
+@of_turns
+def test_calls_of_a_session_are_not_those_of_its_last_turn_elsewhere(turns: int) -> None:
+    made = convert_eval_set(of_session(turns), "databricks")
+    assert made.losses[["code", "column"]].values.tolist() == [["AE815", "reference_trajectory"]]
+    rows = made.data.to_dict("records")
+    assert not any(row.get("reference_trajectory") for row in rows)
+    back = convert_eval_set(made.data, "agentcore", format="databricks")
+    assert back.lossless
+    assert back.data["scenarios"][1]["expected_trajectory"] == ["find"] * turns
+    with pytest.warns(ReducedInputsWarning, match=rf"expected calls of whole sessions .*positions {turns}\)"):
+        frame = prepare_for_evaluate(of_session(turns))
+    assert not any("expected_tool_calls" in expectations for expectations in frame["expectations"])
+
+
+@of_turns
+def test_the_calls_of_the_turns_are_those_of_a_scenario(turns: int) -> None:
+    """AgentCore compares them with the calls of all turns, and rejects an ID that two scenarios have."""
+    made = convert_eval_set(adk(turns), "agentcore")
+    (scenario,) = made.data["scenarios"]
+    assert scenario["expected_trajectory"] == ["find"] * turns
+    assert scenario["scenario_id"] == "case"
+    assert set(made.losses["column"]) == {"reference_trajectory"}
+    (alone,) = convert_eval_set(ragas(turns), "agentcore").data["scenarios"]
+    assert alone["expected_trajectory"] == ["find"] * turns
+    other = {"request": "Hi", "session_id": "s", "expected_response": "Hello"}
+    made = convert_eval_set([{**other, "request": asked} for asked in ("a", "b", "c")], "agentcore")
+    assert [s["scenario_id"] for s in made.data["scenarios"]] == ["s", "s'", "s''"]
+    assert made.losses["column"].tolist() == ["session_id"] * 2
+
+
+def test_the_id_of_a_request_is_that_of_its_scenario() -> None:
+    made = convert_eval_set([{"request_id": "r", "request": "Hi", "expected_response": "Hello"}], "agentcore")
+    assert made.lossless
+    assert made.data["scenarios"][0]["scenario_id"] == "r"
 
 
 @of_turns

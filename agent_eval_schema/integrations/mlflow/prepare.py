@@ -22,13 +22,16 @@ from agent_eval_schema.evaluation.row_keys import keys_as_text, row_keys
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
+from agent_eval_schema.formats.shapes import expects_calls_of_session
 from agent_eval_schema.integrations.mlflow.frames import (
     EVALUATORS,
     FRAMES,
     INPUTS,
     TRACE_STATE,
+    Columns,
     Evaluator,
     Inputs,
+    cells_of,
     columns_of,
     read_by_frames,
 )
@@ -38,6 +41,7 @@ from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.fill_from_traces import trace_texts
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
@@ -297,20 +301,35 @@ def prepare(
         rows = pa.Table.from_batches(kept)
         rows = rows if valid.all() else rows.filter(pa.array(valid))
         columns = columns_of(rows)
+    positions = np.flatnonzero(valid).tolist()
+    is_of_session = find_format(plan.format).calls_of == "session"
+    of_sessions = _without_calls_of_sessions(columns, positions) if is_of_session else ""
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)
     frame = FRAMES[evaluator](columns, plan.outputs, inputs)
     frame.index = run.index[valid]
     ids = [id for batch in kept for id in batch.column("request_id").to_pylist()]
-    positions = np.flatnonzero(valid).tolist()
     chats, others = omitted(columns, positions)
     keys = dict.fromkeys(key for keys in others.values() for key in keys)
     both = Omitted(len(chats), chats), Omitted(len(others), list(others), keys)
-    prepared = Prepared(frame, report, ids, positions, reduced(*both, len(positions), evaluator, inputs), rows)
+    less = "; ".join(filter(None, [reduced(*both, len(positions), evaluator, inputs), of_sessions]))
+    prepared = Prepared(frame, report, ids, positions, less, rows)
     if beside and "session_id" in columns and "inputs" in frame:  # which MLflow keeps for no call of an agent
         prepared.tag_rows()
     return prepared
+
+
+def _without_calls_of_sessions(columns: Columns, positions: Sequence[int]) -> str:
+    """Take out the expected calls that are those of several turns, as an evaluator compares them with the calls of one;
+    returns the text of the warning, "" if there are none."""
+    names = "request", "reference_trajectory"
+    rows = (dict(zip(names, row, strict=True)) for row in zip(*(cells_of(columns, n) for n in names), strict=True))
+    found = [i for i, row in enumerate(rows) if expects_calls_of_session(row)]
+    for i in found:
+        columns["reference_trajectory"][i] = None
+    where = first_names([positions[i] for i in found], 10)
+    return f"expected calls of whole sessions are omitted (at the positions {where}): use EvalTask" if found else ""
 
 
 def _trace_cells(
