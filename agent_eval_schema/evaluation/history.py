@@ -80,6 +80,8 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
     noise : dict of str to float
         Per metric the share of the variance of the differences between the first and the last configuration that
         repeats of one configuration explain; NaN if neither has repeats, or there is one configuration.
+    remarks : list of str
+        What the numbers assume, such as that sessions are unknown.
 
     See Also
     --------
@@ -107,7 +109,9 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         units: Numbers,
         infos: Mapping[str, MetricInfo],
         results: Sequence[str | None] = (),
+        remarks: Sequence[str] = (),
     ) -> None:
+        self.remarks = list(remarks)
         self._results, self._infos = list(results), infos
         self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
         self.lines = [
@@ -196,6 +200,7 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
             "lines": [asdict(line) for line in self.lines],
             "repeats": [asdict(line) for line in self._repeats],
             "noise": self.noise,
+            "remarks": self.remarks,
             "rows": self.rows.to_dict("records"),
         }
         return json_text(plain_values(versioned(document)))
@@ -212,22 +217,18 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
             key, metric, _, scores = self.rows.iloc[0]
             first = (Part(f"row {key}", "code"), f" {metric} {_over_runs(scores)}")
         names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#rows"]
-        blocks: list[Block] = [
-            Section(
-                "runs",
-                "Metrics over the runs",
-                [Table(names, [_of_run(x, self._infos[x.metric]) for x in self.lines], title="Metrics")],
-            )
-        ]
+        table = Table(names, [_of_run(x, self._infos[x.metric]) for x in self.lines], title="Metrics")
+        about = [Line(remark, "warning") for remark in self.remarks]
+        blocks: list[Block] = [Section("runs", "Metrics over the runs", [table, *about])]
         if self._repeats:
             names = ["metric", "configuration", "#runs", "#agreement", "#flaky rows", "#std of a row", "#noise"]
-            about = (
+            words = (
                 "Agreement: the share of rows on one side in all runs of a configuration. Noise: the share of the "
                 "variance of the differences between the first and the last configuration that repeats explain."
             )
             lines = [_of_repeats(line, self.noise[line.metric]) for line in self._repeats]
             table = Table(names, lines, title="Runs of one configuration")
-            blocks.append(Section("repeats", "Runs of one configuration", [table, Line(about, "muted")]))
+            blocks.append(Section("repeats", "Runs of one configuration", [table, Line(words, "muted")]))
         if len(self.rows):
             names = ["Row", "Metric", "#changes", "Scores"]
             lines_ = [_of_row(*line) for line in self.rows.itertuples(index=False, name=None)]

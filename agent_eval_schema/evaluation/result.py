@@ -792,11 +792,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         }
         name = key or (REQUEST_ID if REQUEST_ID in tables[0] else None)
         keys = at[0].tolist() if name is None else tables[0][name].iloc[at[0]].tolist()
-        units = self._units_by(cluster)
+        informed = next((result for result in results if result._record.sessions), self)
+        units = self._units_beside(informed, key) if cluster == AUTO else self._units_by(cluster)
         codes = at[0] if units is None else units.codes[at[0]]
         infos = {name: self._info_beside(other, name) for name in metrics for other in results[1:]}
         of = [run.name for run in results]
-        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes, infos, of)
+        remarks = [] if informed._record.sessions else [SESSIONS_UNKNOWN]
+        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes, infos, of, remarks)
 
     def _differences(self, other: EvalResult) -> Iterator[str]:
         """What makes the scores of two results differ beside the agent: metrics, settings and data."""

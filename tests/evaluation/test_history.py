@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, ScoreHistory
+from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, ScoreHistory, load_result
 from agent_eval_schema.cli import main
 from tests.evaluation.test_saved_result import scores_file
 
@@ -32,6 +32,27 @@ def test_the_mean_of_each_run_over_the_rows_that_all_have() -> None:
     assert found.summary[["rows", "mean"]].to_numpy().tolist() == [[3, 1 / 3], [3, 1], [2, 1]]
     assert found.summary["difference"].tolist()[1:] == [pytest.approx(2 / 3), 0]
     assert math.isnan(found.summary["difference"][0])
+
+
+def test_units_are_those_of_a_run_that_has_its_sessions() -> None:
+    """A table of scores alone has no sessions; a history with one run that has them counts its units."""
+    rows = [{"prompt": f"question {i}", "score": i % 3, "session_id": f"s{i // 4}"} for i in range(24)]
+    whole = EvalTask(rows, [CustomMetric("quality", lambda row: row["score"])]).evaluate()
+    table = whole.metrics_table[["quality/score"]]
+    lost = [load_result(table) for _ in range(3)]
+    unknown = lost[0].compare(*lost[1:])
+    assert (
+        unknown.remarks
+        == json.loads(unknown.to_json())["remarks"]
+        == ["Sessions unknown: each row counts as independent."]
+    )
+    assert unknown.remarks[0] in str(unknown)
+    for runs in ([whole, *lost], [*lost, whole]):
+        found = runs[0].compare(*runs[1:])
+        assert found.remarks == []
+        lines = found.summary[["low", "high"]].to_numpy().tolist()
+        assert lines[0] == pytest.approx(list(whole.confidence_interval("quality")))
+    assert lines[0] != unknown.summary[["low", "high"]].to_numpy().tolist()[0]
 
 
 def test_intervals_are_those_of_a_result() -> None:
