@@ -34,7 +34,6 @@ from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import System, metrics_of
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
-from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import path_of, require_bool, require_choice
@@ -157,7 +156,7 @@ def validate_eval_set(
     )
     if isinstance(data, Report):
         return data
-    return check_source(source, screen=notebook(), preview=partial(preview_fixes, source))
+    return check_source(source, preview=partial(preview_fixes, source))
 
 
 @overload
@@ -415,7 +414,7 @@ def metric_support(
     if is_spark(source.data):
         checked = _checked_on_spark(source)
         return checked.metric_support(_metric_names(checked.plan.format, system))
-    report = report_on(data, source, notebook())
+    report = report_on(data, source)
     wanted = _metric_names(report.format, system)
     return report_on_rows(report).metric_support[wanted]
 
@@ -587,7 +586,7 @@ def eval_set_from_traces(
             dedupe = "id"
         with build_from_traces(traces, columns, extend=extend, dedupe=dedupe, near=near, labels=labels) as build:
             return build.rows
-    report = validate_traces(traces, screen=notebook(), columns=columns, labels=None if labels is None else FEEDBACK)
+    report = validate_traces(traces, columns=columns, labels=None if labels is None else FEEDBACK)
     failed = {i.row: i for i in report.iter_issues() if i.code in _UNREADABLE and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
@@ -626,7 +625,6 @@ def validate_traces(
     traces: Any,
     *,
     values: bool = True,
-    screen: ProgressDisplay | None = None,
     columns: ColumnNames = None,
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
@@ -635,7 +633,7 @@ def validate_traces(
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
     source, labeled = _open_traces(traces, columns), labels is not None
     source = source.read_as(advised=True, outputs="provided", show_values=values, select=select, ignore=ignore)
-    report = check_source(source, screen=screen, labeled=labeled)
+    report = check_source(source, labeled=labeled)
     if report.row_count:
         _require_traces(report.format, run_of(report).read_schema.names)
     return report

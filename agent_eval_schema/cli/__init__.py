@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 
 from agent_eval_schema.cli import (
     ces,
@@ -35,9 +36,11 @@ from agent_eval_schema.cli.output import (
     print_error,
     print_internal_error,
     print_traceback,
+    progress_screen,
     writing_stdout,
 )
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.runtime.progress import shown_on
 from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__
@@ -112,7 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if show_or_apply(arguments):
             return ExitCode.CLEAN
     settle_outputs(arguments)
-    with noting_warnings(arguments):
+    with noting_warnings(arguments), shown_on(partial(progress_screen, arguments)):
         code: int = arguments.run(arguments)
     return code
 

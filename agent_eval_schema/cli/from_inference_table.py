@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, AddColumns, Commands, add_command, whole
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
 
@@ -67,8 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise EvalSetError("--resume and --jobs are of the embedded engine: Spark shares and repeats work itself")
         summary = build_on_spark(arguments.table, out, options, **beside)
     else:
-        how = {"resume": arguments.resume, "jobs": arguments.jobs, "screen": progress_screen(arguments)}
-        summary = build_file(arguments.table, out, options, **beside, **how)
+        summary = build_file(arguments.table, out, options, **beside, resume=arguments.resume, jobs=arguments.jobs)
     document = funnel_view(summary, output=out)
     text = summary.to_json() if arguments.summary == "json" else as_text(document, color=in_color())
     print_text(text, arguments.summary)

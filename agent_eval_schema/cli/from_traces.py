@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from agent_eval_schema.cli.options import ROW_FILES, ROWS_OUT, Commands, add_command, codes_in
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, FEEDBACK, flag
 from agent_eval_schema.rule import FAILING
@@ -66,10 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             print_text(as_text(view, color=in_color()))
     else:
         labels = None if arguments.labels == "none" else FEEDBACK
-        screen = progress_screen(arguments)
-        report = validate_traces(
-            _traces(arguments), values=arguments.values, screen=screen, columns=columns, labels=labels, **rules
-        )
+        report = validate_traces(_traces(arguments), values=arguments.values, columns=columns, labels=labels, **rules)
         count = report.write(arguments.output, passthrough=False)
         print_text(text_of(report, arguments.output, color=in_color()))
     print_note(f"{count:,} rows written to {arguments.output}", arguments)

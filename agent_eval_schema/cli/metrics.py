@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, open_input
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 
 
 def add(commands: Commands) -> None:
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.validation.validate import check_source
 
     metrics_of(arguments.system or "all")  # a wrong name is reported before the file is read
-    report = check_source(open_input(arguments.file, arguments), screen=progress_screen(arguments))
+    report = check_source(open_input(arguments.file, arguments))
     measured, system = report_on_rows(report), arguments.system or summary_of(report).system
     if arguments.output == "json":
         print_text(json_text(run_of(measured).coverage(system)), "json")

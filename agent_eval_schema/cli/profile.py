@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command, open_input
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, save_page
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
 
@@ -81,19 +81,12 @@ def _add_number(group: argparse._ArgumentGroup, option: str, default: float, mea
 
 def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.profile.options import Options
-    from agent_eval_schema.profile.profile import build_profile
+    from agent_eval_schema.profile.profile import profile_eval_set
     from agent_eval_schema.render.phrases import Call, plural
 
-    options = Options(**{name: getattr(arguments, name) for name in Options.__struct_fields__})
+    options = {name: getattr(arguments, name) for name in (*Options.__struct_fields__, "against", "documents")}
     source = open_input(arguments.file, arguments)
-    found = build_profile(
-        source,
-        options,
-        arguments.against,
-        arguments.past or None,
-        arguments.documents,
-        screen=progress_screen(arguments),
-    )
+    found = profile_eval_set(source, past=arguments.past or None, **options)
     text = found.to_json() if arguments.output == "json" else found.to_text(color=in_color())
     print_text(text, arguments.output)
     save_page(found, "profile", arguments)

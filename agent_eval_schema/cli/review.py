@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
@@ -10,6 +11,7 @@ from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progr
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.rules.columns import UNREAD_TRUTH
+from agent_eval_schema.runtime.progress import shown_on
 
 if TYPE_CHECKING:
     from agent_eval_schema.review.session import Session
@@ -96,8 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.CLEAN
     if arguments.redact:  # a message quotes a part of a cell, in which half of an address may be
         source = source.read_as(show_values=False)
-    screen = progress_screen(arguments, arguments.file)
-    session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide, screen=screen)
+    with shown_on(partial(progress_screen, arguments, arguments.file)):
+        session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide)
     for issue in session.reviewed.run.builder.overall:
         if issue.code == UNREAD_TRUTH.code:
             print_note(f"{issue.message}: {issue.hint}", arguments)

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.gates import add_min_effect, failures_of
 from agent_eval_schema.cli.options import EXIT, OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
-from agent_eval_schema.cli.output import (
-    ExitCode,
-    in_color,
-    print_line,
-    print_note,
-    print_text,
-    progress_screen,
-    save_page,
-)
+from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_note, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.rule import FAILING
 
@@ -132,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
     from agent_eval_schema.evaluation.result_blocks import result_json, result_view
-    from agent_eval_schema.evaluation.score import score_dataset
+    from agent_eval_schema.evaluation.score import score_trajectories
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.render.printable import as_text
@@ -151,14 +143,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"--confidence has no effect without --min or --max: set a threshold, such as --min {metrics[0]}=0.8"
         )
     result, *older = (
-        score_dataset(
+        score_trajectories(
             open_input(file, arguments),
             metrics,
-            arguments.tool_name,
-            arguments.duplicates,
-            arguments.empty,
-            progress_screen(arguments),
-            arguments.match,
+            tool_name=arguments.tool_name,
+            duplicates=arguments.duplicates,
+            empty=arguments.empty,
+            match=arguments.match,
         )
         for file in read.values()
     )

@@ -23,6 +23,7 @@ from agent_eval_schema.cli.output import (
 )
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.rule import FAILING
+from agent_eval_schema.runtime.progress import shown_on
 
 if TYPE_CHECKING:
     from agent_eval_schema.fix.fix import FixedSource
@@ -173,13 +174,9 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
     from agent_eval_schema.validation.validate import check_source
 
     source = open_input(path, arguments)
-    return check_source(
-        source,
-        jobs=arguments.jobs,
-        screen=progress_screen(arguments, path),
-        preview=partial(preview_fixes, source),
-        parts=_parts(source.name or path, arguments),
-    )
+    preview, parts = partial(preview_fixes, source), _parts(source.name or path, arguments)
+    with shown_on(partial(progress_screen, arguments, path)):
+        return check_source(source, jobs=arguments.jobs, preview=preview, parts=parts)
 
 
 def _ignored(path: str, arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.conversion import LEFT_OUT
-from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
+from agent_eval_schema.runtime.progress import progress
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
@@ -300,19 +300,6 @@ def score_trajectories(
     1                           0.0                      0.5
     """
     source = open_source(data, "data", columns, format=format)
-    return score_dataset(source, metrics, tool_name, duplicates, empty, notebook(), match)
-
-
-def score_dataset(
-    data: Any,
-    metrics: Sequence[TrajectoryMetric],
-    tool_name: str | None,
-    duplicates: Duplicates,
-    empty: Empty,
-    screen: ProgressDisplay | None,
-    match: Match = "call",
-) -> EvalResult:
-    """`score_trajectories` with its progress on a screen."""
     metrics = (metrics,) if isinstance(metrics, str) else metrics
     for metric in metrics:
         if metric in ROW_METRICS:
@@ -323,15 +310,11 @@ def score_dataset(
     if tool_name is not None:
         chosen.append(ToolUseMetric(tool_name))
     options = TrajectoryOptions(tuple(chosen), duplicates, empty, match)
-    return score_rows(open_source(data), options.metrics, options, screen)
+    return score_rows(source, options.metrics, options)
 
 
 def score_rows(
-    data: Source,
-    metrics: Sequence[TaskMetric],
-    options: TrajectoryOptions,
-    screen: ProgressDisplay | None,
-    max_workers: int = 1,
+    data: Source, metrics: Sequence[TaskMetric], options: TrajectoryOptions, max_workers: int = 1
 ) -> EvalResult:
     """The scores of a source by any metrics, `options` by those that compare trajectories."""
     source, left_out = of_turns(data)
@@ -344,7 +327,7 @@ def score_rows(
         return (measure(part, metrics, options, max_workers) for part in inputs)
 
     scoring = Scoring(source, metrics, options, left_out, again=parts if alone and source.name is not None else None)
-    with progress(source.read_share, screen) as so_far:
+    with progress(source.read_share) as so_far:
         for part in parts():
             so_far.add(scoring.add(part))
     return scoring.result()

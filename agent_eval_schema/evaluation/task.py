@@ -56,7 +56,7 @@ from agent_eval_schema.io.locks import open_locked
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED
-from agent_eval_schema.runtime.progress import Progress, notebook, progress
+from agent_eval_schema.runtime.progress import Progress, progress
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
 from agent_eval_schema.text.jsontext import cleaned
@@ -198,7 +198,7 @@ class EvalTask:
             return self._run(call, agent_name(runnable), max_workers, timeout, kept)
         if journal is not None or make_input is not None:
             raise EvalSetError("`journal` and `make_input` require a runnable")
-        return score_rows(self._source, self.metrics, self._options, notebook(), max_workers)
+        return score_rows(self._source, self.metrics, self._options, max_workers)
 
     def _run(
         self, call: Callable[[Any], Any], agent: str, max_workers: int, timeout: float | None, journal: str | None
@@ -214,7 +214,7 @@ class EvalTask:
 
         scoring = Scoring(source, self.metrics, self._options, left_out, agent=agent)
         prompts = (prompt for part in parts({"prompt"}) for prompt in part.values["prompt"])
-        with journal_at(journal, prompts) as kept, progress(source.read_share, notebook()) as so_far:
+        with journal_at(journal, prompts) as kept, progress(source.read_share) as so_far:
             window = _Window(parts({"prompt", *columns_read(self.metrics)}), kept, done, so_far)
             for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
                 window.take(_finished(outcome))

@@ -55,7 +55,7 @@ from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.io.work_folder import input_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
+from agent_eval_schema.runtime.progress import progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice
@@ -304,7 +304,7 @@ def eval_set_from_inference_table(
         return build_set_on_spark(table, options)  # type: ignore[arg-type]  # which it tests
     folder = TemporaryFolder()
     try:
-        return build_set(table, BuildFolder(folder), options, jobs=jobs, screen=notebook())
+        return build_set(table, BuildFolder(folder), options, jobs=jobs)
     except BaseException:
         folder.remove()
         raise
@@ -316,7 +316,6 @@ def build_set(
     options: BuildOptions,
     *,
     jobs: int = 0,
-    screen: ProgressDisplay | None = None,
     resume: bool = False,
     out: str | None = None,
 ) -> EmbeddedBuild:
@@ -342,7 +341,7 @@ def build_set(
     job = BuildJob(source.path or "", str(work.folder), plan, workers=workers)
     add_existing(work, plan, options)
     logged = 0
-    with progress(source.read_share, screen) as so_far:
+    with progress(source.read_share) as so_far:
         for size in convert(source, job):
             logged += size
             so_far.add(size)
@@ -351,7 +350,7 @@ def build_set(
     build = EmbeddedBuild(plan, work, options.hook, source.remarks)
     build._tables = names
     kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()
-    with progress(lambda done: done / max(kept, 1), screen) as so_far:
+    with progress(lambda done: done / max(kept, 1)) as so_far:
         build.store(finish(job, options.hook), so_far.add, out)
     seconds = time.perf_counter() - start
     read = {"format": plan.family, "format_reason": reason}

@@ -30,7 +30,6 @@ from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.io.work_folder import input_of, work_of
-from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.guarded import read_json
@@ -45,7 +44,6 @@ def build_file(
     html: str | None = None,
     resume: bool = False,
     jobs: int = 0,
-    screen: ProgressDisplay | None = None,
 ) -> BuildSummary:
     """Build into a file, with its manifest. `chosen` are the options (`BuildOptions`) that were chosen. An output that
     cannot be written is reported before the work. Raises EvalSetError if it cannot run."""
@@ -68,7 +66,7 @@ def build_file(
         local = out if folder is None else folder.file(f"rows{ending_of(out)}")
         work = BuildFolder(work_of(local))
         try:
-            build = build_set(table, work, BuildOptions(**chosen), out=local, resume=resume, jobs=jobs, screen=screen)
+            build = build_set(table, work, BuildOptions(**chosen), out=local, resume=resume, jobs=jobs)
         except EvalSetError:
             if not work.parts():  # nothing was done that a second run could resume
                 work.remove()

@@ -27,7 +27,7 @@ from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics.independence import RowKeys, Units, independent_units
 from agent_eval_schema.profile.options import lengths
-from agent_eval_schema.runtime.progress import ProgressDisplay, progress
+from agent_eval_schema.runtime.progress import progress
 from agent_eval_schema.similarity.shingles import (
     beside_questions,
     contained,
@@ -478,14 +478,13 @@ def gather(
     plan: Plan,
     texts: tuple[str, ...] = (),
     documents: frozenset[str] | None = None,
-    screen: ProgressDisplay | None = None,
     tokenizer: str | None = None,
 ) -> Facts:
     """The facts of all rows of a source, made where the rows are. With a list of documents, rows that expect another
     one are counted; with a tokenizer the tokens of the texts are, else their bytes."""
     run = CheckedRun(source, plan, check=partial(fact_batch, texts=texts, tokenizer=tokenizer))
     facts = Facts(run, documents)
-    with progress(source.read_share, screen) as so_far:
+    with progress(source.read_share) as so_far:
         for batch in run.batches():
             facts.add(batch)
             so_far.add(batch.num_rows)

@@ -37,7 +37,6 @@ from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.printable import Savable
-from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
@@ -157,36 +156,11 @@ def profile_eval_set(
                     kind  rows
     0  the same question     1
     """
-    options = Options(
-        system,
-        near,
-        rate,
-        correlation,
-        cluster_correlation,
-        min_rows,
-        price,
-        calls_per_minute,
-        tokenizer,
-        instruction_tokens,
-        answer_tokens,
-    )
+    options = Options(**{name: value for name, value in locals().items() if name in Options.__struct_fields__})
     source = open_source(data, "data", columns, format=format, outputs=outputs, show_values=show_values)
-    return build_profile(source, options, against, past, documents, screen=notebook())
-
-
-def build_profile(
-    data: Any,
-    options: Options,
-    against: Any = (),
-    past: Any = None,
-    documents: Any = None,
-    *,
-    screen: ProgressDisplay | None = None,
-) -> Profile:
-    """The profile of a dataset. What takes long shows its progress on the screen, if there is one."""
     options.require_valid()
     others = open_others(against)
-    source = data.advising(documents=documents if isinstance(documents, str) else None, **options.changed())
+    source = source.advising(documents=documents if isinstance(documents, str) else None, **options.changed())
     plan = make_plan(source)
     form = plan.format
     if plan.format in CES_FORMATS:
@@ -195,7 +169,7 @@ def build_profile(
     if options.tokenizer is None:
         options = replace(options, tokenizer=tokenizer_at_hand(source))
     texts = tuple(other.text for other in others if other.text is not None)
-    facts = gather(source, plan, texts, _documents(documents), screen, options.tokenizer)
+    facts = gather(source, plan, texts, _documents(documents), options.tokenizer)
     facts.format = form
     return Profile(facts, options, others, past)
 

@@ -39,7 +39,7 @@ from agent_eval_schema.review.journal import RowKey, State
 from agent_eval_schema.review.labels import COLUMN_OF, EXAMPLES, LABELS, Applied, apply_states, places_of, taken
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
-from agent_eval_schema.runtime.progress import ProgressDisplay, progress
+from agent_eval_schema.runtime.progress import progress
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.similarity.shingles import content_text, messages_of
 from agent_eval_schema.text import jsontext
@@ -62,7 +62,7 @@ TITLE = 160
 class Reviewed:
     """The rows of a source, validated once and kept in memory."""
 
-    def __init__(self, source: Source, screen: ProgressDisplay | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         plan = make_plan(source)
         if find_format(plan.format).system == "ces":
             command = Call(source.name, source.options).command("convert", "rows.jsonl", "--to", "databricks")
@@ -103,7 +103,7 @@ class Reviewed:
         joining: list[list[Array]] = []
         truths: list[Array] = []
         askings: list[Array] = []
-        with progress(source.read_share, screen) as so_far:
+        with progress(source.read_share) as so_far:
             for batch, checked in self.run.pairs():
                 self.starts.append(len(self.titles))
                 self.batches.append(batch)
@@ -135,7 +135,7 @@ class Reviewed:
         self._units = independent_units(RowKeys(sessions, self.questions, documents)).codes
         self._truths = np.concatenate(truths) if truths else np.zeros(0, np.uint64)
         self._askings = np.concatenate(askings) if askings else np.zeros(0, np.uint64)
-        self.fixes, self.fixable = self._find_fixes(screen)
+        self.fixes, self.fixable = self._find_fixes()
 
     def issues_at(self, row: int) -> bool:
         """Whether a row is invalid as it is in the source."""
@@ -152,7 +152,7 @@ class Reviewed:
     def __len__(self) -> int:
         return len(self.titles)
 
-    def _find_fixes(self, screen: ProgressDisplay | None) -> tuple[dict[int, list[CellFix]], Array]:
+    def _find_fixes(self) -> tuple[dict[int, list[CellFix]], Array]:
         """The fixes of each row, and the rows that are valid with all of theirs. Columns are not renamed here: that
         concerns all rows at once, and `validate --fix` does it."""
         codes = self.plan.codes - {columns.MISSPELLED_COLUMN.code}
@@ -162,7 +162,7 @@ class Reviewed:
             return found, valid
         fixed = fix_source(replace(self.source, batches=lambda: iter(self.batches), shares=None), codes=codes)
         start = 0
-        with progress(lambda rows: rows / len(self), screen) as so_far:
+        with progress(lambda rows: rows / len(self)) as so_far:
             for batch, fixes in fixed.batches():
                 for fix in fixes:
                     found.setdefault(fix.row, []).append(fix)

@@ -21,7 +21,6 @@ from agent_eval_schema.review.journal import Journal, other_journals, own_journa
 from agent_eval_schema.review.server import ReviewServer
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing
-from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.text.choices import path_of, require_choice, require_count
 from agent_eval_schema.validation.plan import Outputs
 
@@ -110,7 +109,7 @@ def review_eval_set(
         if value:
             require_count(option, value)
     source = open_source(data, "data", columns, format=format, outputs=outputs)
-    session = open_session(source, reviewer, journal, overlap=overlap, guide=guide, screen=notebook())
+    session = open_session(source, reviewer, journal, overlap=overlap, guide=guide)
     if queue:
         require_choice("queue", queue, QUEUE_NAMES)
     server = ReviewServer(session, port=port, queue=queue)
@@ -134,15 +133,13 @@ def open_session(
     *,
     overlap: int = 0,
     guide: str | os.PathLike[str] | None = None,
-    screen: ProgressDisplay | None = None,
 ) -> Session:
-    """The session of a reviewer, with the journals that are beside the file. What takes long shows its progress on the
-    screen, if there is one."""
+    """The session of a reviewer, with the journals that are beside the file."""
     by = default_reviewer() if reviewer is None else reviewer
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
     own, words = own_journal(base, by), "" if guide is None else read_guide(path_of(guide, "guide"))
     find = partial(other_journals, base, by)
-    return Session(Reviewed(source, screen), own, list(find()), find=find, overlap=overlap, guide=words)
+    return Session(Reviewed(source), own, list(find()), find=find, overlap=overlap, guide=words)
 
 
 MOST_GUIDE = 200_000

@@ -32,7 +32,7 @@ from agent_eval_schema.review.dataset import as_text
 from agent_eval_schema.review.journal import Event, Stale, require_value
 from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
-from agent_eval_schema.runtime.progress import ProgressDisplay
+from agent_eval_schema.runtime.progress import shown_on
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
@@ -155,9 +155,10 @@ class Answers:
         reviewing, _, _ = self._reviewing(what)
         if os.path.lexists(path) and body.get("replace") is not True:
             return {"exists": path}
-        reviewing.write(path, self.progress)
-        self.outs[what] = path
-        return bought(self._session, path, self.progress)
+        with shown_on(lambda: self.progress):
+            reviewing.write(path)
+            self.outs[what] = path
+            return bought(self._session, path)
 
     def _rows(self, events: list[Event]) -> Iterable[int]:
         return {row for event in events if (row := self._session.row_of(event.row)) is not None}
@@ -172,7 +173,7 @@ class Answers:
         return found
 
 
-def bought(session: Session, path: str, screen: ProgressDisplay | None = None) -> dict[str, Any]:
+def bought(session: Session, path: str) -> dict[str, Any]:
     """What a written file has that the source had not: valid rows, and rows that support a metric; and what to do
     next. The file has canonical column names, and of a format without a place for labels its own format."""
     from agent_eval_schema.formats.opening import open_source
@@ -180,7 +181,7 @@ def bought(session: Session, path: str, screen: ProgressDisplay | None = None) -
     reviewed, original = session.reviewed, session.reviewed.original
     builder, reading = reviewed.run.builder, original.reading
     form = "auto" if reviewed.is_canonical else reading.format
-    report: Report = check_source(open_source(path, format=form, outputs=reading.outputs), screen=screen)
+    report: Report = check_source(open_source(path, format=form, outputs=reading.outputs))
     before = {c.metric: c.supported for c in reviewed.run.coverage()}
     now = {m: int(n) for m, n in zip(report.metrics["metric"], report.metrics["supported"], strict=True)}
     names = [metric.name for metric in reviewed.metrics]

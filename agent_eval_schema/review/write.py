@@ -40,7 +40,7 @@ from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import DRAFT, State, in_file_name
 from agent_eval_schema.review.labels import Applied, taken
 from agent_eval_schema.rules.conversion import LEFT_OUT
-from agent_eval_schema.runtime.progress import Progress, ProgressDisplay, progress
+from agent_eval_schema.runtime.progress import Progress, progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,9 +160,8 @@ class Reviewing:
         losses = self._document.losses
         return [int(kept[row]) for row in losses["row"][losses["code"] == LEFT_OUT.code]]
 
-    def write(self, path: str, screen: ProgressDisplay | None = None) -> None:
-        """Write the rows, and show the progress on the screen, if there is one. Raises EvalSetError if the source has
-        changed since it was read, or is the file itself."""
+    def write(self, path: str) -> None:
+        """Write the rows. Raises EvalSetError if the source has changed since it was read, or is the file itself."""
         reviewed = self._reviewed
         settle({"": path}, {"the file under review": reviewed.original})
         if reviewed.is_document:
@@ -170,7 +169,7 @@ class Reviewing:
             assert save is not None
             save(self._document.data, path)
             return
-        with progress(lambda rows: rows / len(reviewed), screen) as so_far, _advising():
+        with progress(lambda rows: rows / len(reviewed)) as so_far, _advising():
             self._write_table(path, so_far)
 
     def _write_table(self, path: str, so_far: Progress) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
@@ -38,11 +39,21 @@ class ProgressDisplay(Protocol):
     def close(self, text: str) -> None: ...
 
 
-def progress(
-    read_share: ReadShare | None, screen: ProgressDisplay | None, clock: Callable[[], float] = time.monotonic
-) -> closing[Progress]:
-    """Draw the progress of reading rows on the screen (if there is one) until the block ends."""
-    return closing(Progress(read_share, screen, clock))
+@contextmanager
+def shown_on(screen: Callable[[], ProgressDisplay | None]) -> Iterator[None]:
+    """A block whose progress is drawn on this screen (None: on none), not in a notebook."""
+    token = _SCREEN.set(screen)
+    try:
+        yield
+    finally:
+        _SCREEN.reset(token)
+
+
+@contextmanager
+def progress(read_share: ReadShare | None, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
+    """Draw the progress of reading rows until the block ends. Progress inside of it is not drawn."""
+    with closing(Progress(read_share, _SCREEN.get()(), clock)) as so_far, shown_on(lambda: None):
+        yield so_far
 
 
 class Progress:
@@ -141,6 +152,10 @@ def notebook() -> ProgressDisplay | None:
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return _Notebook(ipython) if getattr(shell, "kernel", None) is not None else None
+
+
+_SCREEN: ContextVar[Callable[[], ProgressDisplay | None]] = ContextVar("_SCREEN", default=notebook)
+"""The screen of the block that runs."""
 
 
 class _Notebook:

@@ -21,7 +21,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.review.journal import Change, Journal, RowKey
 from agent_eval_schema.review.review import Review
 from agent_eval_schema.review.write import Reviewing
-from agent_eval_schema.runtime.progress import ProgressDisplay
+from agent_eval_schema.runtime.progress import progress
 from tests.conftest import DATA, ROOT, SAMPLES
 from tests.review.test_session import ROWS, labeled, written
 
@@ -1001,11 +1001,12 @@ def test_writing_shows_how_far_it_is(
 ) -> None:
     seen = threading.Event()
 
-    def slow(self: Reviewing, path: str, screen: ProgressDisplay | None = None) -> None:
-        assert screen is not None
-        screen.show("40%, 4 rows", 0.4)
-        assert seen.wait(20)
-        write(self, path, screen)
+    def slow(self: Reviewing, path: str) -> None:
+        monkeypatch.setattr("agent_eval_schema.runtime.progress.PATIENCE", 0)
+        with progress(lambda _: 0.4) as so_far:
+            so_far.add(4)
+            assert seen.wait(20)
+        write(self, path)
 
     write = Reviewing.write
     monkeypatch.setattr(Reviewing, "write", slow)

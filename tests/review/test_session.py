@@ -17,6 +17,7 @@ from agent_eval_schema.review.agreement import Agreement, agreement_text, alpha,
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import Journal
 from agent_eval_schema.review.session import Session
+from agent_eval_schema.runtime.progress import shown_on
 from tests.conftest import SAMPLES
 
 Row = dict[str, Any]
@@ -88,7 +89,8 @@ def test_a_large_file_opens_with_its_progress_and_is_searched_at_once(monkeypatc
 
     screen = Screen()
     monkeypatch.setattr("agent_eval_schema.runtime.progress.PATIENCE", 0)
-    found = Session(Reviewed(open_source(ROWS), screen), Journal("maria"))
+    with shown_on(lambda: screen):
+        found = Session(Reviewed(open_source(ROWS)), Journal("maria"))
     assert screen.shown == ["100%, 8", 1.0, "8"] * 2  # the rules, then the fixes
     monkeypatch.setattr("agent_eval_schema.review.session.native_rows", None)  # no cell is read for a search
     assert found.search("WHICH doc") == [1]

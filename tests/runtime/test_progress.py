@@ -44,7 +44,8 @@ class Paper:
 def drawn_at(times: list[float]) -> Paper:
     """What was drawn when a batch of 100 rows was done at each of these times; the check begins at 0."""
     paper, clock = Paper(), iter([0.0, *times, times[-1]])
-    with progress.progress(open_source([{}] * 1000).read_share, paper, lambda: next(clock)) as so_far:
+    share = open_source([{}] * 1000).read_share
+    with progress.shown_on(lambda: paper), progress.progress(share, lambda: next(clock)) as so_far:
         for _ in times:
             so_far.add(100)
     return paper
@@ -69,7 +70,8 @@ def test_a_check_that_fails_leaves_no_bar_behind() -> None:
     paper, clock = Paper(), iter([0.0, 5.0, 5.0])
 
     def interrupted() -> None:
-        with progress.progress(open_source([{}]).read_share, paper, lambda: next(clock)) as so_far:
+        share = open_source([{}]).read_share
+        with progress.shown_on(lambda: paper), progress.progress(share, lambda: next(clock)) as so_far:
             so_far.add(1)
             raise KeyboardInterrupt
 
@@ -114,7 +116,8 @@ def several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shares(data: Any, rows: int = len(ROWS), **options: Any) -> list[float | None]:
     paper = Paper()
-    report = check_source(open_source(data), screen=paper, **options)
+    with progress.shown_on(lambda: paper):
+        report = check_source(open_source(data), **options)
     assert report.row_count == rows
     return [share for _, share in paper.shown]
 

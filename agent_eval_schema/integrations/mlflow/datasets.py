@@ -38,7 +38,6 @@ from agent_eval_schema.integrations.mlflow.store import DatasetStore
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.render.blocks import Section, Table, Terms, View
 from agent_eval_schema.render.printable import as_inline
-from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
@@ -203,7 +202,7 @@ def to_mlflow_dataset(
     require_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
     store = DatasetStore(tracking_uri)
     source = open_source(data, "data", columns, format=format).read_as(advised=True, outputs="generated")
-    report = check_source(source, complete=True, screen=notebook())
+    report = check_source(source, complete=True)
     require_rows(report.format)
     errors = errors_by_row(report)
     rows, excluded = [], []

@@ -19,7 +19,6 @@ from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of
 from agent_eval_schema.render.blocks import Section, Table, View
 from agent_eval_schema.render.printable import as_inline
-from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.report import run_of
@@ -143,7 +142,7 @@ def supported_scorers(data: EvalSetLike, *, model: str | None = None, columns: C
     """
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS
 
-    report = report_on_rows(report_on(data, open_source(data, "data", columns), notebook()))
+    report = report_on_rows(report_on(data, open_source(data, "data", columns)))
     own = [(Metric("agent_eval_schema", kind.__name__, kind.needs), kind) for kind in SCORERS]
     builtin = import_module("mlflow.genai.scorers")
     of_mlflow = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]
