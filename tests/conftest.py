@@ -285,16 +285,24 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     """A Chromium, closed with its module, as an event loop runs while it is open. Debian's package is enough.
 
     Without one the tests are skipped, unless components are required.
     """
-    chromium = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
-    if chromium is None:
+    program = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+    if program is None:
         assert not COMPONENTS_REQUIRED, "no Chromium on this machine"
         pytest.skip("no Chromium on this machine")
     with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """The Chromium, whose pages are closed with the test: each that stays open is a process that slows the next."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()

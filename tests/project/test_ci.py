@@ -85,13 +85,63 @@ def test_actionlint_has_no_complaint() -> None:
 
 def test_github_runs_every_leg_that_ci_run_has() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    default = re.search(r'"\$\{@:-(.*)\}"', script)
-    assert default is not None
-    assert CI["jobs"]["legs"]["strategy"]["matrix"]["leg"] == default[1].split()
+    lanes = re.search(r"^lanes=\((.*)\)$", script, re.MULTILINE)
+    assert lanes is not None
+    legs = lanes[1].replace('"', "").split()
+    assert CI["jobs"]["legs"]["strategy"]["matrix"]["leg"] == legs
     functions = set(re.findall(r"^(\w+)\(\) \{", script, re.MULTILINE))
-    assert {*default[1].split(), "fast"} <= functions
+    assert {*legs, "fast"} <= functions
     runs = [step["run"] for name in ("fast", "legs") for step in CI["jobs"][name]["steps"] if "run" in step]
     assert runs == [".ci/run fast", '.ci/run "$LEG"']
+
+
+STAND_INS = {
+    "static": "echo one; .ci/none; echo two",  # no such program: a leg ends with the first command that fails
+    "tests": "sleep 60 & echo $! > $OLDPWD/asleep; wait",
+    "docs": "until [ -s $OLDPWD/asleep ]; do sleep 0.1; done; static",
+    "needs": "echo three",
+    "try": "echo four",
+}
+
+
+def ci_run(folder: Path, lanes: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` in a repository of its own, with legs that take no time."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    script = re.sub(r"^lanes=.*$", f"lanes={lanes}", script, flags=re.MULTILINE)
+    legs = "".join(f"{name}() {{ {body}; }}\n" for name, body in STAND_INS.items())
+    (folder / ".ci").mkdir()
+    (folder / ".ci" / "run").write_text(script.replace("# Two at a time", f"{legs}\n# Two at a time"), encoding="utf-8")
+    shutil.copy(README, folder)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "legs")
+    command = ["bash", ".ci/run", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=50)
+
+
+def test_legs_beside_each_other_print_a_block_each_and_their_seconds(tmp_path: Path) -> None:
+    done = ci_run(tmp_path, '("needs" "try")')
+    assert done.returncode == 0, done.stderr
+    *blocks, table = done.stdout.split("\n", 2)
+    assert sorted(blocks) == ["four", "three"]
+    assert re.fullmatch(r"\nleg +seconds +of CPU\n((needs|try) +\d+ +\d+ *\n){2}", table), done.stdout
+
+
+def test_a_leg_that_fails_ends_those_beside_it(tmp_path: Path) -> None:
+    done = ci_run(tmp_path, '("tests needs" "try docs")')
+    assert done.returncode == 127
+    assert done.stdout.startswith("four\none\n")
+    assert re.search(r"^docs +\d+ +\d+ +failed$", done.stdout, re.MULTILINE), done.stdout
+    assert "two" not in done.stdout
+    status = Path("/proc") / (tmp_path / "asleep").read_text(encoding="utf-8").strip() / "stat"
+    assert not status.exists() or ") Z " in status.read_text(encoding="utf-8")  # ended, even if its parent did not look
+
+
+def test_legs_that_are_named_run_one_after_the_other(tmp_path: Path) -> None:
+    done = ci_run(tmp_path, '("tests" "static")', "try", "static", "needs")
+    assert done.returncode == 127
+    assert done.stdout.startswith("four\none\n")
+    assert "three" not in done.stdout
 
 
 def test_what_the_leg_of_the_first_command_looks_for_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
