@@ -105,6 +105,9 @@ class Work:
         for (_, mask), rows in self.losses.masks.items():
             after[mask] += rows
         self.losses.issues += loss_of_kinds(self._target, after)
+        if self._run.source.turns_apart and report.format == self._target:
+            message = "a conversation is written as one row per answer, with the messages before it"
+            self.losses.add(conversion.CHANGED, {POSITION: None, "request_id": None}, None, message)
         for name in self._run.source.repeated_columns:
             message = f"expected one column `{visible(name)}`, got several; the first is converted"
             self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, name, message)

@@ -278,7 +278,8 @@ AZURE = Format(
     summary="rows for the evaluators of Azure AI Foundry: query, response, context, ground_truth",
     system="azure",
     also_read=(
-        '`{"conversation": …}` and `messages`: a row per answer, and for a question after the last one; '
+        '`{"conversation": …}` and `messages`: a row per answer, and for a question after the last one, as which they '
+        "are also written; "
         '`{"item": …, "sample": …}` of an evaluation run; `{"name": …, "evaluators": …, "data": [...]}` of '
         "microsoft/ai-agent-evals"
     ),
@@ -327,6 +328,7 @@ AZURE = Format(
             columns=("query", "response"),
             lists=("conversation.messages",),
             counts=True,
+            apart=True,
         ),
         Nested(
             lambda names, _: {"messages", "tool_definitions"} <= set(names),
@@ -335,6 +337,7 @@ AZURE = Format(
             columns=("query", "response"),
             lists=("messages",),
             counts=True,
+            apart=True,
         ),
         Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),
         _ACTION.nested,

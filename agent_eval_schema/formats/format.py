@@ -200,6 +200,8 @@ class Nested(Struct, frozen=True):
     """A key without which, anywhere in the first of the `parts`, a row is none of the kind, and is not looked into."""
     counts: bool = False
     """Whether `unfold` counts over the rows of a file: then it is a function that makes the function, per file."""
+    apart: bool = False
+    """Whether the turns of a conversation are rows of their own where the format is written, which is a loss."""
 
 
 def has_key(*keys: str) -> Callable[[Sequence[str], Head], bool]:

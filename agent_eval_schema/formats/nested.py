@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
@@ -52,6 +53,7 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     if nesting is None:
         return collected(source)
     rows = with_new_rows(source, partial(_unfold, source.batches, nesting))
+    rows = replace(rows, turns_apart=nesting.apart)
     return unfolded(rows) if nesting is _LIST else rows  # which may contain others, too
 
 

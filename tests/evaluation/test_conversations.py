@@ -318,6 +318,27 @@ def test_the_id_of_a_request_is_that_of_its_scenario() -> None:
     assert made.data["scenarios"][0]["scenario_id"] == "r"
 
 
+def cases(data: Any) -> int:
+    """The number of cases: of a document those in its list, and one if it has no such list."""
+    listed = [data[key] for key in ("eval_cases", "scenarios") if key in data] if isinstance(data, dict) else [data]
+    return len(listed[0]) if listed else 1
+
+
+@of_turns
+@pytest.mark.parametrize(("format", "document"), [case[:2] for case in CASES], ids=[f.__name__ for _, f, _ in CASES])
+def test_a_conversation_comes_back_as_one_case_or_a_loss_says_that_it_does_not(
+    format: str, document: Document, turns: int, tmp_path: Path
+) -> None:
+    made = convert_eval_set(document(turns), format)  # type: ignore[arg-type]
+    written: Any = made.data
+    if format == "vertex-genai":  # the rows are a document in a .json file
+        made.write(tmp_path / "d.json")
+        written = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
+    assert made.lossless == (cases(written) == cases(document(turns)))
+    assert all(made.losses["message"].str.startswith("a conversation is written as one row per answer"))
+    assert convert_eval_set(made.data, format, format=format).lossless  # type: ignore[arg-type]
+
+
 @of_turns
 def test_the_calls_that_ragas_expects_are_those_of_the_whole_conversation(turns: int) -> None:
     """Ragas compares them with the calls of all messages."""

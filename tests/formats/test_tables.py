@@ -44,6 +44,7 @@ FORMAT_OF = {
 }
 FILES = sorted(path for path in NEIGHBORS.glob("*/*"))
 FLAT = [form for form in FORMATS if form.fields and form.keeps_originals]
+CONVERSATION = "a conversation is written as one row per answer, with the messages before it"
 CALL = {"tool_name": "get_weather", "tool_input": {"location": "Paris"}}
 
 
@@ -92,7 +93,7 @@ def test_a_file_of_a_platform_is_known_and_nothing_of_it_is_lost(path: Path) -> 
     assert set(made.losses["code"]) <= {"AE814", "AE815"}
     own = convert_eval_set(str(path), report.format)
     assert own.converted == own.given
-    assert own.lossless or path.parent.name == "hf_rag", own.to_text()
+    assert set(own.losses["message"]) <= {CONVERSATION} or path.parent.name == "hf_rag", own.to_text()
 
 
 @pytest.mark.parametrize("table", FLAT, ids=lambda table: table.name)
