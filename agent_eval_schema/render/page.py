@@ -62,7 +62,7 @@ def _environment() -> Environment:
     environment.globals["version"] = __version__
     environment.filters |= {"code": with_code, "breakable": breakable}
     environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"
-    environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut}
+    environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut, "runs": runs}
     environment.filters["type"] = lambda value: type(value).__name__
     return environment
 

@@ -12,14 +12,12 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import METRICS
-from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
-from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, percent, plot, runs
+from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, plot, runs
 from agent_eval_schema.render.phrases import plural, share
 from agent_eval_schema.render.report.summary import ReportSummary, Shown, ShownIssue
 from agent_eval_schema.render.report.text import (
@@ -91,56 +89,35 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
     parts += [("answers", "Most frequent answers")] if shown.answers else []
     parts += [("rows", "Rows")] if shown.rows and not inline else []
     return {
+        "report": report,
+        "shown": shown,
+        "rules": RULES,
+        "numbers": _NUMBERS,
+        "enabled": enabled,
+        "advice": support_advice,
         "name": os.path.basename(report.name) if report.name else "",
-        "about": f"{plural(report.row_count, 'row')} · {report.format}",
         "verdict": report_headline(report),
         "mood": "error"
         if not (report.ok and report.row_count)
         else ""
         if report.unselected or report.unscored
         else "good",
-        "valid": report.valid_count,
-        "total": report.row_count,
         "has_health": bool(report.row_count) and not (report.ok and report.unselected),
-        "valid_share": percent(report.valid_count, report.row_count),
-        "rules_off": report.ignored,
         "parts": [*parts, ("source", "Source")],
         "following": [step for step in following if inline or step.command != review],
         "review": review,
         "to_review": to_review,
-        "left": [(code, RULES[code].name, str(RULES[code].severity), n, code in report.counts) for code, n in left],
-        "is_fixable": shown.fixes is not None,
+        "left": left,
         "codes": codes[:ISSUES_INLINE] if inline else codes,
         "folded": codes[ISSUES_INLINE:] if inline else [],
         "severities": [(str(s), TITLES[s], report.count(s)) for s in Severity if report.codes_of(s)],
         "no_action": no_action_line(report),
-        "has_metrics": report.has_metrics,
-        "generated": report.outputs == "generated",
-        "systems": [
-            {
-                "name": system,
-                "summary": enabled(report.support(system)),
-                "open": inline or system == report.system,
-                "lines": [_metric(report, line) for line in report.support(system)],
-            }
-            for system in systems
-        ],
+        "systems": list(systems),
         "invalid_advice": invalid_advice(report) if report.usable_count < report.row_count else "",
         "step": -(-report.row_count // CELLS),
-        "presence": [
-            {
-                "field": "valid rows" if line.field == "valid" else line.field,
-                "rows": line.rows,
-                "width": len(line.shares),
-                "runs": runs(line.shares),
-            }
-            for line in report.presence
-        ],
         "plots": plots,
         "plots_title": plots_title,
         "together": pairs,
-        "answers": shown.answers,
-        "rows": [] if inline else shown.rows,
         "data": json_block(_embedded(report, shown)),
         "facts": _facts(report),
     }
@@ -181,21 +158,18 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
     strip = runs([s / most_rows for s in shares], 0.35, 0.65)
     return {
         "code": code,
-        "name": rule.name,
+        "rule": rule,
         "severity": str(rule.severity),
         "count": count,
         "rows": occurrences.rows,
         "share": "" if of_dataset and not occurrences.rows else share(occurrences.rows, report.row_count),
         "fixable": fixable,
         "where": _where(report, code),
-        "what": rule.summary,
-        "why": rule.why,
-        "url": rule.url,
         "hint": hint,
         "strip": None if of_dataset else {"width": len(shares), "runs": strip},
         "kinds": alike if len(kinds) < count else [],
         "others": count - sum(number for _, number in kinds),
-        "examples": [_example(issue, shown, hint) for issue in examples[:most]],
+        "examples": examples[:most],
         "more": count - len(examples[:most]),
         **_csv(report, shown, code),
     }
@@ -225,26 +199,6 @@ def _where(report: ReportSummary, code: str) -> str:
         named = dict.fromkeys((i.row, i.request_id) for i in examples)
         parts.append(", ".join(f"row {row:,}" + (f" ({id})" if id else "") for row, id in named if row is not None))
     return " · ".join(parts)
-
-
-def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
-    return {
-        "issue": issue,
-        "line": None if issue.row is None else shown.lines.get(issue.row),
-        "hint": issue.hint if issue.hint != hint else "",
-        "excerpt": None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path)),
-    }
-
-
-def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
-    shares = report.support_shares.get(line.metric, [])
-    return {
-        "of": line,
-        "number": _NUMBERS[line.metric],
-        "advice": support_advice(line),
-        "width": len(shares),
-        "runs": runs(shares),
-    }
 
 
 _NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
