@@ -28,6 +28,14 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
     return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), np.uint64, len(texts)), absent
 
 
+def hashes_of(texts: Sequence[str | bytes | None]) -> Array:
+    """The hashes of texts; 0 of an absent one."""
+    found, absent = hash_texts(texts)
+    if absent is not None:
+        found[absent] = 0
+    return found
+
+
 def hash_array(texts: pa.Array) -> pa.Array:
     """The same of an array of texts, without a Python string for each: uint64, null where the text is."""
     return _hashed(texts, lambda values: values)

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered, is_text, simplified, text_views, to_values
 from agent_eval_schema.cells.cells import native, read_cells
-from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.cells.hashing import Array, hash_texts, hashes_of
 from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
@@ -65,12 +65,12 @@ def fingerprints(rows: pa.RecordBatch, source_cells: pa.RecordBatch, unread: dic
     for name, at in unread.items():
         cells = read_cells(filtered(source_cells.select([name]), np.isin(np.arange(source_cells.num_rows), at)), name)
         if cells is not None:
-            hashes = _texts(_plain_texts(cells.texts, cells.json))
+            hashes = hashes_of(_plain_texts(cells.texts, cells.json))
             # Different from cells that can be read: text that is not a list yet differs from the list.
             found[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
     lines = line_texts(source_cells)
     if lines is not None:
-        found[ORIGINAL_LINE] = _texts(lines.to_pylist())
+        found[ORIGINAL_LINE] = hashes_of(lines.to_pylist())
     return {name: hashes for name, hashes in found.items() if hashes.any()}
 
 
@@ -92,17 +92,10 @@ def _column(rows: pa.RecordBatch, field: pa.Field) -> Array:
         return np.zeros(len(array), np.uint64)
     if field.name in COLUMNS:
         if pa.types.is_map(array.type):
-            return _texts([None if v is None else encode_sorted(v) for v in canonical_values(array, field)])
+            return hashes_of([None if v is None else encode_sorted(v) for v in canonical_values(array, field)])
         return _parts(simplified(array), field.name)
     cells = read_cells(rows, field.name)
-    return _texts(_plain_texts(cells.texts, cells.json) if cells else to_values(array))
-
-
-def _texts(texts: Sequence[str | bytes | None]) -> Array:
-    found, absent = hash_texts(texts)
-    if absent is not None:
-        found[absent] = 0
-    return found
+    return hashes_of(_plain_texts(cells.texts, cells.json) if cells else to_values(array))
 
 
 def _plain_texts(texts: Sequence[str | None], json: bool) -> list[str | None]:
@@ -127,7 +120,7 @@ def _parts(array: pa.Array, name: str) -> Array:
     """The hash of each value of an Arrow array; `name` is the column's or the key's."""
     kind = array.type
     if is_text(kind):
-        return _texts(list(map(canonical_bytes, text_views(array))) if name in _JSON_TEXTS else to_values(array))
+        return hashes_of(list(map(canonical_bytes, text_views(array))) if name in _JSON_TEXTS else to_values(array))
     if pa.types.is_list(kind):
         hashes = _lists(array, name)
     elif pa.types.is_struct(kind):

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.cells.hashing import hashes_of
 from agent_eval_schema.decoding.chat import read_messages
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
@@ -45,7 +45,7 @@ def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
     asked_keys = question_hashes(questions, beside)
     sessions = [None if cell in (None, "") else str(cell) for cell in columns.get(_SESSION, none)]
     documents = list(map(_first_document, columns.get(_DOCUMENTS, none)))
-    return RowKeys(_hashes(sessions), asked_keys, _hashes(documents))
+    return RowKeys(hashes_of(sessions), asked_keys, hashes_of(documents))
 
 
 def keys_of(rows: pa.RecordBatch, batch: pa.RecordBatch) -> RowKeys:
@@ -100,10 +100,3 @@ def _first_document(cell: Any) -> str | None:
     documents = cell if isinstance(cell, list | tuple | np.ndarray) else ()
     uris = (d.get("doc_uri") for d in documents if isinstance(d, Mapping))
     return next((uri for uri in uris if isinstance(uri, str) and uri), None)
-
-
-def _hashes(texts: list[str | None]) -> Array:
-    found, absent = hash_texts(texts)
-    if absent is not None:
-        found[absent] = 0
-    return found

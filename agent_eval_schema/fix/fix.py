@@ -100,7 +100,13 @@ class FixedSource(Struct, frozen=True):
             fixes = list(self._fixes(batch, start))
             for name in self.as_json:
                 batch = with_json(batch, name)
-            yield _with_fixes(batch, start, fixes, self.plan.nests), fixes
+            cells: dict[str, dict[int, Any]] = {}
+            notes = Notes()
+            for fix in fixes:
+                for column, value in {fix.column: fix.after, **dict.fromkeys(fix.emptied)}.items():
+                    cells.setdefault(column, {})[fix.row - start] = value
+                notes.setdefault(fix.row - start, []).append(_note(fix))
+            yield with_notes(with_edits(batch, cells, self.plan.nests), notes), fixes
             start += batch.num_rows
 
     def unfixed(self, batch: pa.RecordBatch, start: int) -> Iterator[Unfixed]:
@@ -233,16 +239,6 @@ def _renamed(batch: pa.RecordBatch, wrong: str, right: str) -> pa.RecordBatch:
         field = pa.field(right, pa.string(), metadata=JSON_CELLS)
         array = pa.array([a if a is not None else b for a, b in both], pa.string())
     return batch.set_column(to, field, array).remove_column(at)
-
-
-def _with_fixes(batch: pa.RecordBatch, start: int, fixes: list[CellFix], nests: bool) -> pa.RecordBatch:
-    cells: dict[str, dict[int, Any]] = {}
-    notes = Notes()
-    for fix in fixes:
-        for column, value in {fix.column: fix.after, **dict.fromkeys(fix.emptied)}.items():
-            cells.setdefault(column, {})[fix.row - start] = value
-        notes.setdefault(fix.row - start, []).append(_note(fix))
-    return with_notes(with_edits(batch, cells, nests), notes)
 
 
 def _note(fix: CellFix) -> Finding:

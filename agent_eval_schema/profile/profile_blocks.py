@@ -355,7 +355,10 @@ def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
             notes.setdefault(power.note, []).append(short_name(power.metric))
             lines.append([name, f"{power.rows:,}", Cell(power.note, "muted", span=6)])
         else:
-            numbers = [f"{power.rows:,}", *_power_numbers(power)]
+            # the effective rows, the width and the differences, and the rows for 5, 3 and 1 points
+            amounts = [_amount(power, power.half_width), _amount(power, power.paired) or "none"]
+            needed = [f"{rows:,}" for rows in power.rows_needed] if power.rows_needed else [""] * 3
+            numbers = [f"{power.rows:,}", f"{power.effective_rows:,.0f}", *amounts, *needed]
             texts.append([f"{short_name(power.metric)}{scale}", *numbers])
             lines.append([name, *numbers])
     explained = Line(f"{POWER_NOTE} {_assumptions(summary)}", "muted")
@@ -365,13 +368,6 @@ def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
     in_text: list[Block] = [Table(["Metric", *POWER_COLUMNS], texts), explained] if texts else []
     in_text += [Line(f"{', '.join(metrics)}: {note}.") for note, metrics in notes.items()]
     yield Only("text", [Section("power", "Size and power", in_text or [Line("No row supports a metric.")])])
-
-
-def _power_numbers(power: MetricPower) -> list[str]:
-    """The effective rows, the width and the differences, and the rows for 5, 3 and 1 points."""
-    amounts = [_amount(power, power.half_width), _amount(power, power.paired) or "none"]
-    needed = [f"{rows:,}" for rows in power.rows_needed] if power.rows_needed else [""] * 3
-    return [f"{power.effective_rows:,.0f}", *amounts, *needed]
 
 
 def _amount(power: MetricPower, value: float | None) -> str:

@@ -186,6 +186,12 @@ def estimate(facts: Facts, metrics: Sequence[Metric], options: Options) -> Cost:
     lines = tuple(_lines(facts, metrics, options))
     calls = sum(line.calls for line in lines)
     agent = int(np.count_nonzero(facts.valid)) if facts.plan.outputs == "generated" else 0
+    by = f"tokens of the rows by {options.tokenizer}"
+    if options.tokenizer is None:
+        by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
+    missing = "tokens of the agent are"
+    if facts.plan.outputs == "generated":
+        missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
     return Cost(
         lines,
         calls,
@@ -194,7 +200,8 @@ def estimate(facts: Facts, metrics: Sequence[Metric], options: Options) -> Cost:
         sum(line.output_tokens for line in lines),
         None if options.price is None else round(sum(line.money or 0.0 for line in lines), 6),
         None if options.calls_per_minute is None else (calls + agent) / options.calls_per_minute,
-        _note(options, facts.plan.outputs),
+        f"Estimates: {by}, {options.instruction_tokens:,} tokens of instructions and {options.answer_tokens:,} tokens "
+        f"of answer per call of a judge; {missing} not included.",
     )
 
 
@@ -215,19 +222,6 @@ def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterato
         tokens_in, tokens_out = tokens + total * options.instruction_tokens, total * options.answer_tokens
         money = None if price is None else (tokens_in * price["input"] + tokens_out * price["output"]) / 1e6
         yield MetricCost(metric.system, metric.name, total, tokens_in, tokens_out, money)
-
-
-def _note(options: Options, outputs: str) -> str:
-    by = f"tokens of the rows by {options.tokenizer}"
-    if options.tokenizer is None:
-        by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
-    missing = "tokens of the agent are"
-    if outputs == "generated":
-        missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
-    return (
-        f"Estimates: {by}, {options.instruction_tokens:,} tokens of instructions and {options.answer_tokens:,} tokens "
-        f"of answer per call of a judge; {missing} not included."
-    )
 
 
 # --- what to do next

@@ -156,16 +156,13 @@ class Journal(Struct, dict=True):
         if read_event(cut) is not None:  # only the end of the line is missing
             lines, cut = [*lines, cut], b""
         for line in lines:
-            self._read(line)
+            event = read_event(line)
+            if event is not None:
+                self._take(event)
+            else:
+                self._unread += bool(line.strip())
         self._cut = cut
         self._size += len(text) - len(cut)
-
-    def _read(self, line: bytes) -> None:
-        event = read_event(line)
-        if event is not None:
-            self._take(event)
-        else:
-            self._unread += bool(line.strip())
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -174,7 +174,7 @@ def _same(wanted: Mapping[str, Any], back: Mapping[str, Any], column: str) -> bo
     if column == GUIDELINES:
         texts = [[t for own in (row[column] or {}).values() for t in own] for row in (wanted, back)]
         return texts[0] == texts[1]
-    return bool(_stated(wanted[column]) == _stated(back[column]))
+    return bool(jsontext.without_null(wanted[column]) == jsontext.without_null(back[column]))
 
 
 def _edited(batch: pa.RecordBatch, edits: Mapping[int, Mapping[str, Any]], plan: Plan) -> pa.RecordBatch:
@@ -239,12 +239,5 @@ def merged(own: Any, before: Any, after: Any) -> Any:
         return result
     if isinstance(after, list) and isinstance(own, list) and isinstance(before, list) and len(own) == len(before):
         kept = {jsontext.encode(b): o for b, o in zip(before, own, strict=True)}
-        return [kept.get(jsontext.encode(entry), _stated(entry)) for entry in after]
-    return _stated(after)
-
-
-def _stated(value: Any) -> Any:
-    """The value without keys that have none."""
-    if isinstance(value, dict):
-        return {k: _stated(v) for k, v in value.items() if v is not None}
-    return [_stated(v) for v in value] if isinstance(value, list) else value
+        return [kept.get(jsontext.encode(entry), jsontext.without_null(entry)) for entry in after]
+    return jsontext.without_null(after)

@@ -12,6 +12,7 @@ from agent_eval_schema.cells.arrow import is_text, is_valid_text, list_array
 from agent_eval_schema.cells.batch import CANONICAL_CELLS, JSON_CELLS, is_json_column
 from agent_eval_schema.decoding.requests import Chat, canonical_request
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn
+from agent_eval_schema.formats.shapes import as_text
 from agent_eval_schema.schema import (
     COLUMNS,
     DOCUMENT,
@@ -95,10 +96,7 @@ def _guidelines(values: list[Any]) -> list[Any]:
 
 
 def _tags(values: list[Any]) -> list[Any]:
-    def text(value: Any) -> str | None:
-        return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
-
-    return [None if v is None else [(key, text(tag)) for key, tag in v.items()] for v in values]
+    return [None if v is None else [(key, as_text(tag)) for key, tag in v.items()] for v in values]
 
 
 def _texts(values: list[Any]) -> list[Any]:

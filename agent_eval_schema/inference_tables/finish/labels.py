@@ -12,12 +12,12 @@ from agent_eval_schema.cells.arrow import as_type
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.decoding.diagnose import is_type
+from agent_eval_schema.formats.shapes import as_text
 from agent_eval_schema.inference_tables.finish.redact import Redactor
 from agent_eval_schema.inference_tables.plan import BuildPlan
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.schema import ROW_SCHEMA
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import micros_since_epoch
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
@@ -124,7 +124,7 @@ def updated(
             log.add_finding(at, finding)
         for name, value in new.items():
             cells[name][at] = value
-        texts = ((n, _text(columns[n][at].as_py()), _text(v)) for n, v in new.items() if n != "tags")
+        texts = ((n, as_text(columns[n][at].as_py()), as_text(v)) for n, v in new.items() if n != "tags")
         changes[at] = [{"column": n, "before": old, "after": value} for n, old, value in texts] or None
     filled = {n: pa.array(values, ROW_SCHEMA.field(n).type) for n, values in cells.items()}
     return {**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES)
@@ -162,7 +162,3 @@ def _changed(
         notes.append(Finding(rules.LABEL_YIELDS, message, "expected_retrieved_context"))
     elif more:
         yield "expected_retrieved_context", [*context, *({"doc_uri": d.doc_uri, "content": d.content} for d in more)]
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()

@@ -20,6 +20,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT
 from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.registry import find_format, require_rows
+from agent_eval_schema.formats.shapes import as_text
 from agent_eval_schema.integrations.mlflow.frames import (
     FRAMES,
     TRACE_STATE,
@@ -32,7 +33,6 @@ from agent_eval_schema.integrations.mlflow.frames import (
 from agent_eval_schema.integrations.mlflow.omitted import Omitted, excluded, omits, omitted, reduced
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.schema import ROW_SCHEMA
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.checked_run import with_invalid
 from agent_eval_schema.validation.fill_from_traces import trace_texts
@@ -139,17 +139,12 @@ def _prepared(
     absent = [None] * len(rows)
     behind = {name: [*cells, *columns.get(name, absent)] for name, cells in table.items()}
     frame = FRAMES[evaluator](behind, plan.outputs, inputs).iloc[2:]
-    arrays = [pa.array(map(_plain if f.type != pa.string() else _text, frame[f.name]), f.type) for f in schema]
+    arrays = [pa.array(map(_plain if f.type != pa.string() else as_text, frame[f.name]), f.type) for f in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _plain(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
-
-
-def _text(value: Any) -> str | None:
-    """A cell as MLflow reads a column of texts: objects and lists as JSON."""
-    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
 
 
 def _no_cases(plan: Plan, keep: bool, part: Part) -> pa.Table:
