@@ -13,7 +13,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames, unmatched, with_likely_names, with_names, without_auto
 from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
-from agent_eval_schema.io.excel import is_excel, read_excel
+from agent_eval_schema.io.excel import is_excel, open_excel
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of, part_of
 from agent_eval_schema.io.reading import Reading
@@ -192,7 +192,7 @@ def _of_place(name: str) -> Source:
             return replace(open_source(table), name=name)
         return _copied(name, partial(_fetched_table, fetch_catalog, name, name))
     if is_excel(name):
-        return replace(unfolded(from_pandas(read_excel(name))), name=name)
+        return unfolded(open_excel(name))
     base, key = part_of(name)
     if key:
         return replace(with_list(open_file(base), key), name=name)

@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import IO, NamedTuple
 
 import msgspec
@@ -16,9 +17,10 @@ from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.errors import EvalSetError, FormulaWarning
 from agent_eval_schema.io.arrow import as_text, canonical_values
+from agent_eval_schema.io.header import LOOKED_AT, header_at
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import is_full
-from agent_eval_schema.io.streams import DROPPED, Edits, Position, Renames, creating, most_unpacked, opened, too_large
+from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, most_unpacked, opened, too_large
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.columns import SHORT_LINE
@@ -77,6 +79,12 @@ def csv_lines(path: str) -> Iterator[int]:
         yield from (record.line for record in records)
 
 
+def csv_above(path: str) -> int:
+    """The number of lines with text above the header."""
+    above = takewhile(lambda record: not record.fields, csv_records(path, blanks=True))
+    return sum(_NAMED.fullmatch(record.text) is None and record.text.strip(" \t\r\n,;|") != "" for record in above)
+
+
 def csv_columns(path: str) -> list[str]:
     with opened(path) as stream:
         return _header(path, _records(stream, path))
@@ -118,12 +126,16 @@ def _records(stream: IO[bytes], path: str, blanks: bool = False, comma: str = ""
     """The records one by one. Blank lines are not records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream, path)
-    first = lines.first()
+    first, may_have_title = lines.first(), comma == ""
     if (named := _NAMED.fullmatch(first)) and comma in ("", named[1]):
         comma, text = named[1], next(lines)
         if blanks:
             yield Record(1, [], text, "")
         first = lines.first()
+    for _ in range(_above_header(lines, comma, path) if may_have_title else 0):
+        text, first = next(lines), lines.first()
+        if blanks:
+            yield Record(lines.number, [], text, "")
     reader = csv.reader(lines, delimiter=comma or _delimiter(first, path), strict=True)
     while True:
         lines.taken.clear()
@@ -141,6 +153,24 @@ def _records(stream: IO[bytes], path: str, blanks: bool = False, comma: str = ""
             yield Record(start, fields, "".join(lines.taken), "")
 
 
+def _above_header(lines: _TextLines, comma: str, path: str) -> int:
+    """The number of lines above the header, which is the first line unless it is a title: one cell, and others blank."""
+    first = lines.first()
+    if len(_filled(first, comma or _delimiter(first, path))) > 1:
+        return 0
+    texts = lines.ahead()
+    if first.strip().isidentifier() and "".join(texts[texts.index(first) + 1 :][:1]).strip():
+        return 0  # the name of the one column
+    comma = comma or next((c for c in (_delimiter(text, path) for text in texts) if any(c in t for t in texts)), ",")
+    found = {i: cells for i, text in enumerate(texts) if (cells := _filled(text, comma))}
+    return list(found)[header_at(list(found.values()))] if found else 0
+
+
+def _filled(text: str, comma: str) -> list[str]:
+    """The cells of a line that are not blank."""
+    return [cell for cell in next(csv.reader([text.rstrip("\r\n")], delimiter=comma), []) if cell.strip()]
+
+
 class _TextLines:
     """The lines of a byte stream as text, remembered for error messages; a wrong byte stays visible as a surrogate."""
 
@@ -155,11 +185,21 @@ class _TextLines:
 
     def first(self) -> str:
         """The first line that is not blank, which is read again."""
+        if found := next((line for line in self._ahead if line.strip()), ""):
+            return found
         while line := self._lines.readline(self._most):
             self._ahead.append(line)
             if line.strip():
                 break
         return line
+
+    def ahead(self) -> list[str]:
+        """The first lines, which are read again."""
+        while len(self._ahead) < LOOKED_AT and sum(map(len, self._ahead)) < CHUNK:
+            if not (line := self._lines.readline(self._most)):
+                break
+            self._ahead.append(line)
+        return self._ahead
 
     def __iter__(self) -> _TextLines:
         return self

@@ -1,18 +1,25 @@
-"""A sheet of an Excel file → a pandas frame: `FILE.xlsx`, or `FILE.xlsx#Sheet` of a file with several.
+"""A sheet of an Excel file → rows: `FILE.xlsx`, or `FILE.xlsx#Sheet` of a file with several.
 
 Needs openpyxl (the extra `excel`). A cell with a date is its ISO text, as a CSV file has it; an empty cell is absent.
+The header may be below a title; empty lines and columns are none.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
+from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile
 
+from msgspec.structs import replace
+
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, missing
+from agent_eval_schema.io.header import LOOKED_AT, above_header, header_at
+from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import part_of
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import require_bounded
 from agent_eval_schema.text.privacy import first_line
 
@@ -26,65 +33,107 @@ def is_excel(name: str) -> bool:
     return part_of(name)[0].lower().endswith(EXCEL)
 
 
-def read_excel(name: str) -> pd.DataFrame:
-    """The rows of a sheet. Raises EvalSetError if the file cannot be read, or the name does not say which sheet."""
-    import pandas as pd
+def open_excel(name: str) -> Source:
+    """The source for a sheet. Raises EvalSetError if the file cannot be read, or the name does not say which sheet."""
+    sheet = read_excel(name)
+    source = replace(from_pandas(sheet.frame), name=name, remarks=above_header(sheet.above))
+    return replace(source, lines=lambda rows: {row: sheet.lines[row] for row in rows})
 
-    path, sheet = part_of(name)
+
+class Sheet(NamedTuple):
+    """The rows of a sheet, the line of each, and how many lines with text are above the header."""
+
+    frame: pd.DataFrame
+    lines: list[int]
+    above: int
+
+
+def read_excel(name: str) -> Sheet:
+    """The rows of a sheet. Raises EvalSetError if the file cannot be read, or the name does not say which sheet."""
+    path, title = part_of(name)
     if not os.path.isfile(path):
         raise EvalSetNotFoundError(f"{path}: no such file")
     try:
         with ZipFile(path) as archive:
             require_bounded(path, sum(part.file_size for part in archive.infolist()))
-        filled = {title: frame for title, frame in _sheets(path) if len(frame)}
+        sheets = dict(_sheets(path))
     except ImportError as error:
         raise missing("excel", "openpyxl 3.1", error) from error
     except EvalSetError:
         raise
     except Exception as error:  # openpyxl raises exceptions of many types
         raise EvalSetError(f"{path}: cannot be read as Excel: {type(error).__name__}: {first_line(error)}") from error
-    if sheet not in filled and (sheet or len(filled) > 1):
-        got = f"no sheet with rows named {sheet!r}" if sheet else f"{len(filled)} sheets with rows"
-        names = ", ".join(f"{path}#{title}" for title in filled)
+    filled = {title: sheet for title, sheet in sheets.items() if sheet.lines} or sheets
+    if title not in filled and (title or len(filled) > 1):
+        got = f"no sheet with rows named {title!r}" if title else f"{len(filled)} sheets with rows"
+        names = ", ".join(f"{path}#{title} ({len(sheet.lines):,})" for title, sheet in filled.items())
         raise EvalSetError(f"{path}: expected the name of a sheet, got {got}: use one of {names}")
-    return filled[sheet] if sheet else next(iter(filled.values()), pd.DataFrame())
+    return filled[title] if title else next(iter(filled.values()))
 
 
-def _sheets(path: str) -> Iterator[tuple[str, pd.DataFrame]]:
+_Cells = dict[int, Any]
+"""The filled cells of a line by their columns."""
+
+
+def _sheets(path: str) -> Iterator[tuple[str, Sheet]]:
     """The sheets with their rows. Only cells with a value take memory and time, wherever they are: a sheet has room for
     17 billion."""
-    import pandas as pd
     from openpyxl import load_workbook
     from openpyxl.worksheet._reader import WorkSheetParser
 
     book = load_workbook(path, read_only=True, data_only=True)
     try:
         for sheet in book.worksheets:
-            columns: dict[int, dict[int, Any]] = {}
-            header, count = None, 0
             with sheet._get_source() as source:
                 dates = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
                 parser = WorkSheetParser(source, sheet._shared_strings, data_only=True, epoch=book.epoch, **dates)
-                for _, cells in parser.parse():
-                    row = {cell["column"]: _value(cell) for cell in cells if not _is_blank(cell)}
-                    if header is None:
-                        header = row or None
-                        continue
-                    for at, value in row.items():
-                        columns.setdefault(at, {})[count] = value
-                    count += bool(row)
-            names = header or {}
-            places = sorted({*names, *columns})
-            found = [pd.Series(columns.get(at, {}), index=range(count), dtype=object) for at in places]
-            titles = [str(names.get(at, f"Unnamed: {at - 1}")) for at in places]
-            yield (
-                sheet.title,
-                pd.concat(found, axis=1, keys=range(len(found))).set_axis(titles, axis=1)
-                if found
-                else (pd.DataFrame()),
-            )
+                lines: dict[int, _Cells] = {}
+                for number, cells in parser.parse():
+                    filled = {cell["column"]: _value(cell) for cell in cells if not _is_blank(cell)}
+                    if filled:
+                        lines[number] = filled
+            ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
+            yield sheet.title, _sheet_of(lines, ranges)
     finally:
         book.close()
+
+
+def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]]) -> Sheet:
+    """The rows below the header. A cell that is merged over several lines is that of each; above a header, cells that
+    are merged over several columns are the names of groups."""
+    import pandas as pd
+
+    numbers = list(lines)
+    at = header_at([list(lines[number].values()) for number in numbers[:LOOKED_AT]])
+    top = numbers[at] if numbers else 0
+    wide = {left: right for left, first, right, _ in merged if first == top and right > left}
+    below = lines[numbers[at + 1]] if at + 1 < len(numbers) else {}
+    is_grouped = any(left < place <= right for left, right in wide.items() for place in below)
+    is_grouped = is_grouped and wide.keys() >= lines[top].keys() & below.keys()  # else they are values
+    _fill_down(lines, numbers, merged)
+    at += is_grouped
+    names, rows = lines[numbers[at]] if numbers else {}, numbers[at + 1 :]
+    columns: dict[int, dict[int, Any]] = {}
+    for row, number in enumerate(rows):
+        for place, value in lines[number].items():
+            columns.setdefault(place, {})[row] = value
+    places = sorted({*names, *columns})
+    found = [pd.Series(columns.get(place, {}), index=range(len(rows)), dtype=object) for place in places]
+    titles = [str(names.get(place, f"Unnamed: {place - 1}")) for place in places]
+    frame = pd.concat(found, axis=1, keys=places).set_axis(titles, axis=1) if found else pd.DataFrame()
+    return Sheet(frame, rows, at)
+
+
+def _fill_down(lines: dict[int, _Cells], numbers: list[int], merged: list[tuple[int, int, int, int]]) -> None:
+    """Give each line its part of the cells that are merged over several lines."""
+    filled: dict[int, int] = {}  # by column, up to which line: ranges that overlap, as no spreadsheet writes them
+    for left, first, _, last in sorted(merged):
+        value = lines.get(first, {}).get(left)
+        if value is None or first <= filled.get(left, 0):
+            continue
+        filled[left] = last
+        for number in numbers[bisect_right(numbers, first) : bisect_right(numbers, last)]:
+            lines[number].setdefault(left, value)
 
 
 def _is_blank(cell: dict[str, Any]) -> bool:

@@ -223,6 +223,14 @@ SHORT_LINE = Page(PANDAS_CSV).warning(
     no_example="The rule concerns a line of a file.",
 )
 
+LINES_ABOVE_HEADER = NO_PAGE.info(
+    "AE181 lines-above-header",
+    "A sheet or a CSV file has lines above its header.",
+    why="A title above the table is no row and no name of a column; the header is the first line of several names.",
+    hint="No action needed: the lines are not read as rows.",
+    no_example="The rule concerns a line of a file.",
+)
+
 HEADER_ROW = _schema_page.warning(
     "AE118 header-row",
     "A row contains the names of its columns.",

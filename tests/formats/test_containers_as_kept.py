@@ -150,7 +150,7 @@ def test_the_sheet_of_an_excel_file_is_read(tmp_path: Path) -> None:
 
 def test_of_several_sheets_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = book(tmp_path / "d.xlsx", First=ROWS, Second=ROWS[:1])
-    with pytest.raises(EvalSetError, match=r"got 2 sheets with rows: use one of \S+d.xlsx#First, \S+d.xlsx#Second"):
+    with pytest.raises(EvalSetError, match=r"got 2 sheets with rows: use one of \S+d.xlsx#First \(2\), \S+d.xlsx#Second"):
         validate_eval_set(path)
     with pytest.raises(EvalSetError, match="got no sheet with rows named 'Third'"):
         validate_eval_set(f"{path}#Third")

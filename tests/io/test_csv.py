@@ -8,6 +8,7 @@ from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.csv import csv_above, csv_columns
 
 ROWS = [{"request": "q;1", "response": "a"}, {"request": "q2", "response": None}]
 TEXTS = {
@@ -56,3 +57,34 @@ def test_a_fix_of_a_short_line_writes_its_fields(tmp_path: Path) -> None:
     path.write_text("request,expected_facts,request_id\nHi,16 weeks\nHo,,b\n")
     assert main(["validate", str(path), "--fix", str(out)]) == 0
     assert out.read_text() == 'request,expected_facts,request_id\nHi,"[""16 weeks""]",\nHo,,b\n'
+
+
+TITLED = "Nr.{0}Kundenfrage{0}Musterantwort\n1{0}Wie geht das?{0}So\n2{0}Wo ist es?{0}{0}\n"
+
+
+@pytest.mark.parametrize("comma", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("title", ["Test cases\n", "Test cases{0}{0}\n{0}{0}\n", "\nTests\n\n", "sep={0}\nTest cases\n"])
+def test_a_title_above_the_header_is_no_header(tmp_path: Path, title: str, comma: str) -> None:
+    text = (title + TITLED.replace("{0}{0}\n", "{0}TODO\n")).replace("{0}", comma)
+    (tmp_path / "t.csv").write_text(text)
+    report = validate_eval_set(tmp_path / "t.csv", columns="auto")
+    assert (report.ok, report.row_count) == (True, 2)
+    assert [i.message for i in report.iter_issues() if i.code == "AE181"] == ["1 line above the header is no row"]
+    line = text.count("\n")
+    assert f"t.csv:{line}" in report.to_text()
+
+
+def test_a_fixed_copy_keeps_the_title(tmp_path: Path) -> None:
+    text = "Test cases||\n\nrequest|response|tags\nq|a|\"{'team': 'x'}\"\n"
+    (path := tmp_path / "rows.csv").write_text(text)
+    main(["validate", str(path), "--fix", str(tmp_path / "fixed.csv")])
+    assert (tmp_path / "fixed.csv").read_text() == text.replace("'", '""').replace(": ", ":")
+
+
+@pytest.mark.parametrize(
+    "text", ["prompt\na,b\nc,d\n", "prompt\nHello, you\nHi, we\n", "The prompt\nHello, you\nHi, we\n", "a b\n"]
+)
+def test_text_with_commas_below_one_name_is_no_header(tmp_path: Path, text: str) -> None:
+    (path := tmp_path / "t.csv").write_text(text)
+    assert csv_above(str(path)) == 0
+    assert csv_columns(str(path)) == text.strip().split("\n")[:1]

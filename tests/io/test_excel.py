@@ -27,7 +27,7 @@ def sheet(path: Path, *rows: list[Any], **far: Any) -> Path:
 def test_a_cell_at_the_end_of_a_sheet_costs_nothing(tmp_path: Path) -> None:
     path = sheet(tmp_path / "far.xlsx", ["request", "response"], ["Hi", "Hello"], XFD1048576="x")
     tracemalloc.start()
-    frame = read_excel(str(path))
+    frame = read_excel(str(path)).frame
     assert tracemalloc.get_traced_memory()[1] < 24 << 20
     tracemalloc.stop()
     assert frame.columns.tolist() == ["request", "response", "Unnamed: 16383"]
@@ -43,7 +43,7 @@ def test_what_a_cell_holds_is_kept(tmp_path: Path) -> None:
         [1.0, 1.5, True, dt.date(2026, 1, 2), "x"],
         [None, "#N/A"],
     )
-    frame = read_excel(str(path))
+    frame = read_excel(str(path)).frame
     assert frame.columns.tolist() == ["a", "b", "c", "d", "a"]
     assert frame.iloc[0].tolist() == [1, 1.5, True, "2026-01-02", "x"]
     assert len(frame) == 1
@@ -57,3 +57,75 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch:
         validate_eval_set(path)
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "9")
     assert validate_eval_set(path).row_count == 2_000
+
+
+HEADER = ["Nr.", "Kundenfrage", "Musterantwort", "Thema"]
+LINES = [[1, "Wie geht das?", "So.", "a"], [2, "Storniere Bestellung 4711", "Erledigt.", None], [3, "Wo?", None, "b"]]
+
+
+@pytest.mark.parametrize("above", [[["Testfälle"]], [["Testfälle"], [], ["Stand: 1. November"], []], [[], []]], ids=str)
+def test_a_title_above_the_header_is_no_name(tmp_path: Path, above: list[list[Any]]) -> None:
+    path = sheet(tmp_path / "t.xlsx", *above, HEADER, LINES[0], [], *LINES[1:])
+    assert read_excel(str(path)).frame.columns.tolist() == HEADER
+    report = validate_eval_set(path, columns="auto")
+    assert [row["expected_response"] for row in report.iter_rows()] == ["So.", "Erledigt.", None]
+    lines = {0: [], 1: ["1 line above the header is no row"], 2: ["2 lines above the header are no rows"]}
+    found = [issue.message for issue in report.iter_issues() if issue.code == "AE181"]
+    assert found == lines[sum(map(bool, above))]
+    text = validate_eval_set(path, format="databricks").to_text()
+    assert [f"t.xlsx:{len(above) + line}" in text for line in (2, 3, 4)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["question"], ["Hi"], ["Bye"]],
+        [["question"], ["Hi", "a note"], ["Bye"], ["Who?"]],
+        [["question", "answer"], ["Hi"], ["Bye"]],
+        [[None, "question"], [0, "Hi"], [1, "Bye"]],
+        [["Hi there"], ["How is it returned?", "In a box."], ["When?", "Today."]],
+        [["a"]],
+    ],
+    ids=str,
+)
+def test_the_first_line_is_the_header_otherwise(tmp_path: Path, rows: list[list[Any]]) -> None:
+    found = read_excel(str(sheet(tmp_path / "t.xlsx", *rows)))
+    assert (found.above, len(found.frame)) == (0, len(rows) - 1)
+
+
+def merged_sheet(path: Path, rows: list[list[Any]], *ranges: str) -> Path:
+    sheet(path, *rows)
+    book = openpyxl.load_workbook(path)
+    for cells in ranges:
+        book.active.merge_cells(cells)
+    book.save(path)
+    return path
+
+
+def test_merged_cells_are_those_of_each_line_and_groups_of_columns_no_names(tmp_path: Path) -> None:
+    rows = [["Title"], ["Topic", "Question", "Expected", None], [None, None, "Answer", "Points"]]
+    rows += [["a", "q1", "a1", "p1"], [None, "q2", "a2", "p2"], ["b", "q3", "a3", "p3"]]
+    path = merged_sheet(tmp_path / "t.xlsx", rows, "A1:D1", "A2:A3", "B2:B3", "C2:D2", "A4:A5")
+    found = read_excel(str(path))
+    assert found.frame.columns.tolist() == ["Topic", "Question", "Answer", "Points"]
+    assert found.frame["Topic"].tolist() == ["a", "a", "b"]
+    assert found.lines == [4, 5, 6]
+
+
+def test_a_merged_name_above_two_columns_of_values_is_the_header(tmp_path: Path) -> None:
+    path = merged_sheet(tmp_path / "t.xlsx", [["q", "Points", None], ["q1", "p1", "p2"], ["q2", "p3", None]], "B1:C1")
+    found = read_excel(str(path)).frame
+    assert (found.columns.tolist(), len(found)) == (["q", "Points", "Unnamed: 2"], 2)
+
+
+def test_of_sheets_with_rows_each_is_named_with_its_count(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", HEADER, *LINES)
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("Notes").append(["Only column C"])
+    book.save(path)
+    assert validate_eval_set(path, columns="auto").row_count == 3
+    book["Notes"].append(["and no other one"])
+    book["Notes"].append(["Thanks"])
+    book.save(path)
+    with pytest.raises(EvalSetError, match=r"use one of \S+t.xlsx#Sheet \(3\), \S+t.xlsx#Notes \(2\)"):
+        validate_eval_set(path)
