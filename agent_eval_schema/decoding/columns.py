@@ -218,7 +218,8 @@ def _read_invalid(
     value = value_of_cell(text, cells.json)
     if isinstance(value, jsontext.Malformed):
         log.add_finding(row, explain_malformed(value, text), name)
-        return FAILED
+        if (value := jsontext.python_list(text)) is None:
+            return FAILED
     typed, problems = read(value, name)
     for problem in problems:
         log.add_finding(row, problem, name)

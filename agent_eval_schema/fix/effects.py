@@ -27,7 +27,7 @@ def _effect(what: str, *rules: Rule) -> Effect:
 
 _FACTS_OR_GUIDELINES = (expectations.EXPECTED_FACTS_SHAPE, expectations.GUIDELINES_SHAPE)
 
-READ_PYTHON_TEXT = _effect("read the text that Python wrote of it", reading.MALFORMED_JSON)
+READ_PYTHON_TEXT = _effect("read the text that Python wrote of it", reading.MALFORMED_JSON, reading.PYTHON_LIST)
 MADE_BLANK_NULL = _effect(
     "made blank text null",
     requests.BLANK_REQUEST,

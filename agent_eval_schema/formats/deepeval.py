@@ -37,7 +37,7 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.tools import MISSING_TOOL_NAME
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import listed, structured
 
 SEPARATOR, TOOL_SEPARATOR = "|", ";"
 _python_lists = python_lists("context", "retrieval_context", "retrievalContext", "turns")
@@ -46,7 +46,7 @@ _SOURCED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<con
 
 
 def _read_documents(value: Any) -> Any:
-    texts = structured(value)
+    texts = listed(value)
     if isinstance(texts, str):
         texts = texts.split(SEPARATOR) if texts else []
     return [_document(text) for text in texts] if isinstance(texts, list) else texts

@@ -28,7 +28,7 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import DROPPED_FIELD
 from agent_eval_schema.rules.pages import RAGAS_DATASET
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import listed, structured
 
 USER_INPUT = "user_input"
 """The column of the question; of a conversation, which is kept, the list of its messages."""
@@ -102,10 +102,10 @@ def after_the_question(source: Row, row: dict[str, Any]) -> None:
     if row.get("response") is None and done:
         row["response"] = chat.read_answer(done)[0]
     for name in _IDS:
-        ids = structured(source.get(name))
+        ids = listed(source.get(name))
         if isinstance(ids, list) and any(isinstance(i, int) for i in ids):
             row[name] = ids  # a doc_uri is text
-    truths = structured(source.get("ground_truths"))
+    truths = listed(source.get("ground_truths"))
     if isinstance(truths, list) and truths and row.get("expected_response") is None:
         row["expected_response"] = truths[0]
         if len(truths) > 1:  # each of them is accepted: they stay together, too

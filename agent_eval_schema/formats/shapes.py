@@ -15,7 +15,7 @@ from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.jsontext import structured, written_by_python
+from agent_eval_schema.text.jsontext import listed, structured, written_by_python
 
 
 def question(request: Row) -> Any:
@@ -207,7 +207,7 @@ def uri_of(text: str) -> str:
 
 def read_texts(texts: Any, ids: Any = None) -> Any:
     """[text, ...] and, where there are any, [id, ...] → [{doc_uri, content}, ...]. Blank text is no document."""
-    texts, ids = structured(texts), structured(ids)
+    texts, ids = listed(texts), listed(ids)
     if texts is None and isinstance(ids, list):
         return [{"doc_uri": _id(i)} for i in ids]
     if not isinstance(texts, list):

@@ -29,6 +29,15 @@ MALFORMED_JSON = _json_page.error(
     good=({"request": "Hi", "response": "Hello", "expected_retrieved_context": '[{"doc_uri": "a.md"}]'},),
 )
 
+PYTHON_LIST = _json_page.warning(
+    "AE182 python-list",
+    "A cell contains the text that Python writes of a list.",
+    why="`DataFrame.to_csv` writes it. It is read as the list, but the platform's parser of JSON rejects it.",
+    hint="Write the cell with `json.dumps`; `--fix` does.",
+    bad=({"request": "Hi", "response": "Hello", "expected_facts": "['paid', 'sent']"},),
+    good=({"request": "Hi", "response": "Hello", "expected_facts": '["paid", "sent"]'},),
+)
+
 NAN_LITERAL = _json_page.error(
     "AE003 nan-literal",
     "JSON text contains NaN or Infinity, which are not JSON.",

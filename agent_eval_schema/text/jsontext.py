@@ -18,7 +18,7 @@ from msgspec import Struct
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import reading
-from agent_eval_schema.rules.reading import MALFORMED_JSON
+from agent_eval_schema.rules.reading import MALFORMED_JSON, PYTHON_LIST
 from agent_eval_schema.text.depth import JSONText, TooDeep, is_deeper, is_too_deep
 from agent_eval_schema.text.privacy import error_text
 
@@ -300,6 +300,23 @@ def _is_json_like(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
+def python_list(text: Any) -> list[Any] | None:
+    """The list of texts, numbers and lists of which Python wrote this text."""
+    found = python_value(text)
+    return found if isinstance(found, list) and not _has_object(found) else None
+
+
+def _has_object(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_object, value)))
+
+
+def listed(value: Any) -> Any:
+    """As `structured`, of a cell that holds a list: of which Python may have written the text."""
+    parsed = structured(value)
+    found = python_list(parsed) if isinstance(parsed, str) else None
+    return parsed if found is None else found
+
+
 # --- cells that must hold JSON and do not
 def explain_malformed(problem: Malformed, text: str) -> Finding:
     """The finding for a text that is not JSON."""
@@ -313,6 +330,8 @@ def written_by_python(text: str) -> Finding | None:
         return None
     noun = "a list" if isinstance(found, list) else "an object"
     message = f"expected JSON, got the text that Python writes of {noun}"
+    if python_list(text) is not None:
+        return Finding(PYTHON_LIST, message)
     return Finding(MALFORMED_JSON, message, hint="Write the cell with `json.dumps`; `--fix` reads it.")
 
 

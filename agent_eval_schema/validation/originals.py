@@ -146,7 +146,7 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
     if rows.nests and text[:1] == '"':  # a list or a DataFrame holds a string as such
         return jsontext.encode(text)
     value = value_of_cell(text, False)
-    return jsontext.encode(text if isinstance(value, jsontext.Malformed) else value)
+    return jsontext.encode(jsontext.listed(text) if isinstance(value, jsontext.Malformed) else value)
 
 
 def _of_json(text: bytes, nests: bool) -> bytes | None:

@@ -393,10 +393,9 @@ def test_an_id_is_the_uri_if_there_is_nothing_else() -> None:
     assert hint == "Did you mean `doc_uri`? Rename `id`."
 
 
-@pytest.mark.parametrize("column", ["expected_facts", "retrieved_context", "reference_trajectory", "custom_expected"])
+@pytest.mark.parametrize("column", ["retrieved_context", "reference_trajectory", "custom_expected"])
 def test_the_text_that_python_writes_is_named_and_not_called_cut_off(column: str, tmp_path: Path) -> None:
     cells = {
-        "expected_facts": ["paid"],
         "retrieved_context": [DOC],
         "reference_trajectory": [CALL],
         "custom_expected": {"a": None},
@@ -408,6 +407,27 @@ def test_the_text_that_python_writes_is_named_and_not_called_cut_off(column: str
     assert issues["message"][0].startswith("expected JSON, got the text that Python writes of a")
     assert [("truncated" in hint, "--fix" in hint) for hint in issues["hint"]] == [(False, True), (True, False)]
     assert len(normalize_eval_set(path, fix=True, on_invalid="drop")) == 1
+
+
+@pytest.mark.parametrize("texts", [["paid", "it's sent"], ["3"], ["a, b", '"']], ids=str)
+def test_the_list_that_python_writes_is_read_with_a_warning(texts: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    pd.DataFrame([{**ROW, "expected_facts": texts}, {**ROW, "request": "Bye", "expected_facts": None}]).to_csv(
+        path, index=False
+    )
+    report = validate_eval_set(path)
+    assert (report.ok, report.counts.get("AE182")) == (True, 1)
+    assert [row["expected_facts"] for row in normalize_eval_set(path).to_dict("records")] == [texts, None]
+    assert [row["expected_facts"] for row in report.iter_rows()] == [texts, None]
+    fixed = validate_eval_set(normalize_eval_set(path, fix=True))
+    assert (fixed.ok, "AE182" in fixed.counts) == (True, False)
+
+
+def test_a_list_that_is_cut_off_or_of_numbers_is_an_error_as_in_json() -> None:
+    rows = [{**ROW, "expected_facts": text} for text in ("['paid', 'se", "[1, 2]", "['a', 2]")]
+    report = validate_eval_set(rows)
+    assert report.invalid_count == 3
+    assert (report.counts["AE002"], report.counts["AE182"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

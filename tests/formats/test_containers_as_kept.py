@@ -150,7 +150,7 @@ def test_the_sheet_of_an_excel_file_is_read(tmp_path: Path) -> None:
 
 def test_of_several_sheets_one_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = book(tmp_path / "d.xlsx", First=ROWS, Second=ROWS[:1])
-    with pytest.raises(EvalSetError, match=r"got 2 sheets with rows: use one of \S+d.xlsx#First \(2\), \S+d.xlsx#Second"):
+    with pytest.raises(EvalSetError, match=r"got 2 sheets with rows: use one of \S+#First \(2\), \S+d.xlsx#Second"):
         validate_eval_set(path)
     with pytest.raises(EvalSetError, match="got no sheet with rows named 'Third'"):
         validate_eval_set(f"{path}#Third")
@@ -165,3 +165,31 @@ def test_an_excel_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, m
     (tmp_path / "d.xlsx").write_text("no zip")
     with pytest.raises(EvalSetError, match=message):
         validate_eval_set(tmp_path / name)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Lists in the CSV files that pandas writes
+@pytest.mark.parametrize(
+    ("row", "column", "content"),
+    [
+        ({"user_input": "q", "retrieved_contexts": ["a", "b"], "response": "x"}, "retrieved_context", ["a", "b"]),
+        ({"question": "q", "contexts": ["a"], "answer": "x", "ground_truth": "y"}, "retrieved_context", ["a"]),
+        ({"input": "q", "actual_output": "x", "retrieval_context": ["a", "it's"]}, "retrieved_context", ["a", "it's"]),
+    ],
+    ids=str,
+)
+def test_the_list_that_pandas_writes_is_read_with_a_warning(
+    tmp_path: Path, row: dict[str, Any], column: str, content: list[str]
+) -> None:
+    pd.DataFrame([row]).to_csv(tmp_path / "d.csv", index=False)
+    report = validate_eval_set(tmp_path / "d.csv")
+    assert (report.ok, report.counts["AE182"]) == (True, 1)
+    (read,) = report.iter_rows()
+    assert [document["content"] for document in read[column]] == content
+
+
+def test_an_answer_that_is_the_text_of_a_list_stays_text(tmp_path: Path) -> None:
+    row = {"user_input": "Which?", "retrieved_contexts": '["a"]', "response": "['a', 'b']", "reference": "['a']"}
+    pd.DataFrame([row]).to_csv(tmp_path / "d.csv", index=False)
+    (read,) = validate_eval_set(tmp_path / "d.csv").iter_rows()
+    assert (read["response"], read["expected_response"]) == ("['a', 'b']", "['a']")
