@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from agent_eval_schema.api import write_eval_set as write_eval_set
     from agent_eval_schema.conversion.conversion import Conversion as Conversion
     from agent_eval_schema.conversion.convert import convert_eval_set as convert_eval_set
+    from agent_eval_schema.conversion.importing import EvalSetImport as EvalSetImport
+    from agent_eval_schema.conversion.importing import UndecidedError as UndecidedError
+    from agent_eval_schema.conversion.importing import import_eval_set as import_eval_set
     from agent_eval_schema.diff.diff import Diff as Diff
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
     from agent_eval_schema.errors import EvalSetError as EvalSetError
@@ -95,6 +98,8 @@ else:
         "write_eval_set": "api",
         "diff_eval_sets": "diff.diff",
         "convert_eval_set": "conversion.convert",
+        "import_eval_set": "conversion.importing",
+        "EvalSetImport": "conversion.importing",
         "supported_scorers": "integrations.mlflow.supported",
         "SupportedScorers": "integrations.mlflow.supported",
         "evaluate_eval_set": "integrations.mlflow.evaluate",
@@ -125,6 +130,7 @@ else:
         "InvalidEvalSetError": "validation.report",
         "EvalSetNotFoundError": "errors",
         "MissingExtraError": "errors",
+        "UndecidedError": "conversion.importing",
         "ExtensionWarning": "errors",
         "FormulaWarning": "errors",
         "HardLinkWarning": "errors",

@@ -75,6 +75,11 @@ class Parser(argparse.ArgumentParser):
             "--columns", metavar="PATH=NAME|FILE|auto", action=AddColumns, default=[], help=named
         )
 
+        prefer = "rows with an answer and facts as ground truth keep this one (expected_facts or expected_response)"
+        self.group(INPUT).add_argument(
+            "--prefer", metavar="COLUMN", dest="columns", action=AddColumns, choices=_TRUTHS, help=prefer
+        )
+
     def add_reading(self, formats: Sequence[str] = FORMAT_NAMES) -> None:
         """--format and --outputs: how a file is read; and --quiet."""
         self.add_format(formats=formats)
@@ -232,11 +237,16 @@ def _places(value: str | Sequence[str] | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
 
 
+_TRUTHS = ("expected_facts", "expected_response")
+
+
 class AddColumns(argparse.Action):
     """Add pairs to the mapping, and note the file that they are from."""
 
     def __call__(self, *call: Any) -> None:
-        _, namespace, text, _ = call
+        _, namespace, text, option = call
+        if option == "--prefer":
+            text = f"{text}=preferred"
         try:
             pairs = column_pairs(text)
         except argparse.ArgumentTypeError as error:

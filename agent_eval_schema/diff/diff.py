@@ -99,7 +99,7 @@ def _sides(old: Any, new: Any, columns: ColumnNames, format: str, outputs: str) 
     opened = [open_source(side, name, format=format, outputs=outputs) for name, side in sides.items()]
     names = {AUTO: columns} if isinstance(columns, str) else columns or {}
     require_in_one(names, *opened)
-    own = [{path: name for path, name in names.items() if has_path(path, source)} for source in opened]
+    own = [{path: name for path, name in names.items() if has_path(path, name, source)} for source in opened]
     sources = [open_source(source, "columns", names or None) for source, names in zip(opened, own, strict=True)]
     formats = [make_plan(source.read_as(outputs="generated")).format for source in sources]
     if formats[0] == formats[1]:

@@ -14,7 +14,7 @@ stays where it is, and so does a cell of another shape.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -22,8 +22,9 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.cells.cells import native, native_rows
+from agent_eval_schema.cells.edit import with_columns, with_edits
+from agent_eval_schema.cells.notes import Notes, with_notes
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.mlflow import TEST_CASE
 from agent_eval_schema.formats.registry import UNKNOWN, detect, find_format
@@ -32,6 +33,7 @@ from agent_eval_schema.formats.shapes import uri_of
 from agent_eval_schema.formats.suggestions import (
     SAMPLED_ROWS,
     naming_columns,
+    reason_for,
     require_unambiguous,
     split_of,
     suggested_columns,
@@ -40,12 +42,13 @@ from agent_eval_schema.formats.suggestions import (
 )
 from agent_eval_schema.io.source import Remote, Source, first_rows
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules.columns import NAMED_COLUMN, UNMATCHED_PATH
+from agent_eval_schema.rules.columns import NAMED_COLUMN, PREFERRED_TRUTH, UNMATCHED_PATH
 from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import column_of, structured, value_at
+from agent_eval_schema.text.placeholders import is_unwritten
 
 EACH = "[]"
 """The step of a path that means each element of a list."""
@@ -73,17 +76,76 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
     moves = _moves(source.column_names(), columns, all_of_them=all_of_them)
     if not moves:
         return source
-    touched, original = {name for move in moves for name in (move.column, move.name)}, source.original
+    touched = {name for move in moves for name in (move.column, move.name)}
+    vary = source.vary or any(move.steps for move in moves)  # what stays of a column may be in some rows only
+    changed = with_changed_cells(source, partial(_renamed, moves=moves), touched)
+    return replace(changed, columns=None, in_order=True, vary=vary)
+
+
+def with_changed_cells(
+    source: Source, change: Callable[[pa.RecordBatch], pa.RecordBatch], touched: Collection[str]
+) -> Source:
+    """The source with other cells in the `touched` columns, changed where the rows are."""
+    original = source.original
     return replace(
         source,
-        batches=lambda: (_renamed(batch, moves) for batch in source.batches()),
+        batches=lambda: map(change, source.batches()),
         original=original and (lambda name: None if name in touched else original(name)),
-        columns=None,
         shares=None,
-        in_order=True,
-        vary=source.vary or any(move.steps for move in moves),  # what stays of a column may be in some rows only
-        remote=source.remote and _Named(source.remote, moves),
+        remote=source.remote and _Named(source.remote, change),
     )
+
+
+PREFERRED = "preferred"
+"""What a column of ground truth is mapped to, so that rows with several kinds keep this one."""
+
+_OTHER_TRUTH = {"expected_facts": "expected_response", "expected_response": "expected_facts"}
+"""The columns of ground truth of which a platform takes one, each with the other one."""
+
+
+def preferred_in(columns: Mapping[str, str] | None) -> str:
+    """The column of ground truth that the mapping prefers; "" for none."""
+    found = [name for name in _OTHER_TRUTH if columns and columns.get(name) == PREFERRED]
+    if len(found) > 1:
+        raise EvalSetError(f"columns: expected one preferred column, got {' and '.join(found)}")
+    return next(iter(found), "")
+
+
+def without_preferred(columns: Mapping[str, str]) -> dict[str, str]:
+    """The names of columns in a mapping."""
+    return {path: name for path, name in columns.items() if not (path in _OTHER_TRUTH and name == PREFERRED)}
+
+
+def with_preferred(source: Source, name: str) -> Source:
+    """The source whose rows with two kinds of ground truth keep the one, each with an issue."""
+    return with_changed_cells(
+        source, partial(_preferring, name=name, nests=source.nests), (*_OTHER_TRUTH, "expectations")
+    )
+
+
+def _preferring(batch: pa.RecordBatch, name: str, nests: bool) -> pa.RecordBatch:
+    names = batch.schema.names
+    found = {n: native(batch, names.index(n)) for n in (*_OTHER_TRUTH, "expectations") if n in names}
+    cells, notes = dict[str, dict[int, Any]](), Notes()
+    for row in range(batch.num_rows if found else 0):
+        inner = structured(found["expectations"][row]) if "expectations" in found else None
+        for truths in ({n: found[n][row] for n in _OTHER_TRUTH if n in found}, inner):
+            kept = [n for n in _OTHER_TRUTH if isinstance(truths, dict) and _is_written(truths.get(n))]
+            written = [n for n in _OTHER_TRUTH if isinstance(truths, dict) and truths.get(n)]
+            if len(written) < 2 or not isinstance(truths, dict):
+                continue
+            other = _OTHER_TRUTH[name if name in kept or not kept else kept[0]]
+            rest = {n: value for n, value in truths.items() if n != other}
+            column, value = ("expectations", rest) if truths is inner else (other, None)
+            cells.setdefault(column, {})[row] = value
+            notes[row] = [Finding(PREFERRED_TRUTH, f"dropped, as the row has `{_OTHER_TRUTH[other]}`", other)]
+    return with_notes(with_edits(batch, cells, nests), notes)
+
+
+def _is_written(truth: Any) -> bool:
+    """Whether a ground truth has a text that is no placeholder."""
+    texts = structured(truth)
+    return any(not (isinstance(t, str) and is_unwritten(t)) for t in (texts if isinstance(texts, list) else [texts]))
 
 
 def without_auto(columns: ColumnNames) -> tuple[Mapping[str, str] | None, bool]:
@@ -182,7 +244,9 @@ def with_likely_names(source: Source) -> Source:
     require_unambiguous(names, found, {path: column for path, column in found.items() if may_quote or path in names})
     named = [  # without the keys in its cells
         Finding(
-            NAMED_COLUMN, f"`{path[: _end_of_column(path, names)]}` is read as `{column}`", _NAME.findall(column)[0]
+            NAMED_COLUMN,
+            f"`{path[: _end_of_column(path, names)]}` is read as `{column}`: {reason_for(path, column)}",
+            _NAME.findall(column)[0],
         )
         for path, column in found.items()
     ]
@@ -215,15 +279,15 @@ def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordB
     return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 
 
-def has_path(path: str, source: Source) -> bool:
-    """Whether a source has the column of a path."""
-    return path == AUTO or _is_in(path, source.column_names())
+def has_path(path: str, name: str, source: Source) -> bool:
+    """Whether a source has the column of a path, or an entry of the mapping is of no column."""
+    return path == AUTO or name == PREFERRED or _is_in(path, source.column_names())
 
 
 def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
     """Raise EvalSetError for a path that none of several sources has."""
-    for path in columns:
-        if not any(has_path(path, source) for source in sources):
+    for path, name in columns.items():
+        if not any(has_path(path, name, source) for source in sources):
             raise no_choice("columns", path, dict.fromkeys(n for source in sources for n in source.column_names()))
 
 
@@ -349,23 +413,25 @@ def _with_uris(documents: Any) -> Any:
 
 
 class _Named:
-    """Remote rows under other names: the columns are moved where the rows are."""
+    """Remote rows with other cells, which are changed where the rows are."""
 
-    def __init__(self, remote: Remote, moves: list[Move]) -> None:
-        self._remote, self._moves = remote, moves
+    def __init__(self, remote: Remote, change: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+        self._remote, self._change = remote, change
 
     def first(self, most: int, /) -> list[pa.RecordBatch]:
         """The first rows, in batches."""
-        return [_renamed(batch, self._moves) for batch in self._remote.first(most)]
+        return [self._change(batch) for batch in self._remote.first(most)]
 
     def any(self, test: Callable[[pa.RecordBatch], bool], /) -> bool:
         """Whether the test is true of any batch."""
-        return self._remote.any(partial(_after, self._moves, test))
+        return self._remote.any(partial(_after, self._change, test))
 
     def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch], /) -> Iterator[pa.RecordBatch]:
         """The results of a function on every batch."""
-        return self._remote.map(partial(_after, self._moves, work))
+        return self._remote.map(partial(_after, self._change, work))
 
 
-def _after(moves: list[Move], work: Callable[[pa.RecordBatch], _T], batch: pa.RecordBatch) -> _T:
-    return work(_renamed(batch, moves))
+def _after(
+    change: Callable[[pa.RecordBatch], pa.RecordBatch], work: Callable[[pa.RecordBatch], _T], batch: pa.RecordBatch
+) -> _T:
+    return work(change(batch))

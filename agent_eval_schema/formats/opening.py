@@ -10,7 +10,16 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.column_names import ColumnNames, unmatched, with_likely_names, with_names, without_auto
+from agent_eval_schema.formats.column_names import (
+    ColumnNames,
+    preferred_in,
+    unmatched,
+    with_likely_names,
+    with_names,
+    with_preferred,
+    without_auto,
+    without_preferred,
+)
 from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.excel import is_excel, open_excel
@@ -98,6 +107,7 @@ def open_source(
     if max_cell_bytes is not None:
         require_count("max_cell_bytes", max_cell_bytes)
     columns, is_auto = without_auto(columns)
+    preferred = preferred_in(columns)
     rules = (words(select), words(ignore))
     asked = Reading(columns or {}, format, outputs, *rules, bool(show_values), max_cell_bytes)
     if isinstance(data, Checked):
@@ -109,14 +119,15 @@ def open_source(
     source = source if isinstance(data, Source) else replace(source, data=data)
     if columns is not None:
         with quoting(bool(show_values)):
-            remarks = unmatched(source, columns)
-        source = with_names(source, columns)
+            remarks = unmatched(source, without_preferred(columns))
+        source = with_names(source, without_preferred(columns))
         source = replace(source, remarks=(*source.remarks, *remarks)) if remarks else source
     if changed := asked.changed():
         names = {**source.reading.columns, **asked.columns}
         source = replace(source, reading=replace(source.reading, **{**changed, "columns": names}))
     source = source.advising(**(asked.words() if advice is None else {"columns": columns, **advice}))
-    return with_likely_names(source) if is_auto else source
+    source = with_likely_names(source) if is_auto else source
+    return with_preferred(source, preferred) if preferred else source
 
 
 def is_spark(data: Any) -> bool:
@@ -195,22 +206,26 @@ def _of_place(name: str) -> Source:
         return unfolded(open_excel(name))
     base, key = part_of(name)
     if key:
-        return replace(with_list(open_file(base), key), name=name)
+        return replace(with_list(_documents_of(base) or open_file(base), key), name=name)
     return _of_app(name) or unfolded(open_file(name))
 
 
 def _of_app(path: str) -> Source | None:
-    """The evaluations of an exported app of CES, or in a YAML file. A folder with files of rows is a table."""
+    """The evaluations of an exported app of CES, or the rows of a YAML file. A folder with files of rows is a table."""
+    from agent_eval_schema.formats.nested import unfolded
+
+    found = _documents_of(path)
+    return unfolded(found) if found is not None and path.lower().endswith((".yaml", ".yml")) else found
+
+
+def _documents_of(path: str) -> Source | None:
+    """The documents of an exported app of CES, or of a YAML file."""
     is_folder = os.path.isdir(path)
     if not (is_folder or path.lower().endswith((".zip", ".yaml", ".yml"))):
         return None
     from agent_eval_schema.formats.ces.app import open_app
-    from agent_eval_schema.formats.nested import unfolded
 
-    found = None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
-    if found is None or {"tests", "vars", "cases"}.isdisjoint(found.column_names()):
-        return found
-    return unfolded(found)  # tests of promptfoo, cases of Pydantic Evals
+    return None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
 
 
 BIGQUERY = "bq://"

@@ -18,6 +18,7 @@ from agent_eval_schema.formats.roles import NO_ROLE, TRUTHS, is_answer, is_of_tr
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.placeholders import is_unwritten
 
 Row = Mapping[str, Any]
 
@@ -64,6 +65,10 @@ class _Place(Struct, frozen=True):
         """Whether most values are statements of SQL."""
         return self.are(str) and 2 * sum(_SQL.match(v) is not None for v in self.values) > len(self.values)
 
+    def are_documents(self) -> bool:
+        """Whether the values are names of documents, maybe several: `faq.md; rules.md`."""
+        return self.are(str) and all(_DOCUMENTS.fullmatch(value.strip()) for value in self.values)
+
     def elements(self) -> list[Any]:
         """The elements of values that are lists; none if one is not."""
         return [e for v in self.values for e in v] if self.are(list) else []
@@ -71,6 +76,9 @@ class _Place(Struct, frozen=True):
 
 def _places(names: Sequence[str], rows: Sequence[Row]) -> list[_Place]:
     return [_Place(n, n, [structured(row[n]) for row in rows if row.get(n) is not None]) for n in names]
+
+
+_DOCUMENTS = re.compile(r"[^\s;,]+[./][^\s;,]+(?:[;,]\s*[^\s;,]+[./][^\s;,]+)*")
 
 
 def _doubt(path: str) -> int:
@@ -140,6 +148,12 @@ def suggested_columns(
 
 _OF_NO_ROW = frozenset({"score", "metadata", "choice"})
 """What no column of ours is made of, whatever it looks like."""
+
+
+def contents_of(names: Sequence[str], rows: Sequence[Row]) -> dict[str, str]:
+    """What columns have, in words: `metadata: text, 12 of 12 rows`."""
+    found = {place.path: f"{place.kind}, {len(place.values)} of {len(rows)} rows" for place in _places(names, rows)}
+    return {name: f"{role}: {what}" if (role := role_of(name).name) else what for name, what in found.items()}
 
 
 def unread_truths(names: Sequence[str], rows: Sequence[Row], suggested: Mapping[str, str]) -> dict[str, str]:
@@ -220,7 +234,8 @@ def _is_at(path: str, place: str) -> bool:
 
 def _column_for(place: _Place, free: Sequence[str], places: Sequence[_Place]) -> str | None:
     """Our column that others call so. An `answer` beside another ground truth is that of the agent; SQL is what a
-    question is answered with, and so is the completion beside a prompt, of which no model is named."""
+    question is answered with, and so is the completion beside a prompt, of which no model is named. The names of
+    documents without an agent's answer are those of the expected ones."""
     column, name = role_of(place.path).column, role_of(place.path).name
     others = {role_of(other.path).column for other in places if other is not place}
     if column == "request" and place.is_sql():
@@ -228,6 +243,8 @@ def _column_for(place: _Place, free: Sequence[str], places: Sequence[_Place]) ->
     is_lone = name == "answer" or (place.name.lower() == "completion" and "response" not in others)
     if is_lone and "expected_response" in free and "expected_response" not in others:
         column = "expected_response"
+    if column == "retrieved_context" and "response" not in others and place.are_documents():
+        column = "expected_retrieved_context"
     return column if column in free else None
 
 
@@ -237,32 +254,59 @@ def _of_truth(path: str, column: str, free: Sequence[str]) -> str | None:
     return column if truth is None else truth if truth in free else None
 
 
-def require_unambiguous(names: Sequence[str], found: Mapping[str, str], shown: Mapping[str, str]) -> None:
-    """Raise EvalSetError for a guess: no question, two columns for one, or an `answer` of which nothing shows whose."""
+class Ambiguity(Struct, frozen=True):
+    """A column that is expected, and the entries of the mapping of which one is meant."""
+
+    expected: str
+    choices: list[dict[str, str]]
+
+    def message(self, shown: Mapping[str, str]) -> str:
+        """The error that names the candidates, each as the options of the command."""
+        names = {name for choice in self.choices for name in choice}
+        rest = {path: target for path, target in shown.items() if path not in names}
+        commands = " or ".join(f"`{_options({**rest, **choice})}`" for choice in self.choices)
+        return f"columns: expected {self.expected}: use {commands}"
+
+
+def without_question(names: Sequence[str], found: Mapping[str, str]) -> str:
+    """The error if no column has the question; "" if one has."""
+    if "request" in names or any(target.partition(".")[0] == "request" for target in found.values()):
+        return ""
+    return f"columns: expected a column with the question, got {listed(names)}: name it (--columns PATH=request)"
+
+
+def ambiguities(names: Sequence[str]) -> Iterator[Ambiguity]:
+    """What the names of columns leave open: two columns for one, or an `answer` of which nothing shows whose."""
     roles = {name: role_of(name) for name in names if name not in COLUMNS}
     by_name = {name: role.column for name, role in roles.items() if role.sure and role.name != "SQL"}
     answers = [name for name in by_name if is_answer(name)]
-    if "request" not in names and not any(target.partition(".")[0] == "request" for target in found.values()):
-        message = f"columns: expected a column with the question, got {listed(names)}: name it (--columns PATH=request)"
-        raise EvalSetError(message)
     for target in ("request", "response", "expected_response"):
         alike = [name for name, column in by_name.items() if column == target and name not in answers]
         alike = [name for name in alike if _doubt(name) == min(map(_doubt, alike))]
         if len(alike) > 1 and target not in names:
-            choices = [{name: target} for name in alike]
-            raise _ambiguous(shown, choices, f"one column for `{target}`, got {listed(alike)}")
+            yield Ambiguity(f"one column for `{target}`, got {listed(alike)}", [{name: target} for name in alike])
     others = {*names, *(column for name, column in by_name.items() if name not in answers)}
     if answers and others.isdisjoint({"response", "expected_response", "expected_facts"}):
         choices = [{answers[0]: target} for target in ("expected_response", "response")]
-        raise _ambiguous(shown, choices, f"a column that shows whose answer `{answers[0]}` is, got none")
+        yield Ambiguity(f"a column that shows whose answer `{answers[0]}` is, got none", choices)
 
 
-def _ambiguous(shown: Mapping[str, str], choices: Sequence[Mapping[str, str]], expected: str) -> EvalSetError:
-    """The error that names the candidates, each as the options of the command."""
-    names = {name for choice in choices for name in choice}
-    rest = {path: target for path, target in shown.items() if path not in names}
-    commands = " or ".join(f"`{_options({**rest, **choice})}`" for choice in choices)
-    return EvalSetError(f"columns: expected {expected}: use {commands}")
+def require_unambiguous(names: Sequence[str], found: Mapping[str, str], shown: Mapping[str, str]) -> None:
+    """Raise EvalSetError for a guess: no question, or what the names leave open."""
+    if message := without_question(names, found):
+        raise EvalSetError(message)
+    for one in ambiguities(names):
+        raise EvalSetError(one.message(shown))
+
+
+def reason_for(path: str, target: str) -> str:
+    """Why a place is proposed for a column of ours, and how sure that is."""
+    role, column = role_of(path.partition("[")[0]), truth_of(target) or target.partition("[")[0].partition(".")[0]
+    if path in COLUMNS or (role.column != column and role.name != "answer"):
+        return "its values: a guess"
+    if role.name == "answer":
+        return "its name: likely, as no other column is the answer"
+    return "its name: certain" if role.sure else "a word of its name: likely"
 
 
 def _options(moves: Mapping[str, str]) -> str:
@@ -273,7 +317,8 @@ def _fit(place: _Place, column: str) -> dict[str, str]:
     """The mapping of a place, if its values are of a kind that the column can be made of."""
     if column in _FITS:
         return _FITS[column](place, column)
-    return {place.path: column} if place.are(str) else {}
+    is_text = place.are((str, int, float)) and any(isinstance(value, str) for value in place.values)  # of a sheet
+    return {place.path: column} if is_text else {}
 
 
 def _as_request(place: _Place, column: str) -> dict[str, str]:
@@ -284,6 +329,9 @@ def _as_request(place: _Place, column: str) -> dict[str, str]:
 
 def _as_documents(place: _Place, column: str) -> dict[str, str]:
     key = "doc_uri" if "id" in meanings_of(place.name)[0] else "content"
+    if place.are_documents():
+        mark = next((mark for mark in ";," if any(mark in value for value in place.values)), "")
+        return {place.path + (f"[{mark}]" if mark else ""): f"{column}[].doc_uri"}
     if place.are(str):
         return {place.path: f"{column}[].{key}"}
     if _are_texts(place.elements()):
@@ -325,9 +373,15 @@ def _as_facts(place: _Place, column: str) -> dict[str, str]:
 
 def split_of(values: Sequence[Any]) -> str:
     """The step of a path that splits most of these texts: at their lines, bullets, semicolons or bars; "" for none."""
-    steps = {"\n": "[\\n]", "•": "[•]", ";": "[;]", "|": "[|]"}
-    texts = [value for value in values if isinstance(value, str)]
-    return next((step for mark, step in steps.items() if 2 * sum(mark in t.strip() for t in texts) > len(values)), "")
+    texts = [v.strip() for v in values if isinstance(v, str) and not is_unwritten(v)]
+    marks = {step: sum(mark in t for t in texts) for mark, step in (("\n", "[\\n]"), *_MARKS)}
+    marks["[\\n]"] += sum("\n" not in t and _BULLETED.match(t) is not None and t.count("•") < 2 for t in texts)
+    return next((step for step, n in marks.items() if 2 * n > len(texts)), "")
+
+
+_MARKS = (("•", "[•]"), (";", "[;]"), ("|", "[|]"))
+_BULLETED = re.compile(r"[•‣▪·*–-]\s")
+"""How a list of one entry begins."""
 
 
 def _as_number(place: _Place, column: str) -> dict[str, str]:

@@ -20,7 +20,17 @@ from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.header import LOOKED_AT, header_at
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import is_full
-from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, most_unpacked, opened, too_large
+from agent_eval_schema.io.streams import (
+    CHUNK,
+    DROPPED,
+    Edits,
+    Position,
+    Renames,
+    creating,
+    most_unpacked,
+    opened,
+    too_large,
+)
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.columns import SHORT_LINE
@@ -154,7 +164,7 @@ def _records(stream: IO[bytes], path: str, blanks: bool = False, comma: str = ""
 
 
 def _above_header(lines: _TextLines, comma: str, path: str) -> int:
-    """The number of lines above the header, which is the first line unless it is a title: one cell, and others blank."""
+    """The number of lines above the header, which is the first line unless that is a title of one cell."""
     first = lines.first()
     if len(_filled(first, comma or _delimiter(first, path))) > 1:
         return 0

@@ -51,6 +51,22 @@ class Sheet(NamedTuple):
 def read_excel(name: str) -> Sheet:
     """The rows of a sheet. Raises EvalSetError if the file cannot be read, or the name does not say which sheet."""
     path, title = part_of(name)
+    filled = _filled(path)
+    if title not in filled and (title or len(filled) > 1):
+        got = f"no sheet with rows named {title!r}" if title else f"{len(filled)} sheets with rows"
+        names = ", ".join(f"{path}#{title} ({len(sheet.lines):,})" for title, sheet in filled.items())
+        raise EvalSetError(f"{path}: expected the name of a sheet, got {got}: use one of {names}")
+    return filled[title] if title else next(iter(filled.values()))
+
+
+def sheet_names(name: str) -> list[str]:
+    """The sheets with rows of a file; none of a name that says which."""
+    path, title = part_of(name)
+    return [] if title else list(_filled(path))
+
+
+def _filled(path: str) -> dict[str, Sheet]:
+    """The sheets of a file that have rows, or all if none has."""
     if not os.path.isfile(path):
         raise EvalSetNotFoundError(f"{path}: no such file")
     try:
@@ -63,12 +79,7 @@ def read_excel(name: str) -> Sheet:
         raise
     except Exception as error:  # openpyxl raises exceptions of many types
         raise EvalSetError(f"{path}: cannot be read as Excel: {type(error).__name__}: {first_line(error)}") from error
-    filled = {title: sheet for title, sheet in sheets.items() if sheet.lines} or sheets
-    if title not in filled and (title or len(filled) > 1):
-        got = f"no sheet with rows named {title!r}" if title else f"{len(filled)} sheets with rows"
-        names = ", ".join(f"{path}#{title} ({len(sheet.lines):,})" for title, sheet in filled.items())
-        raise EvalSetError(f"{path}: expected the name of a sheet, got {got}: use one of {names}")
-    return filled[title] if title else next(iter(filled.values()))
+    return {title: sheet for title, sheet in sheets.items() if sheet.lines} or sheets
 
 
 _Cells = dict[int, Any]

@@ -1,9 +1,9 @@
 """Where the header is in a table that people made: below a title, and the blank lines that set it off.
 
-    Test cases of the help desk                title: one cell, above lines of more
+Test cases of the help desk                title: one cell, above lines of more
 
-    No.   Question          Answer             header
-    1     How do I …?       With …
+No.   Question          Answer             header
+1     How do I …?       With …
 """
 
 from collections.abc import Sequence

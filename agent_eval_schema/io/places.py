@@ -77,13 +77,13 @@ def _path_in(name: str) -> str:
 
 
 def part_of(name: str) -> tuple[str, str]:
-    """The file that a name means, and the part of it: the sheet of `a.xlsx#Sheet`, the list of `a.json#key`; "" for the
-    whole file."""
+    """The file that a name means, and the part of it: the sheet of `a.xlsx#Sheet`, the list of `a.json#key` or
+    `a.yaml#key`; "" for the whole file."""
     found = None if "\0" in name or os.path.exists(name) else _PART_OF_FILE.fullmatch(name)
     return (found[1], found[2]) if found else (name, "")
 
 
-_PART_OF_FILE = re.compile(r"(.+?\.(?:xlsx|json))#(.+)", re.IGNORECASE | re.DOTALL)
+_PART_OF_FILE = re.compile(r"(.+?\.(?:xlsx|json|ya?ml))#(.+)", re.IGNORECASE | re.DOTALL)
 
 
 def kind_of(name: str) -> str | None:

@@ -231,6 +231,14 @@ LINES_ABOVE_HEADER = NO_PAGE.info(
     no_example="The rule concerns a line of a file.",
 )
 
+PREFERRED_TRUTH = NO_PAGE.info(
+    "AE183 preferred-truth",
+    "A row has two kinds of ground truth, and the preferred one is kept (`--prefer`).",
+    why="A platform takes an answer or facts as ground truth; the preference decides each row with both.",
+    hint="No action needed: the original rows have both.",
+    no_example="The rule applies with `--prefer`, or an entry `preferred` of `columns=`.",
+)
+
 HEADER_ROW = _schema_page.warning(
     "AE118 header-row",
     "A row contains the names of its columns.",

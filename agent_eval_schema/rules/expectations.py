@@ -13,7 +13,7 @@ BOTH_RESPONSE_AND_FACTS = _schema_page.error(
     "AE301 response-and-facts",
     "The row has both expected_response and expected_facts.",
     why="At most one of them is allowed: a judge would compare the answer with two ground truths.",
-    hint="Keep `expected_facts` (preferred) or `expected_response`, and drop the other.",
+    hint="Keep one of the two: `--prefer expected_facts` (or `expected_response`) drops the other one.",
     bad=({**_ROW, "expected_response": "16 weeks.", "expected_facts": ["16 weeks"]},),
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
@@ -114,7 +114,7 @@ BOTH_IN_EXPECTATIONS = _mlflow_page.warning(
     "AE313 response-and-facts-in-expectations",
     "An MLflow row has both expected_response and expected_facts.",
     why="MLflow's Correctness scorer raises an exception at such a row; its other scorers score it.",
-    hint="Keep `expected_facts` (preferred) or `expected_response`, and drop the other.",
+    hint="Keep one of the two: `--prefer expected_facts` (or `expected_response`) drops the other one.",
     bad=({**_MLFLOW_ROW, "expectations": {"expected_response": "16 weeks.", "expected_facts": ["16 weeks"]}},),
     good=({**_MLFLOW_ROW, "expectations": {"expected_facts": ["16 weeks"]}},),
 )

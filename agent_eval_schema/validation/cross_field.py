@@ -17,6 +17,7 @@ from agent_eval_schema.formats.suggestions import names_of, naming_columns
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import describe, excerpt, key_name
+from agent_eval_schema.text.placeholders import AROUND, LONGEST_PLACEHOLDER, UNWRITTEN, UNWRITTEN_TRUTHS, is_unwritten
 from agent_eval_schema.validation.rows import Rows
 
 
@@ -82,12 +83,12 @@ _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 def note_placeholders(rows: Rows) -> None:
     """Ground truth and responses that someone was still to write, that a program wrote, or that are a header."""
-    for name, words in (("expected_response", _UNWRITTEN_TRUTHS), ("response", _UNWRITTEN)):
+    for name, words in (("expected_response", UNWRITTEN_TRUTHS), ("response", UNWRITTEN)):
         texts = rows.values[name].texts()
-        short = pc.less_equal(pc.binary_length(texts), _LONGEST_PLACEHOLDER)
+        short = pc.less_equal(pc.binary_length(texts), LONGEST_PLACEHOLDER)
         if not pc.any(short).as_py():
             continue
-        cores = pc.utf8_lower(pc.utf8_trim(pc.if_else(short, texts, None), _AROUND))
+        cores = pc.utf8_lower(pc.utf8_trim(pc.if_else(short, texts, None), AROUND))
         found = pc.is_in(cores, pa.array(words, cores.type), skip_nulls=True)
         for row in _rows_where(pc.and_(found, pc.not_equal(cores, ""))):
             message = f"expected the text, got {describe(texts[row].as_py())}"
@@ -108,31 +109,21 @@ _BETWEEN = r"[\s_.:?-]"
 """The signs between and behind the words of a header; "question 7" is none."""
 
 
-def note_placeholder_facts(rows: Rows) -> None:
-    """Facts that someone was still to write."""
-    facts = [() if cell is None or cell is FAILED else cell for cell in rows.values["expected_facts"]]
-    short = {fact for cell in facts for fact in cell if len(fact) <= _LONGEST_PLACEHOLDER}
-    if unwritten := {fact for fact in short if is_unwritten(fact)}:
-        for row, cell in enumerate(facts):
-            for i in [i for i, fact in enumerate(cell) if fact in unwritten]:
-                message = f"expected the text, got {describe(cell[i])}"
-                rows.log.add(expectations.PLACEHOLDER, row, "expected_facts", message, path=f"expected_facts[{i}]")
+def note_placeholder_entries(rows: Rows) -> None:
+    """Facts and guidelines that someone was still to write."""
+    for name in ("expected_facts", "guidelines"):
+        cells = [() if cell is None or cell is FAILED else cell for cell in rows.values[name]]
+        lists = [list(cell.items()) if isinstance(cell, dict) else [("", cell)] for cell in cells]
+        short = {text for cell in lists for _, texts in cell for text in texts if len(text) <= LONGEST_PLACEHOLDER}
+        if not (unwritten := set(filter(is_unwritten, short))):
+            continue
+        for row, cell in enumerate(lists):
+            for key, i, text in [(k, i, t) for k, texts in cell for i, t in enumerate(texts) if t in unwritten]:
+                path = f"{name}.{key_name(key)}[{i}]" if key else f"{name}[{i}]"
+                rows.log.add(expectations.PLACEHOLDER, row, name, f"expected the text, got {describe(text)}", path=path)
 
 
-def is_unwritten(text: str) -> bool:
-    """Whether a ground truth is a placeholder."""
-    return len(text) <= _LONGEST_PLACEHOLDER and text.strip(_AROUND).lower() in _UNWRITTEN_TRUTHS
-
-
-_AROUND = " .:<>[]()"
 _MIDNIGHT = r"^\d{4}-\d\d-\d\d[t ]00:00(:00(\.0+)?)?(z|[+]00:00)?$"
-_UNWRITTEN = (
-    *("tbd", "tba", "todo", "to do", "to be done", "to be defined", "fixme", "xxx", "xx"),
-    *("-", "--", "?", "??", "???"),
-)
-_UNWRITTEN_TRUTHS = (*_UNWRITTEN, "n/a", "na", "#n/a", "none", "null", "nan")
-"""Without the marks around them. A response may rightly be `none`."""
-_LONGEST_PLACEHOLDER = 24
 
 
 def inspect_tags(rows: Rows) -> None:

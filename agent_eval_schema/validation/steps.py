@@ -34,7 +34,7 @@ from agent_eval_schema.validation.cross_field import (
     inspect_tags,
     note_empty_lists,
     note_null_placeholders,
-    note_placeholder_facts,
+    note_placeholder_entries,
     note_placeholders,
     require_request_and_output,
 )
@@ -145,7 +145,7 @@ STEPS = (
     Step(forbid_two_truths, ("expected_facts",)),
     Step(inspect_ground_truth, ("expected_response",)),
     Step(note_placeholders, ("response", "expected_response")),
-    Step(note_placeholder_facts, ("expected_facts",)),
+    Step(note_placeholder_entries, ("expected_facts", "guidelines")),
 )
 
 STEPS_OF_OTHER_ROWS = (Step(log_notes, (NOTES,)), Step(inspect_other_rows))

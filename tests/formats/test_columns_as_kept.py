@@ -13,6 +13,7 @@ from agent_eval_schema import (
     convert_eval_set,
     diff_eval_sets,
     normalize_eval_set,
+    prepare_for_evaluate,
     profile_eval_set,
     validate_eval_set,
 )
@@ -212,3 +213,50 @@ def test_what_mlflow_accepts_is_said_where_another_platform_rejects_it() -> None
     (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE301")
     assert (report.format, "`--format mlflow`" in str(issue.hint)) == ("databricks", True)
     assert validate_eval_set(rows, columns="auto", format="mlflow", outputs="generated").ok
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# An answer and facts in one row
+BOTH = [
+    {"request": "Q0?", "expected_response": "A0.", "expected_facts": ["F0"]},
+    {"request": "Q1?", "expected_response": "A1."},
+    {"request": "Q2?", "expected_response": "A2.", "expected_facts": ["n/a"]},
+    {"request": "Q3?", "expected_response": "TODO", "expected_facts": ["F3"]},
+]
+FACTS = [(None, ["F0"]), ("A1.", None), ("A2.", None), (None, ["F3"])]
+RESPONSES = [("A0.", None), ("A1.", None), ("A2.", None), (None, ["F3"])]
+
+
+def truths(report: Any) -> list[tuple[Any, Any]]:
+    return [(row["expected_response"], row["expected_facts"]) for row in report.iter_rows()]
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("expected_facts", FACTS), ("expected_response", RESPONSES)])
+@pytest.mark.parametrize("form", ["databricks", "mlflow"])
+def test_one_decision_for_rows_with_an_answer_and_facts(form: str, name: str, wanted: list[Any]) -> None:
+    rows: list[Any] = BOTH
+    if form == "mlflow":
+        truth = [{key: value for key, value in row.items() if key != "request"} for row in BOTH]
+        rows = [{"inputs": {"q": "Hi?"}, "expectations": expected} for expected in truth]
+    report = validate_eval_set(rows, columns={name: "preferred"})
+    assert (report.ok, truths(report), report.counts["AE183"]) == (True, wanted, 3)
+    assert not {"AE301", "AE313", "AE311"} & set(report.counts)
+    normalized = normalize_eval_set(rows, columns={name: "preferred"})
+    assert [(r["expected_response"], r["expected_facts"]) for r in normalized] == wanted
+    prepared = validate_eval_set(prepare_for_evaluate(rows, columns={name: "preferred"}))
+    assert truths(prepared) == wanted
+
+
+def test_prefer_is_an_option_and_an_entry_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in BOTH))
+    (tmp_path / "names.toml").write_text('expected_facts = "preferred"\n')
+    for options in (["--prefer", "expected_facts"], ["--columns", str(tmp_path / "names.toml")]):
+        assert main(["validate", str(path), *options, "--fix", str(tmp_path / "out.jsonl")]) == 0
+        assert truths(validate_eval_set(tmp_path / "out.jsonl")) == FACTS
+        (tmp_path / "out.jsonl").unlink()
+    with pytest.raises(EvalSetError, match="one preferred column, got expected_facts and expected_response"):
+        validate_eval_set(path, columns={"expected_facts": "preferred", "expected_response": "preferred"})
+    with pytest.raises(SystemExit):
+        main(["validate", str(path), "--prefer", "response"])
+    assert "expected one of expected_facts, expected_response" in capsys.readouterr().err

@@ -54,10 +54,11 @@ def read(data: Any) -> tuple[str, list[tuple[Any, ...]]]:
     return report.format, [tuple(row[name] for name in names) for row in report.iter_rows()]
 
 
+@pytest.mark.parametrize("kind", ["json", "yaml"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("table", TABLES)
-def test_each_layout_is_read_as_the_list_of_its_rows(table: str, layout: str, tmp_path: Path) -> None:
-    path = tmp_path / "d.json"
+def test_each_layout_is_read_as_the_list_of_its_rows(table: str, layout: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"d.{kind}"
     path.write_text(json.dumps(LAYOUTS[layout](TABLES[table])))
     assert read(path) == read(TABLES[table])
 
@@ -81,11 +82,12 @@ def test_a_run_of_deepeval_is_read(tmp_path: Path) -> None:
     assert (report.format, report.ok) == ("deepeval", True)
 
 
-def test_of_two_lists_the_user_chooses_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "d.json"
+@pytest.mark.parametrize("kind", ["json", "yaml"])
+def test_of_two_lists_the_user_chooses_one(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"d.{kind}"
     rows = TABLES["ragas"]
     path.write_text(json.dumps({"easy": rows[:1], "hard": rows[1:]}))
-    with pytest.raises(EvalSetError, match=r"got easy \(1\) and hard \(2\): use .*d\.json#easy or .*d\.json#hard"):
+    with pytest.raises(EvalSetError, match=rf"got easy \(1\) and hard \(2\): use .*d\.{kind}#easy or .*#hard"):
         validate_eval_set(path)
     for key, wanted in (("easy", rows[:1]), ("hard", rows[1:])):
         report = validate_eval_set(f"{path}#{key}")

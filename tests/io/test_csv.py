@@ -63,7 +63,9 @@ TITLED = "Nr.{0}Kundenfrage{0}Musterantwort\n1{0}Wie geht das?{0}So\n2{0}Wo ist 
 
 
 @pytest.mark.parametrize("comma", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("title", ["Test cases\n", "Test cases{0}{0}\n{0}{0}\n", "\nTests\n\n", "sep={0}\nTest cases\n"])
+@pytest.mark.parametrize(
+    "title", ["Test cases\n", "Test cases{0}{0}\n{0}{0}\n", "\nTests\n\n", "sep={0}\nTest cases\n"]
+)
 def test_a_title_above_the_header_is_no_header(tmp_path: Path, title: str, comma: str) -> None:
     text = (title + TITLED.replace("{0}{0}\n", "{0}TODO\n")).replace("{0}", comma)
     (tmp_path / "t.csv").write_text(text)

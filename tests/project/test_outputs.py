@@ -23,6 +23,7 @@ from agent_eval_schema import (
     convert_eval_set,
     diff_eval_sets,
     eval_set_from_inference_table,
+    import_eval_set,
     load_result,
     profile_eval_set,
     review_eval_set,
@@ -55,6 +56,8 @@ COMMANDS: dict[tuple[str, str], list[str]] = {
     },
     ("compare", "--html"): ["compare", "in.jsonl", "other.jsonl", "past.jsonl", "--html", OUT],
     ("convert", "OUT"): ["convert", "in.jsonl", OUT],
+    ("import", "OUT"): ["import", "in.jsonl", OUT, "--columns", "names.json"],
+    ("import", "--mapping"): ["import", "in.jsonl", "new.jsonl", "--mapping", OUT],
     ("from-traces", "OUT"): ["from-traces", "in.jsonl", OUT, "--extend", "other.jsonl", "--dedupe", "question"],
     **{
         ("from-inference-table", option): [
@@ -201,6 +204,8 @@ FUNCTIONS: dict[str, Callable[[str], Callable[[str], Any]]] = {
     "Report.write_invalid": lambda path: validate_eval_set(path).write_invalid,
     "Report.save": lambda path: validate_eval_set(path).save,
     "Conversion.write": lambda path: convert_eval_set(path, "mlflow").write,
+    "EvalSetImport.write": lambda path: import_eval_set(path).write,
+    "EvalSetImport.write_columns": lambda path: import_eval_set(path).write_columns,
     "Conversion.save": lambda path: convert_eval_set(path, "mlflow").save,
     "Diff.save": lambda path: diff_eval_sets(path, "other.json").save,
     "Profile.write": lambda path: profile_eval_set(path).write,

@@ -275,3 +275,11 @@ def test_no_fix_makes_a_fact_of_a_placeholder(fact: str) -> None:
 def test_a_numbered_question_is_no_header() -> None:
     rows = [{"request": "question 7", "response": "answer 7"}, {"request": "Question:", "response": "Answer"}]
     assert [(i.row, i.code) for i in validate_eval_set(rows).issues.itertuples()] == [(1, "AE118")]
+
+
+def test_guidelines_that_someone_was_to_write_are_placeholders() -> None:
+    rows = [
+        {"request": "Hi", "guidelines": g} for g in (["TODO", "Be kind"], {"tone": ["n/a"]}, ["None of them may lie"])
+    ]
+    found = [(i.row, i.path) for i in validate_eval_set(rows).iter_issues() if i.code == "AE311"]
+    assert found == [(0, "guidelines[0]"), (1, "guidelines.tone[0]")]

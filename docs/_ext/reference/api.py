@@ -28,7 +28,7 @@ GROUPS = {
     "write_eval_set",
     "Profile": "profile_eval_set Profile",
     "Review": "review_eval_set Review",
-    "Compare and convert": "diff_eval_sets Diff convert_eval_set Conversion",
+    "Compare and convert": "diff_eval_sets Diff convert_eval_set Conversion import_eval_set EvalSetImport",
     "Traces": "eval_set_from_traces traces_from_store Source",
     "Evaluate with MLflow": "prepare_for_evaluate supported_scorers SupportedScorers evaluate_eval_set "
     "mlflow_metrics to_mlflow_dataset WrittenDataset from_mlflow_dataset",
@@ -37,8 +37,8 @@ GROUPS = {
     "Run and score agents": "EvalTask score_trajectories EvalResult load_result ScoreComparison ScoreHistory "
     "ToolUseMetric CustomMetric PointwiseMetric MetricInfo",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
-    "MissingExtraError ExtensionWarning FormulaWarning HardLinkWarning InvalidRowsWarning ReducedInputsWarning "
-    "UnreadableRecordWarning UnreadableTraceWarning ValuesAsTextWarning",
+    "MissingExtraError UndecidedError ExtensionWarning FormulaWarning HardLinkWarning InvalidRowsWarning "
+    "ReducedInputsWarning UnreadableRecordWarning UnreadableTraceWarning ValuesAsTextWarning",
     "Types": "EvalSetLike FormatName MetricName",
     "Modules": "ces scorers",
 }

@@ -1,0 +1,201 @@
+"""`import`: spreadsheets made by hand, in three languages, with a person at a terminal and without."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import EvalSetError, import_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
+
+openpyxl = pytest.importorskip("openpyxl")
+
+GERMAN = [
+    *(["Testfälle Kundensupport, Stand November"], []),
+    ["Nr.", "Kundenfrage", "Musterantwort", "Wichtige Punkte", "Quelle", "Stand", "Thema"],
+    [1, "Wie ändere ich meine Adresse?", "In der App.", "• App\n• Profil", "faq.md", dt.date(2026, 11, 1), "Konto"],
+    [2, "Storniere bitte Bestellung 4711", "Erledigt.", "n/a", "agb.md; faq.md", dt.date(2026, 11, 2), "Konto"],
+    [],
+    [3, "Wann kommt mein Paket?", "TODO", "• Montag", "faq.md", None, "Versand"],
+    [4, "Passwort zurücksetzen", 42, None, "faq.md", None, "Konto"],
+    [4, "Passwort zurücksetzen", 42, None, "faq.md", None, "Konto"],
+    [5, "Wie kündige ich?", "Schriftlich.", "• schriftlich\n• 3 Monate", None, None, "Vertrag"],
+]
+FRENCH = [["Question du client", "Réponse attendue"], ["Où est mon colis ?", "À Lyon."], ["Annule tout", "Fait."]]
+JAPANESE = [["質問", "期待される回答"], ["返品できますか", "はい。"], ["注文を取り消して", "取り消しました。"]]
+
+
+def book(path: Path, merged: str = "", **sheets: list[list[Any]]) -> Path:
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for title, rows in sheets.items():
+        sheet = made.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+        if merged:
+            sheet.merge_cells(merged)
+    made.save(path)
+    return path
+
+
+@pytest.fixture
+def german(tmp_path: Path) -> Path:
+    notes = [["Hinweise"], ["Nur Spalte C ausfüllen"], ["Danke"]]
+    return book(tmp_path / "support.xlsx", "A1:G1", Fälle=GERMAN, Hinweise=notes)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_without_a_terminal_the_question_is_the_error(german: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(german), str(german.parent / "out.jsonl")]) == 2
+    error = capsys.readouterr().err
+    assert "2 rows with `expected_response` (Musterantwort) and `expected_facts` (Wichtige Punkte[\\n])" in error
+    assert "`--prefer expected_facts` or `--prefer expected_response`" in error
+    assert [path.name for path in german.parent.iterdir()] == ["support.xlsx"]
+
+
+def test_the_spreadsheet_becomes_rows_of_mlflow(german: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = german.parent / "out.jsonl"
+    assert main(["import", str(german), str(out), "--prefer", "expected_facts"]) == 0
+    assert [row["expectations"] for row in rows_of(out)] == [
+        {"expected_facts": ["App", "Profil"], "expected_retrieved_context": [{"doc_uri": "faq.md"}]},
+        {
+            "expected_response": "Erledigt.",
+            "expected_retrieved_context": [{"doc_uri": "agb.md"}, {"doc_uri": "faq.md"}],
+        },
+        {"expected_facts": ["Montag"], "expected_retrieved_context": [{"doc_uri": "faq.md"}]},
+        *[{"expected_response": "42", "expected_retrieved_context": [{"doc_uri": "faq.md"}]}] * 2,
+        {"expected_facts": ["schriftlich", "3 Monate"]},
+    ]
+    assert [row.get("Stand") for row in rows_of(out)][:3] == ["2026-11-01", "2026-11-02", None]
+    report = validate_eval_set(out)
+    assert (report.format, report.ok, report.row_count) == ("mlflow", True, 6)
+    shown = capsys.readouterr().out
+    assert "6 of 6 rows imported; 1 placeholder of expected_response read as absent" in shown.replace("\n", " ")
+    assert "Thema" in shown
+    assert "metadata: text, 6 of 6 rows" in shown
+
+
+def test_the_next_sheet_is_one_command(german: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, names = german.parent / "out.jsonl", german.parent / "out.columns.toml"
+    assert main(["import", str(german), str(out), "--prefer", "expected_facts"]) == 0
+    before = names.read_text()
+    again = german.parent / "again.jsonl"
+    assert main(["import", str(german), str(again), "--columns", str(names)]) == 0
+    assert again.read_bytes() == out.read_bytes()
+    assert not (german.parent / "again.columns.toml").exists()
+    fixed = str(german.parent / "fixed.jsonl")
+    assert main(["validate", f"{german}#Fälle", "--columns", str(names), "--fix", fixed]) == 0
+    assert "All 6 rows are valid" in capsys.readouterr().out
+    assert names.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "first"),
+    [(FRENCH, ("Où est mon colis ?", "À Lyon.")), (JAPANESE, ("返品できますか", "はい。"))],
+    ids=["fr", "ja"],
+)
+def test_other_languages_leave_no_question(tmp_path: Path, rows: list[list[str]], first: tuple[str, str]) -> None:
+    imported = import_eval_set(book(tmp_path / "d.xlsx", Sheet=rows), "databricks")
+    (row, _) = imported.conversion.data.to_dict("records")
+    assert (row["request"]["messages"][0]["content"], row["expected_response"]) == first
+    assert imported.unused == {}
+
+
+def test_a_csv_file_with_a_title_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("Test cases;\n;\nQuestion;Gold answer\nWhen?;TBD\nWhere?;Here\n")
+    imported = import_eval_set(path)
+    assert imported.columns == {"Question": "request", "Gold answer": "expected_response"}
+    assert imported.conversion.data["expectations"].tolist() == [None, {"expected_response": "Here"}]
+
+
+def test_formulas_have_the_value_that_was_shown_and_are_not_written_as_such(tmp_path: Path) -> None:
+    path = book(tmp_path / "d.xlsx", Sheet=[["Question", "Gold answer"], ["When?", "=1+1"], ["=A2", "Now"]])
+    report = import_eval_set(path).conversion.report
+    assert (report.row_count, report.invalid_count) == (2, 1)  # without a stored value both cells are blank
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([{"question": "When?", "answer": "Now."}], ["answer=expected_response", "answer=response"]),
+        ([{"question": "When?", "user query": "x", "gold": "y"}], ["'user query=request'", "question=request"]),
+    ],
+    ids=["whose answer", "which column"],
+)
+def test_a_question_has_the_options_that_answer_it(rows: list[Any], options: list[str]) -> None:
+    with pytest.raises(EvalSetError) as error:
+        import_eval_set(rows)
+    for option in options:
+        assert f"--columns {option}" in str(error.value)
+
+
+def test_a_table_without_a_question_is_an_error() -> None:
+    with pytest.raises(EvalSetError, match="expected a column with the question, got a"):
+        import_eval_set([{"a": 1}])
+
+
+def test_a_file_of_someone_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book(path := tmp_path / "d.xlsx", Sheet=FRENCH)
+    (tmp_path / "names.toml").write_text("a = 1\n")
+    command = ["import", str(path), str(tmp_path / "out.jsonl"), "--mapping"]
+    assert main([*command, str(tmp_path / "names.toml")]) == 2
+    assert "no import wrote it" in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+    for wrong, message in ((path, "overwrite FILE"), ("out.jsonl", "one of .toml"), ("m.txt", "one of .toml")):
+        assert main([*command, str(tmp_path / wrong)]) == 2
+        assert message in capsys.readouterr().err.replace("overwrite OUT", "one of .toml")
+    assert main([*command, str(tmp_path / "own.toml")]) == 0
+    assert main([*command, str(tmp_path / "own.toml")]) == 0
+
+
+def test_without_a_place_the_rows_are_only_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book(path := tmp_path / "d.xlsx", Sheet=FRENCH)
+    assert main(["import", str(path)]) == 0
+    assert "2 of 2 rows imported" in capsys.readouterr().out
+    assert [file.name for file in tmp_path.iterdir()] == ["d.xlsx"]
+
+
+@pytest.mark.process
+def test_on_a_terminal_a_person_answers(german: Path) -> None:
+    """A wrong answer is asked again."""
+    out = german.parent / "out.jsonl"
+    shown = at_terminal(["import", str(german), str(out)], ["3", "1"])
+    assert "`expected_facts` (Wichtige Punkte[\\n])" in shown
+    assert shown.count("1 to 2?") == 2
+    assert "expected_facts" in rows_of(out)[0]["expectations"]
+    assert 'expected_facts" = "preferred"' in (german.parent / "out.columns.toml").read_text()
+
+
+def at_terminal(arguments: list[str], answers: list[str]) -> str:
+    """What a command shows on a terminal, where each question gets the next answer."""
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "agent_eval_schema", *arguments]
+    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env={**os.environ, "COLUMNS": "200"})
+    os.close(child)
+    shown, end = b"", time.monotonic() + 60
+    while time.monotonic() < end:
+        if select.select([parent], [], [], 0.1)[0]:
+            try:
+                part = os.read(parent, 65536)
+            except OSError:  # the other end is closed
+                break
+            shown += part
+            if answers and shown.count(b"1 to 2?") > 2 - len(answers):
+                os.write(parent, f"{answers.pop(0)}\n".encode())
+    assert process.wait(timeout=30) == 0, shown.decode(errors="replace")
+    os.close(parent)
+    return shown.decode()
