@@ -154,7 +154,8 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         --------
         >>> from agent_eval_schema import import_eval_set
         >>> import_eval_set([{"Frage": "Wann?", "Musterantwort": "Heute."}]).write_columns("rows.columns.toml")
-        >>> print(open("rows.columns.toml").read(), end="")
+        >>> from pathlib import Path
+        >>> print(Path("rows.columns.toml").read_text(encoding="utf-8"), end="")
         # Written by agent-eval-schema import: the columns of the table, and what each is read as.
         "Frage" = "request"
         "Musterantwort" = "expected_response"

@@ -152,7 +152,8 @@ _OF_NO_ROW = frozenset({"score", "metadata", "choice"})
 
 def contents_of(names: Sequence[str], rows: Sequence[Row]) -> dict[str, str]:
     """What columns have, in words: `metadata: text, 12 of 12 rows`."""
-    found = {place.path: f"{place.kind}, {len(place.values)} of {len(rows)} rows" for place in _places(names, rows)}
+    places = [place for place in _places(names, rows) if place.values]
+    found = {place.path: f"{place.kind}, {len(place.values)} of {len(rows)} rows" for place in places}
     return {name: f"{role}: {what}" if (role := role_of(name).name) else what for name, what in found.items()}
 
 

@@ -60,7 +60,7 @@ def read_excel(name: str) -> Sheet:
 
 
 def sheet_names(name: str) -> list[str]:
-    """The sheets with rows of a file; none of a name that says which."""
+    """The sheets with rows of a file; none of a name with a sheet."""
     path, title = part_of(name)
     return [] if title else list(_filled(path))
 
