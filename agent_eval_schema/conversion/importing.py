@@ -246,10 +246,10 @@ def import_eval_set(
     Examples
     --------
     >>> from agent_eval_schema import import_eval_set
-    >>> rows = [{"Frage": "Wann?", "Musterantwort": "Heute.", "Wichtige Punkte": "heute; vor 18 Uhr"}]
+    >>> rows = [{"Frage": "Wann?", "Musterantwort": "Heute.", "Wichtige Punkte": "heute; bis 18 Uhr"}]
     >>> imported = import_eval_set(rows, prefer="expected_facts")
     >>> imported.conversion.data.iloc[0]["expectations"]
-    {'expected_facts': ['heute', 'vor 18 Uhr']}
+    {'expected_facts': ['heute', 'bis 18 Uhr']}
     """
     known = dict(without_auto(columns)[0] or {})
     if prefer is not None:
