@@ -163,6 +163,7 @@ def _imported(name: str, *_: Any, **__: Any) -> Any:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # while thousands of tests are collected, nothing that is made is thrown away
     if COMPONENTS_REQUIRED:
         pytest.importorskip = _imported
     for name, text in NEEDS.items():
@@ -193,6 +194,7 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay until the end: the garbage collector need not look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:
