@@ -29,9 +29,9 @@ measurement is a process of its own; those that are compared take turns, several
 because a neighbor can only make a run slower. Nothing here passes or fails a test.
 
 The files are generated (6 GB for all of it; a whole run takes half an hour); ``--keep DIR`` keeps and reuses them, so
-empty it after a change of data.py. ``--against COMMIT`` compares the package with that of another commit, verb by verb
-(against.py). ``--quick`` is the short form, three minutes: one round of every section that does
-not need MLflow's store or Spark, on small files. ``--rows N`` makes a small trial, whose figures say little.
+empty it after a change of data.py. ``--against [COMMIT …]`` compares the package with those of other commits, verb by
+verb (against.py). ``--quick`` is the short form, three minutes: one round of every section that does not need MLflow's
+store or Spark, on small files. ``--rows N`` makes a small trial, whose figures say little.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class Bench:
 def main() -> None:
     arguments = parse_arguments()
     print(machine())
-    if arguments.against:
-        against.main(arguments.against, 1 if arguments.quick else ROUNDS)
+    if arguments.against is not None:
+        against.main(arguments.against or against.EARLIER, 1 if arguments.quick else ROUNDS)
         return
     with folder(arguments.keep) as where:
         bench = Bench(
@@ -143,7 +143,8 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="the short form, three minutes")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files there, and use those that are there")
-    parser.add_argument("--against", metavar="COMMIT", help="compare with the package of another commit")
+    earlier = f"compare with the package of other commits (default: {', '.join(against.EARLIER)})"
+    parser.add_argument("--against", nargs="*", metavar="COMMIT", help=earlier)
     return parser.parse_args()
 
 

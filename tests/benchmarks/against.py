@@ -1,8 +1,8 @@
-"""Another commit beside this one: ``python -m tests.benchmarks --against COMMIT`` prints how their times compare.
+"""Other commits beside this one: ``python -m tests.benchmarks --against [COMMIT …]`` prints how their times compare.
 
-The package of the commit is put into a folder of its own. Each verb then runs with either package in a process that has
-nothing else to do and one core; the two take turns, and the least CPU time of each counts. A ratio below 1: this one is
-faster. Steps of a few percent each add up, so compare with a commit of long ago too.
+The package of each commit is put into a folder of its own. Each verb then runs with each package in a process that has
+nothing else to do and one core; they take turns, and the least CPU time of each counts. A ratio below 1: this one is
+faster. Steps of a few percent each add up, so without a commit it compares with those of long ago, too: `EARLIER`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+EARLIER = ("bb5980e", "1fe6250", "0c32fa4a")
+"""Before a release no verb is slower than at the last of them; tables, lists and traces at none."""
+
 REPEATS = 9
 """Python specializes its code as it runs: the first times of a verb are longer."""
 
@@ -37,19 +41,26 @@ cpu_times({package!r}, {verbs!r})
 Times = dict[str, float | None]
 
 
-def ratios(commit: str, rounds: int = 3, verbs: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
-    """Per verb the seconds of this package and those of the other, of verbs that both have."""
+def compared(commits: Sequence[str], rounds: int = 3, verbs: tuple[str, ...] = ()) -> dict[str, list[float | None]]:
+    """Per verb of this package its seconds, then those of each commit, or None where it lacks the verb."""
     with tempfile.TemporaryDirectory() as folder:
-        packed = subprocess.check_output(["git", "archive", commit, "agent_eval_schema"], cwd=ROOT)
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data") if sys.version_info >= (3, 12) else archive.extractall(folder)
-        turns = [(times_of(ROOT, verbs), times_of(Path(folder), verbs)) for _ in range(rounds)]
-    found = {}
-    for verb in turns[0][0]:
-        ours, other = ([seconds for turn in turns if (seconds := turn[side].get(verb))] for side in (0, 1))
-        if ours and other:
-            found[verb] = (min(ours), min(other))
-    return found
+        packages = [ROOT, *(extracted(commit, Path(folder, str(place))) for place, commit in enumerate(commits))]
+        turns = [[times_of(package, verbs) for package in packages] for _ in range(rounds)]
+    return {
+        verb: [
+            min((seconds for turn in turns if (seconds := turn[place].get(verb))), default=None)
+            for place in range(len(packages))
+        ]
+        for verb in turns[0][0]
+    }
+
+
+def extracted(commit: str, folder: Path) -> Path:
+    """The package of a commit, in a folder."""
+    packed = subprocess.check_output(["git", "archive", commit, "agent_eval_schema"], cwd=ROOT)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data") if sys.version_info >= (3, 12) else archive.extractall(folder)
+    return folder
 
 
 def times_of(package: Path, verbs: tuple[str, ...]) -> Times:
@@ -102,8 +113,13 @@ def large_texts(rows: int) -> Any:
     return pa.Table.from_pylist([long(row) for row in plain(rows)])
 
 
-def main(commit: str, rounds: int) -> None:
+def main(commits: Sequence[str], rounds: int) -> None:
     os.environ.setdefault("PYTHONHASHSEED", "0")
-    print(f"CPU time of this package / that of {commit}, the least of {rounds} turns of each")
-    for verb, (ours, other) in ratios(commit, rounds).items():
-        print(f"  {verb:32} {ours * 1e3:8.1f} ms  {other * 1e3:8.1f} ms  {ours / other:5.2f} ×", flush=True)
+    own = subprocess.check_output(["git", "show", "-s", "--format=%h of %cs", "HEAD"], cwd=ROOT, text=True).strip()
+    print(
+        f"CPU time of {own}, and that over the time of other commits: the least of {rounds} turns of each, on one core"
+    )
+    print(f"  {'':32} {'ms':>8} " + " ".join(f"{commit[:10]:>10}" for commit in commits))
+    for verb, (ours, *others) in compared(commits, rounds).items():
+        ratios = ("-" if ours is None or other is None else f"{ours / other:.2f} ×" for other in others)
+        print(f"  {verb:32} {(ours or 0) * 1e3:8.1f} " + " ".join(f"{ratio:>10}" for ratio in ratios))

@@ -160,6 +160,9 @@ def test_every_test_is_in_a_leg() -> None:
     assert listed is not None
     assert [*listed[1].split(), "docs"] == list(NEEDS)
     assert f"not ({' or '.join(NEEDS)})" == WITHOUT_NEEDS
+    assert "-m pytest tests/docs -m docs\n" in script
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.docs" in path.read_text(encoding="utf-8")]
+    assert {path.parent.name for path in marked if path != Path(__file__)} == {"docs"}
     needs = f"({' or '.join(listed[1].split())}) and not smoke"
     command = [sys.executable, "-m", "pytest", "tests", "-n", "0", "--collect-only", "-p", "no:cacheprovider"]
     left = subprocess.run(

@@ -203,7 +203,7 @@ AXE_FINDS = """() => axe.run(document, {resultTypes: ['violations'], preload: fa
 
 
 def test_everything_can_be_read(browser: Any, report_path: Path) -> None:
-    """At each width nothing sticks out and the contrast is enough, in light, in dark and in print; axe finds nothing."""
+    """At every width nothing sticks out, and in each look the contrast is enough; axe finds nothing."""
     page = Visit(browser, report_path, bypass_csp=True).page
     page.evaluate("const row = document.querySelector('#rowlist a'); if (row) location.hash = row.hash")
     page.evaluate(AXE)
