@@ -1080,7 +1080,7 @@ def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInf
             run_id=evaluation.run_id,
             agent=evaluation.agent,
             sessions=evaluation.sessions,
-            versions=versions(),
+            versions=dict(versions()),
             aggregates=evaluation.metrics,
             infos=tuple(infos),
         ),

@@ -14,6 +14,7 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 
@@ -78,7 +79,8 @@ class ResultRecord(Struct, frozen=True, kw_only=True):
     infos: tuple[MetricInfo, ...] = ()
 
 
-def versions() -> dict[str, str]:
+@lru_cache(maxsize=1)
+def versions() -> Mapping[str, str]:
     """The versions of Python and of the packages that scores depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:

@@ -392,7 +392,7 @@ class Scoring:
                 source=self._source.name,
                 agent=self._agent,
                 options=self._options.reported,
-                versions=versions(),
+                versions=dict(versions()),
                 left_out=len(self._left_out),
                 infos=tuple(self._infos),
             ),
