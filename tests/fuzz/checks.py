@@ -332,14 +332,32 @@ _OF_YAML = (
 CANARY = "Qzx7canary"
 
 
-def no_values(case: Case, _: Path) -> None:
-    """With values left out, no text of a cell is in any form of the report."""
+def no_values(case: Case, folder: Path) -> None:
+    """With values left out, no text of a cell is in any form of the report, nor in what a command prints and writes."""
     rows = [{name: _with_canaries(value, case.chance) for name, value in row.items()} for row in case.rows]
     report = aes.validate_eval_set(rows, show_values=False)
     issues = [json.dumps([i.message, i.hint, i.path, i.request_id]) for i in report.iter_issues()]
-    for form in (report.to_text(), report.to_html(), report.to_json(), *issues):
-        at = form.find(CANARY)
-        require(at < 0, f"a cell in a report without values: {form[max(0, at - 90) : at + 20]!r}")
+    require_without({"report": f"{report.to_text()}{report.to_html()}{report.to_json()}{report!r}{issues}"}, CANARY)
+    path = KINDS["jsonl"](rows, folder)
+    for verb, forms in (("validate", FORMS), ("profile", ("text", "json")), ("from-traces", ())):
+        shown = ["--output", case.chance.choice(forms), "--html", f"{folder}/page.html"] if forms else []
+        code, printed, said = command([verb, path, *shown, "--no-values"])
+        require_without({f"{verb} {shown} ({code})": printed + said}, CANARY)
+        require_without(written(folder, path) if shown else {}, CANARY)
+
+
+FORMS = ("text", "concise", "json", "github", "junit", "sarif")
+
+
+def written(folder: Path, *sources: str) -> dict[str, str]:
+    """What the commands have written into a folder beside the files that they read."""
+    return {p.name: p.read_text(errors="replace") for p in folder.rglob("*") if p.is_file() and str(p) not in sources}
+
+
+def require_without(forms: dict[str, str], *private: str) -> None:
+    for form, text in forms.items():
+        found = next((text.find(p) for p in private if p in text), None)
+        require(found is None, f"a private text in {form}: {text[max(0, (found or 0) - 90) : (found or 0) + 60]!r}")
 
 
 def _with_canaries(value: Any, chance: random.Random) -> Any:
@@ -352,16 +370,20 @@ def _with_canaries(value: Any, chance: random.Random) -> Any:
     return value
 
 
-def redacted(case: Case, _: Path) -> None:
-    """A private text, wherever it is put in a logged row, is in no form of a build that redacts."""
-    rows = [{name: _with_private(value, case.chance) for name, value in row.items()} for row in case.rows]
+def redacted(case: Case, folder: Path) -> None:
+    """A private text, wherever it is put in a row, is in no form of a build or of a page for reviewers that redacts."""
+    rows = [_with_private(row, case.chance) for row in case.rows]
     with contextlib.suppress(aes.EvalSetError):
         made = aes.eval_set_from_inference_table(rows, redact="default")
         forms = {"rows": made.rows.to_json(default_handler=str), "excluded": made.excluded.to_json(default_handler=str)}
-        forms |= {"text": made.to_text(), "page": made.to_html(), "summary": repr(made.summary)}
-        for form, text in forms.items():
-            found = next((private for private in _PRIVATE if private in text), None)
-            require(found is None, f"a private text in the {form} of a build: {found!r}")
+        require_without(forms | {"build": f"{made.to_text()}{made.to_html()}{made.summary!r}"}, *_PRIVATE)
+    path, few = KINDS["jsonl"](rows, folder), folder / "few.jsonl"
+    few.write_bytes(b"".join(Path(path).read_bytes().splitlines(keepends=True)[:5]))  # a page takes 30 ms for a row
+    output = ["--output", case.chance.choice(("text", "json")), "--html", f"{folder}/build.html"]
+    build = ["from-inference-table", path, f"{folder}/rows.jsonl", *output]
+    for arguments in (build, ["review", str(few), "--reviewer", "ana", "--bundle", f"{folder}/review.html"]):
+        code, printed, said = command([*arguments, "--redact", "default"])
+        require_without({f"{arguments[0]} ({code})": printed + said, **written(folder, path, str(few))}, *_PRIVATE)
 
 
 _PRIVATE = ("ana.canary@example.com", "4111 1111 1111 1111", "+44 20 7946 0958", "DE89 3704 0044 0532 0130 00")
@@ -370,7 +392,8 @@ _PRIVATE = ("ana.canary@example.com", "4111 1111 1111 1111", "+44 20 7946 0958",
 def _with_private(value: Any, chance: random.Random) -> Any:
     """The value with private texts in its strings, in text and in the strings of JSON text."""
     if isinstance(value, dict):
-        return {key: _with_private(inner, chance) for key, inner in value.items()}
+        found = {key: _with_private(inner, chance) for key, inner in value.items()}
+        return found | ({f"{chance.choice(_PRIVATE)} as a key": "x"} if chance.random() < 0.05 else {})
     if isinstance(value, list):
         return [_with_private(inner, chance) for inner in value]
     if isinstance(value, str) and chance.random() < 0.3:

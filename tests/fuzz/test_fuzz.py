@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from agent_eval_schema.formats import azure, examples, genai, nested, promptfoo
+from agent_eval_schema.review import bundle
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
@@ -53,6 +54,15 @@ def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> 
     assert "AE001" in found[0].text
     assert "ZeroDivisionError" in found[0].text
     assert len(found[0].rows) == 1
+
+
+def test_a_private_text_that_leaves_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A page for reviewers that is not redacted."""
+    row = {"request": "Who is it?", "response": "Ask ana.canary@example.com"}
+    given = Case("1", "a sample", [row] * 4)
+    assert raised(CHECKS["redacted"][0], given, tmp_path) is None
+    monkeypatch.setattr(bundle, "redacted", lambda value, _: value)
+    assert "a private text in review.html" in str(raised(CHECKS["redacted"][0], given, tmp_path))
 
 
 def test_entries_of_documents_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
