@@ -128,19 +128,34 @@ _EMAIL = re.compile(
 )
 _IBAN = re.compile(rf"{_BEFORE}[A-Z]{{2}}\d{{2}}(?:[\s.-]{{0,3}}[A-Z0-9]){{11,30}}{_AFTER}")
 _DIGITS = re.compile(rf"{_ALONE_BEFORE}\d{{1,19}}(?:{_GAP}\d{{1,19}})*{_ALONE_AFTER}")
+_COUNTRY = (
+    r"(?:1(?![\s.-]*[01])|7|2[07]|2[1-69]\d|3[0-469]|3[578]\d|4[013-9]|42\d|5[1-8]|5[09]\d|6[0-6]|6[7-9]\d|8[1246]|8[0578]\d"
+    r"|9[0-58]|9[67]\d|99[2-68])"
+)
+"""The codes of countries, as the ITU assigns them (E.164); after that of North America no area begins with 0 or 1."""
 _PHONE = re.compile(
-    rf"{_BEFORE}(?<!\+)(?:\+ ?|00)[1-9]\d{{0,2}}\)?(?:(?:{_GAP})?\(?\d{{1,5}}\)?){{2,6}}{_AFTER}(?!=|[-+][{_WORD}]|/\d)"
-    rf"|{_ALONE_BEFORE}(?:1[\s.-]{{1,2}})?(?:\(\d{{3}}\)\s{{0,2}}|\d{{3}}[\s.-]{{1,2}})"
+    rf"{_BEFORE}(?<!\+)(?:\+ ?|00){_COUNTRY}\)?(?:(?:{_GAP})?\(?\d{{1,5}}\)?){{2,6}}{_AFTER}(?!=|[-+][{_WORD}]|/\d)"
+    rf"|{_ALONE_BEFORE}(?:1[\s.-]{{1,2}})?(?:\([2-9]\d\d\)\s{{0,2}}|(?P<bare>[2-9]\d\d[\s.-]{{1,2}}))"
     rf"\d{{3}}[\s.-]{{1,2}}\d{{4}}{_AFTER}(?!=|[-.+][{_WORD}]|/\d)"
 )
+_OF_A_THING = re.compile(
+    r"(?i)(?:(?<![a-z])(?:order|invoice|ticket|case|ref(?:erence)?|sku|part|item|serial|booking|parcel|bestellung|rechnung|auftrag"
+    r"|artikel|pedido|factura|commande|facture)s?[ _-]?(?:no|nr|num|number|nummer|id)?|#)[\s.:#=]{0,3}$"
+).search
+"""What names the number behind it: that of an order, not of a phone."""
+
+
+_ISSUED = re.compile(
+    r"4\d{12}(?:\d{3}){0,2}|3[47]\d{13}|3[0568-9]\d{12,17}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}"
+    r"|220[0-4]\d{12,15}|(?:5[06-9]|6\d)\d{11,17}"
+).fullmatch
+"""The first digits of issuers, and how many digits their cards have: an IMEI has 15, and no card of Visa has."""
 
 
 def is_card_number(text: str) -> bool:
-    """Whether the digits are those of a payment card: 13 to 19 of them, of an issuer, with a sum that holds (Luhn)."""
+    """Whether the digits are those of a payment card: as many as its issuer gives, with a sum that holds (Luhn)."""
     digits = re.sub(r"\D", "", text)
-    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
-        return False
-    if digits[0] not in "3456" and not (2200 <= int(digits[:4]) <= 2204 or 2221 <= int(digits[:4]) <= 2720):
+    if not _ISSUED(digits) or len(set(digits)) == 1:
         return False
     doubled = (sum(divmod(2 * int(d), 10)) for d in digits[-2::-2])
     return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0
@@ -186,7 +201,9 @@ def _cards(view: str, _: Search) -> Spans:
         while at < len(groups):
             start, end = groups[at]
             fitting = []
-            for last in range(at, len(groups) if end - start >= 4 else at):
+            before = view[groups[at - 1][0] : start] if at else " "  # `112-3456789-1234567` is an order
+            may_begin = end - start >= 4 and re.search(r"\s|/|^(?:19|20)\d\d\D", before)
+            for last in range(at, len(groups) if may_begin else at):
                 size = sum(b - a for a, b in groups[at : last + 1])
                 if size > 19:
                     break
@@ -211,7 +228,8 @@ def _phones(view: str, search: Search) -> Spans:
             end, closing = end - 1, closing - 1
         if closing > 0 and view[start - 1 : start] == "(":  # around the code of the country
             start -= 1
-        if sum(map(str.isdigit, view[start:end])) >= 8:
+        named = found["bare"] and _OF_A_THING(view[max(0, start - 30) : start])
+        if sum(map(str.isdigit, view[start:end])) >= 8 and not named:
             spans.append((start, end))
     yield from spans
     if "phonenumbers" in search.libraries:
