@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
@@ -23,10 +24,17 @@ from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.parts import columns_of_folders, with_constants
 from agent_eval_schema.io.places import files_of
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_batch
-from agent_eval_schema.io.streams import CHUNK, Position
+from agent_eval_schema.io.streams import CHUNK, Position, too_large, unpacked_limit
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+
+FEW = 256
+"""Rows that are decoded at once."""
+
+MUCH = 8
+"""Times the size of a file: what is larger unpacked is looked at first, which takes longer than reading other files."""
 
 
 @contextmanager
@@ -66,12 +74,44 @@ class _File(NamedTuple):
             rows: int = max(self.table.metadata.row_group(group).num_rows, 1)
             groups, step = [group], math.ceil(rows / math.ceil(rows / self.step))
         with _reporting_errors(self.name):  # a page is decoded when it is asked for
-            for batch in decoded(self.table, step, groups):
+            sizes = _sizes(self.table)
+            packs_well = sum(sizes) > max(MUCH * os.path.getsize(self.name), unpacked_limit() // FEW)
+            few = self._few(groups or range(len(sizes))) if packs_well else FEW
+            for batch in decoded(self.table, step, groups, few=few):
                 yield with_constants(without_marks(batch), self.constants)
+
+    def _few(self, groups: Iterable[int]) -> int:
+        """How many rows may be decoded at once: every row may have the longest text of a dictionary, which is in the
+        file once, so that one of 1 KB would fill the memory."""
+        import pyarrow.parquet as pq
+
+        schema, widest = self.table.schema, 1
+        texts = [c.path for c in map(schema.column, range(len(schema))) if c.physical_type == "BYTE_ARRAY"]
+        kept = {"metadata": self.table.metadata, "buffer_size": CHUNK, "pre_buffer": False, "read_dictionary": texts}
+        with open(self.name, "rb") as file, pq.ParquetFile(file, **kept) as encoded:
+            for group in groups:
+                first = next(encoded.iter_batches(1, row_groups=[group]), None)
+                widest = max(widest, *map(_longest, first.columns if first else ()))
+        if widest > unpacked_limit():
+            raise too_large(self.name)
+        return min(FEW, unpacked_limit() // widest)
+
+
+def _longest(array: pa.Array) -> int:
+    """The bytes of the longest text in a dictionary of the array, or of one in it."""
+    if pa.types.is_dictionary(array.type):
+        return pc.max(pc.binary_length(array.dictionary)).as_py() or 0
+    if pa.types.is_struct(array.type):
+        return max((_longest(array.field(i)) for i in range(array.type.num_fields)), default=0)
+    return _longest(array.values) if pa.types.is_nested(array.type) else 0
 
 
 def decoded(
-    table: pq.ParquetFile, step: int, groups: list[int] | None = None, columns: list[str] | None = None
+    table: pq.ParquetFile,
+    step: int,
+    groups: list[int] | None = None,
+    columns: list[str] | None = None,
+    few: int = FEW,
 ) -> Iterator[pa.RecordBatch]:
     """The rows in batches of about `step` rows, or fewer if they are large. Their size is not known before: a page may
     hold a text once for many rows. So a few are decoded at once."""
@@ -79,7 +119,7 @@ def decoded(
         return
     # Each batch has the whole dictionary of a column that stays encoded: hundreds of small ones take long.
     # with a quarter of it, reading takes twice as long
-    few = 256 * (4 if any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1)
+    few *= 4 if few == FEW and any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1
     joins = step > 2 * few  # joining copies the cells: not worth it for two
     batches = table.iter_batches(batch_size=few if joins else step, row_groups=groups, columns=columns)
     yield from cut(joined(batches, step, BATCH_BYTES) if joins else batches, BATCH_BYTES, CUT_BYTES)

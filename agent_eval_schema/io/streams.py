@@ -25,16 +25,19 @@ MOST_UNPACKED = 512 << 20
 """Bytes of one row of a compressed file, and of a file that is unpacked as a whole: a small file may unpack to more
 than memory holds. AGENT_EVAL_SCHEMA_MAX_UNPACKED sets another number of MB."""
 
-WHOLE = (".xlsx",)
+WHOLE = (".xlsx", ".zip")
 """Files that are archives, which a reader unpacks as a whole."""
+
+
+def unpacked_limit() -> int:
+    """The bytes that what was packed may have: a reader of any container asks it before it unpacks."""
+    megabytes = os.environ.get("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "")
+    return int(megabytes) << 20 if megabytes.isascii() and megabytes.isdigit() else MOST_UNPACKED
 
 
 def most_unpacked(path: str) -> int:
     """The bytes that a row of a file, or an archive, may have; -1 without a limit."""
-    if not path.lower().endswith((*COMPRESSIONS, *WHOLE)):
-        return -1
-    megabytes = os.environ.get("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "")
-    return int(megabytes) << 20 if megabytes.isascii() and megabytes.isdigit() else MOST_UNPACKED
+    return unpacked_limit() if path.lower().endswith((*COMPRESSIONS, *WHOLE)) else -1
 
 
 def require_bounded(path: str, size: int) -> None:
@@ -45,8 +48,9 @@ def require_bounded(path: str, size: int) -> None:
 
 def too_large(path: str) -> EvalSetError:
     what, got = ("a file", "more") if path.lower().endswith(WHOLE) else ("rows", "a larger one")
-    option = "set AGENT_EVAL_SCHEMA_MAX_UNPACKED to more MB, or unpack the file"
-    return EvalSetError(f"{path}: expected {what} of up to {most_unpacked(path) >> 20} MB, got {got}: {option}")
+    option = "set AGENT_EVAL_SCHEMA_MAX_UNPACKED to more MB"
+    otherwise = ", or unpack the file" if path.lower().endswith(COMPRESSIONS) else ""
+    return EvalSetError(f"{path}: expected {what} of up to {unpacked_limit() >> 20} MB, got {got}: {option}{otherwise}")
 
 
 class Position:

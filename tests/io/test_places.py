@@ -7,6 +7,7 @@ import gc
 import gzip
 import io
 import json
+import os
 import re
 import sys
 import tempfile
@@ -22,9 +23,9 @@ import pytest
 
 from agent_eval_schema import EvalSetError, EvalSetNotFoundError, convert_eval_set, validate_eval_set, write_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.formats.ces import app
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import streams
+from agent_eval_schema.io.parquet import parquet_batches
 from agent_eval_schema.io.places import ending_of, is_catalog_table, is_glob
 from agent_eval_schema.validation.report import run_of, summary_of
 from agent_eval_schema.validation.validate import check_source
@@ -277,12 +278,33 @@ def test_a_row_that_unpacks_to_more_than_memory_should_hold_is_refused(
 
 
 def test_an_app_whose_files_unpack_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_LARGEST_APP", 3 << 20)
+    monkeypatch.setattr(streams, "MOST_UNPACKED", 3 << 20)
     with zipfile.ZipFile(tmp_path / "app.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for i in range(4):
             archive.writestr(f"evaluations/{i}.json", b" " * (1 << 20) + b"{}")
-    with pytest.raises(EvalSetError, match=r"app\.zip: expected evaluations of up to 3 MB in total"):
+    with pytest.raises(EvalSetError, match=r"app\.zip: expected a file of up to 3 MB, got more: set AGENT_EVAL_"):
         validate_eval_set(tmp_path / "app.zip")
+
+
+@pytest.mark.parametrize("encoded", [True, False])
+def test_a_text_that_a_file_of_parquet_has_once_is_not_in_memory_for_each_row(
+    encoded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """256 rows are decoded at once, and a file of 1 KB would be 256 times its longest text."""
+    monkeypatch.setattr(streams, "MOST_UNPACKED", 8 << 20)
+    text, path = "x" * (2 << 20), str(tmp_path / "rows.parquet")
+    texts = pa.array([text, "Hi"]).take([0] * 40) if not encoded else pa.array([text] * 40).dictionary_encode()
+    table = pa.table({"request": texts, "response": ["a"] * 40})
+    pq.write_table(table, path, dictionary_pagesize_limit=1 << 30, store_schema=False)
+    assert os.path.getsize(path) < 400_000
+    sizes = [batch.num_rows for batch in parquet_batches(path)]
+    assert sum(sizes) == 40
+    assert max(sizes) <= 4
+    monkeypatch.setattr(streams, "MOST_UNPACKED", 1 << 20)
+    with pytest.raises(
+        EvalSetError, match=r"rows\.parquet: expected rows of up to 1 MB, got a larger one: set [A-Z_]* to"
+    ):
+        validate_eval_set(path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from agent_eval_schema.io.jsonl import cell_batches
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.io.streams import require_bounded
 from agent_eval_schema.io.yaml import yaml_rows
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.visible import visible
@@ -36,9 +37,6 @@ _YAML = (".yaml", ".yml")
 _KINDS = (".json", *_YAML)
 _LARGEST = 64 << 20
 """Bytes of one file of an app; its evaluations have some KB each."""
-
-_LARGEST_APP = 1 << 30
-"""Bytes of all evaluations of a zip, unpacked: they are in memory together."""
 
 
 def evaluation_texts(path: str) -> list[EvaluationText] | None:
@@ -93,9 +91,7 @@ def _in_zip(path: str) -> Iterator[EvaluationText]:
             wanted = [e for e in entries if _is_evaluation(PurePosixPath(e.filename))]
             if not wanted and not any(PurePosixPath(e.filename).name in APP_FILES for e in entries):
                 raise EvalSetError(f"{path}: expected an exported app of CES, got a zip without {HOME} and app.yaml")
-            if sum(e.file_size for e in wanted if e.file_size <= _LARGEST) > _LARGEST_APP:
-                most = f"{_LARGEST_APP >> 20} MB"
-                raise EvalSetError(f"{path}: expected evaluations of up to {most} in total, got more: unpack the zip")
+            require_bounded(path, sum(e.file_size for e in wanted if e.file_size <= _LARGEST))
             for entry in sorted(wanted, key=lambda entry: entry.filename):
                 data = archive.read(entry) if entry.file_size <= _LARGEST else None
                 yield from _texts(entry.filename, data)

@@ -53,8 +53,19 @@ def test_what_is_private(text: str, expected: str, counts: dict[str, int]) -> No
         "4111 1111 1111 1112",  # the sum does not hold
         "Order #112-3456789-1234567",  # the sum of the last two groups holds
         "IMEI 490154203237518",  # and that of all digits here: no card of this issuer has 15
-        *("order 400-123-4567", "Order no. 723-555-8812", "Bestellnr. 12, Bestellung: 723-555-8812", "see #723-555-8812"),
-        *("rows 100-200-3000", "Q1 2024: 100 200 3000", "+100.000.000,00 EUR", "flight +10 2000 3000 40", "+999 123 456 789"),
+        *(
+            "order 400-123-4567",
+            "Order no. 723-555-8812",
+            "Bestellnr. 12, Bestellung: 723-555-8812",
+            "see #723-555-8812",
+        ),
+        *(
+            "rows 100-200-3000",
+            "Q1 2024: 100 200 3000",
+            "+100.000.000,00 EUR",
+            "flight +10 2000 3000 40",
+            "+999 123 456 789",
+        ),
         "0000 0000 0000 0000",
         "9f3d2a10-0000-4000-8000-000000000003",
         "tr-4111111111111111",
