@@ -234,6 +234,8 @@ class Work:
             yield from self._rows_of_evaluations(self._evaluations)
             return
         start = 0
+        theirs, ours = (find_format(name).calls_of for name in (self._run.plan.format, self._target))
+        of_session = ours == "session" or (theirs == "session" and ours == "turn")
         for batch, checked in self._run.pairs():
             _, columns = to_columns([rows_of(checked)])
             rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -248,18 +250,18 @@ class Work:
                 {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
                 for i in np.flatnonzero(valid).tolist()
             ]
-            yield self._with_own_ids(list(map(self._with_own_calls, kept)))
+            yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
             start += len(rows)
 
     def _with_own_calls(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row with expected calls as the target compares them: those of a whole session are passed through a target
         that has those of one turn."""
-        calls_of = find_format(self._target).calls_of
-        if calls_of == "session" and row.get(SESSION_CALLS) is not None and row["reference_trajectory"] is None:
+        if find_format(self._target).calls_of == "session":
+            if row.get(SESSION_CALLS) is None or row["reference_trajectory"] is not None:
+                return row
             rest = {name: value for name, value in row.items() if name != SESSION_CALLS}
             return {**rest, "reference_trajectory": structured(row[SESSION_CALLS])}
-        of_session = find_format(self._run.plan.format).calls_of == "session"
-        if calls_of != "turn" or not of_session or not expects_calls_of_session(row):
+        if not expects_calls_of_session(row):
             return row
         message = f"the calls are those of all turns of a session; they are passed through as `{SESSION_CALLS}`"
         self.losses.add(conversion.RENAMED, row, "reference_trajectory", message)
