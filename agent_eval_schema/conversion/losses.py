@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.formats.ces.rows import by_json_names, objects
-from agent_eval_schema.formats.format import POSITION, CanonicalRow, Written
+from agent_eval_schema.formats.format import POSITION, CanonicalRow, Row, Written
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_columns
@@ -37,8 +37,8 @@ from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import fields_of, metrics_of, missing_needs
-from agent_eval_schema.rule import Rule
-from agent_eval_schema.rules import conversion
+from agent_eval_schema.rule import Rule, Severity
+from agent_eval_schema.rules import RULES, conversion
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
@@ -59,7 +59,10 @@ TAKEN = "__taken__"
 PRESENCE = "__presence__"
 """The key under which it has its presence mask: the fields that metrics read."""
 
-BESIDE = (POSITION, SOURCE, TAKEN, PRESENCE)
+REPORTED = "__reported__"
+"""The key under which it has the codes of its issues."""
+
+BESIDE = (POSITION, SOURCE, TAKEN, PRESENCE, REPORTED)
 """The keys beside the columns of a row."""
 
 
@@ -81,19 +84,24 @@ class Losses:
         """Note what does not come back of these rows."""
         back: list[CanonicalRow] = []
         masks: list[int] = []
+        notes: list[list[Row] | None] = []
         if rows:
             source = open_source(written.back, format=written.format, outputs="generated")
             for _, checked in CheckedRun(source, make_plan(source)).reread():
                 _, columns = to_columns([rows_of(checked)])
                 back += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
                 masks += verdict(checked, "presence").to_pylist()
+                notes += verdict(checked, "issues").to_pylist()
         if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
             back, masks = [_NOTHING] * len(written.places), [0] * len(written.places)
+            notes = [None] * len(written.places)
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
         pairs = list(zip(rows, written.places, strict=True))
         for row, place in pairs:
             came = _NOTHING if place is None else back[place]
             self._compare_row(row, came)
+            if written.format == self._target and place is not None:
+                self._report(row, notes[place] or ())
             self.masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
@@ -105,6 +113,15 @@ class Losses:
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
             self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
+
+    def _report(self, row: CanonicalRow, notes: Iterable[Row]) -> None:
+        """Note the errors that the rules of the target report of a row, and did not report of the source."""
+        for note in notes:
+            rule = RULES[note["code"]]
+            is_new = rule.code in self._plan.codes and rule.code not in row.get(REPORTED, ())
+            if is_new and rule.severity is Severity.ERROR:
+                place = note["column"], note["path"], note["hint"] or ""
+                self.issues.append(Finding(rule, note["message"], *place).issue(row[POSITION], row["request_id"]))
 
     def _compare_sources(self, rows: Sequence[CanonicalRow], back: Sequence[CanonicalRow]) -> None:
         """Note the values of the source rows that were read back differently, or were not read at all."""

@@ -15,7 +15,17 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
 from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
-from agent_eval_schema.conversion.losses import BESIDE, PREFIX, PRESENCE, SOURCE, TAKEN, Losses, apart, unread_fields
+from agent_eval_schema.conversion.losses import (
+    BESIDE,
+    PREFIX,
+    PRESENCE,
+    REPORTED,
+    SOURCE,
+    TAKEN,
+    Losses,
+    apart,
+    unread_fields,
+)
 from agent_eval_schema.conversion.outcome import Outcome, hash_of, outcome_in, packed_outcome
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
@@ -246,8 +256,16 @@ class Work:
             sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
             masks = verdict(checked, "presence").to_pylist()
+            codes = [[note["code"] for note in notes or ()] for notes in verdict(checked, "issues").to_pylist()]
             kept = [
-                {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
+                {
+                    **rows[i],
+                    POSITION: positions[i],
+                    SOURCE: sources[i],
+                    TAKEN: taken[i],
+                    PRESENCE: masks[i],
+                    REPORTED: codes[i],
+                }
                 for i in np.flatnonzero(valid).tolist()
             ]
             yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
@@ -291,7 +309,9 @@ class Work:
                 self.losses.unread(evaluation.row, path, value)
             report = check_source(open_source(rows, format="databricks", outputs="generated"))
             masks = run_of(report).builder.masks.tolist()
+            codes = [note.code for note in report.iter_issues()]
             found = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
-            kept = [{**row, POSITION: evaluation.row, PRESENCE: mask} for row, mask, valid in found if valid]
+            beside = {POSITION: evaluation.row, REPORTED: codes}
+            kept = [{**row, **beside, PRESENCE: mask} for row, mask, valid in found if valid]
             self.losses.left_out([evaluation.row] * (report.row_count - len(kept)), "turn")
             yield kept

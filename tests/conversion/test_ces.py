@@ -626,3 +626,21 @@ def test_a_row_with_a_nul_is_not_lost(tmp_path: Path) -> None:
     path.write_text("display_name,turn_index,action_type,text_content\nA,,,\n,1,INPUT_TEXT,a\0b\n,1,INPUT_TEXT,c\n")
     (evaluation,) = convert_eval_set(path, "ces-evaluation").data
     assert [step["userInput"]["text"] for step in evaluation["golden"]["turns"][0]["steps"]] == ["a\0b", "c"]
+
+
+@pytest.mark.parametrize("target", ["ces-evaluation", "ces-csv"])
+def test_what_ces_keeps_as_another_number_is_a_loss(target: Any) -> None:
+    calls = [{"tool_name": "t", "tool_input": {"n": 2**60 + 1}}]
+    made = convert_eval_set([{"request": "Hi", "expected_response": "Hello", "reference_trajectory": calls}], target)
+    (loss,) = made.losses[made.losses["code"] == "AE146"].to_dict("records")
+    assert (loss["row"], loss["path"].endswith("toolCall.args.n")) == (0, True)
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_system_prompt_is_nothing_that_the_user_says(role: str) -> None:
+    messages = [{"role": role, "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    made = convert_eval_set([{"request": {"messages": messages}, "expected_response": "Hello"}], "ces-evaluation")
+    (evaluation,) = made.data
+    steps = [step for turn in evaluation["golden"]["turns"] for step in turn["steps"]]
+    assert [step["userInput"] for step in steps if "userInput" in step] == [{"text": "Hi"}]
+    assert "Be brief." in made.losses["message"].item()

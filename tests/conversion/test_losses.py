@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
-from agent_eval_schema.conversion.losses import _missing
+from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _missing
+from agent_eval_schema.conversion.work import plan_of
+from agent_eval_schema.formats.format import POSITION, Written
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.catalog import SUPPORT_FIELDS
+from agent_eval_schema.rule import Severity
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import COLUMNS_OF_FIELD
 
 Row = dict[str, Any]
@@ -186,3 +191,14 @@ OBJECTS = [('{"x": 1, "y": 2}', {"x": 1, "y": 3}), ({"x": 1, "y": 2}, '{"x":1,"y
 @pytest.mark.parametrize(("given", "came"), OBJECTS)
 def test_of_an_object_that_comes_back_as_text_only_what_differs_is_missing(given: Any, came: Any) -> None:
     assert [(found.path, found.value, found.came) for found in _missing(0, ("a",), given, came)] == [(("a", "y"), 2, 3)]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_error_that_the_target_reports_is_a_loss(known: bool) -> None:
+    """A writer that writes what the rules of its format reject; an error of the source is reported there."""
+    row = {**dict.fromkeys(COLUMNS), POSITION: 7, PRESENCE: 0, REPORTED: ["AE220"] if known else []}
+    found = Losses("azure", plan_of(open_source([{"query": "Hi", "response": "Hello"}], format="azure"), "azure"))
+    back = [{"query": "Hi", "response": {"unknown": 1}}]
+    found.compare([row], Written(back, back, "azure", [0]))
+    errors = [issue for issue in found.issues if issue.severity is Severity.ERROR]
+    assert [(issue.row, issue.code) for issue in errors] == ([] if known else [(7, "AE220")])

@@ -198,13 +198,14 @@ def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
 
 
 def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
-    """The turns of a row: those of the messages before the last question, then the row's own."""
+    """The turns of a row: those of the messages before the last question, then the row's own. CES has no place for
+    instructions: the app has its own, and a user does not say them."""
     turns: list[dict[str, Any]] = []
-    messages = list(messages)
+    messages = [message for message in messages if message["role"] not in ("system", "developer")]
     tools = chat.tools_of_calls(messages)
     for message in messages:
         role = message["role"]
-        asks = role in ("user", "system", "developer") or (role == "tool" and "tool_call_id" not in message)
+        asks = role == "user" or (role == "tool" and "tool_call_id" not in message)
         if not turns or (asks and any("expectation" in step for step in turns[-1]["steps"])):
             turns.append({"steps": []})
         if role == "tool" and not message.get("name"):

@@ -24,6 +24,7 @@ from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import ces, columns, pages
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
@@ -171,7 +172,8 @@ def _golden_csv(rows: Sequence[CanonicalRow]) -> Written:
     groups = {str(one.evaluation["displayName"]): one.groups for one in reversed(assembled)}
     text, losses = golden_csv_text([one.evaluation for one in assembled], groups=groups)
     of_rows = [replace(loss, row=min(assembled[loss.row or 0].turns)) for loss in losses]
-    return replace(_written(rows, assembled, with_groups=True), data=text, losses=of_rows)
+    written = _written(rows, assembled, with_groups=True)
+    return replace(written, data=text, losses=[*written.losses, *of_rows])
 
 
 def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, with_groups: bool) -> Written:
@@ -185,7 +187,14 @@ def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, wi
         for place, turn in one.turns.items():  # a scenario has one row
             places[place] = at.get(turn) if turn else len(back)
         back += found
-    return Written([one.evaluation for one in assembled], back, "databricks", places)
+    reported = [finding.issue(min(one.turns)) for one in assembled for finding in _findings(one.evaluation)]
+    return Written([one.evaluation for one in assembled], back, "databricks", places, reported)
+
+
+def _findings(evaluation: Row) -> list[Finding]:
+    """What CES rejects of an evaluation, or keeps as another value."""
+    found = findings_of(jsontext.encode(evaluation))
+    return [f for f in found if f.rule.severity is Severity.ERROR or f.rule is ces.PRECISION]
 
 
 def _page(row: Row) -> Iterator[Unfolded]:
