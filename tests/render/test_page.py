@@ -300,7 +300,7 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "⚠ 2 of 4 rows scored; 2 unreadable: trajectory_exact_match 0.5",
         "agent-eval-schema validate",
     ),
-    "hostile scores": ("⚠", "row <script>"),
+    "hostile scores": ("⚠", "row 0"),
     "comparison": (
         "⚠ 2 scores lower, 0 higher",
         "row <script>",
