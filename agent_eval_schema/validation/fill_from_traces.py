@@ -21,6 +21,7 @@ from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_cal
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import traces as trace_rules
+from agent_eval_schema.rules.columns import PREFERRED_TRUTH
 from agent_eval_schema.rules.expectations import EXPECTED_AS_JSON, EXPECTED_RESPONSE_TYPE
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
@@ -212,7 +213,14 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     if (
         other and rows.values[other][row] is not None
     ):  # the row's own ground truth wins over the trace's, in either form
-        if rows.filled[row] & BIT_OF[other]:
+        is_of_trace = rows.filled[row] & BIT_OF[other]
+        if is_of_trace and rows.preferred in (column, other):
+            message = f"dropped, as the trace has `{rows.preferred}`"
+            if rows.preferred == column:
+                rows.writable(other)[row], rows.writable(column)[row] = None, value
+                rows.filled[row] ^= BIT_OF[other] | BIT_OF[column]
+            rows.log.add(PREFERRED_TRUTH, row, other if rows.preferred == column else column, message)
+        elif is_of_trace:
             message = f"{column} is dropped: expected at most one of it and {other}, the trace has both"
             path, hint = f"trace.info.assessments.{column}", "Delete one of the two expectations in MLflow."
             rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=path, hint=hint)

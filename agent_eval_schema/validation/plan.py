@@ -8,7 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import has_value
-from agent_eval_schema.formats.column_names import likely_columns
+from agent_eval_schema.formats.column_names import likely_columns, preferred_in
 from agent_eval_schema.formats.registry import NORMALIZED, UNKNOWN, detect, find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
@@ -22,7 +22,8 @@ class Plan(Struct, frozen=True):
     These describe the data: `nests` (a cell can hold an object), `without_null` (the file cannot contain null, which a
     word may represent: CSV), `origins` (the places of our columns, where they have other names), `suggested` (the
     names that unknown columns may be meant to have), `unread` (what else may have ground truth), `named` (columns are
-    read under other names), `normalized` (rows that no longer show the format that they had).
+    read under other names), `preferred` (the ground truth that a row with two kinds keeps), `normalized` (rows that no
+    longer show the format that they had).
 
     These are requirements: `requires_outputs` (provided outputs were requested: each row has one of its format,
     `Format.outputs`), `unselected` (rules outside of a selection: not reported, but a row with an error of one supports
@@ -55,6 +56,7 @@ class Plan(Struct, frozen=True):
     suggested: dict[str, str] = {}
     unread: dict[str, str] = {}
     named: bool = False
+    preferred: str = ""
     max_cell_bytes: int | None = None
     unselected: frozenset[str] = frozenset()
 
@@ -107,6 +109,7 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
         without_null=source.kind == "csv",
         suggested=_quotable(likely.columns, names, values),
         named=bool(reading.columns),
+        preferred=preferred_in(reading.columns),
         unread=_quotable(likely.unread, names, values),
         max_cell_bytes=reading.max_cell_bytes,
         labeled=labeled,

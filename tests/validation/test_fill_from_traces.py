@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from agent_eval_schema import normalize_eval_set, validate_eval_set
@@ -59,3 +60,22 @@ def test_expectations_that_cannot_be_used_are_corrected_where_they_are() -> None
     hints = [issue.hint for issue in validate_eval_set(rows).iter_issues() if issue.code == "AE603"]
     assert len(hints) == 2
     assert all("in MLflow" in hint and "Export" not in hint for hint in hints), hints
+
+
+@pytest.mark.parametrize("order", [("expected_response", "expected_facts"), ("expected_facts", "expected_response")])
+@pytest.mark.parametrize("preferred", ["expected_response", "expected_facts"])
+def test_of_two_kinds_of_ground_truth_in_a_trace_the_preferred_one_is_kept(preferred: str, order: Any) -> None:
+    values: dict[str, Any] = {"expected_response": "a", "expected_facts": ["b"]}
+    said = [
+        {"assessment_name": name, "source": {"source_type": "HUMAN"}, "expectation": {"value": values[name]}}
+        for name in order
+    ]
+    trace = {"info": {"trace_id": "x", "state": "OK", "assessments": said}, "data": {"spans": []}}
+    rows = [{"request": "Hi", "response": "a", "trace": trace}]
+    report = validate_eval_set(rows, columns={preferred: "preferred"})
+    assert (report.counts.get("AE183"), "AE603" in report.counts) == (1, False)
+    (row,) = report.iter_rows()
+    assert {name: row[name] for name in values} == {**dict.fromkeys(values), preferred: values[preferred]}
+    own = [{"request": "Hi", "response": "a", "expected_response": "own", "trace": trace}]
+    (row,) = validate_eval_set(own, columns={preferred: "preferred"}).iter_rows()
+    assert (row["expected_response"], row["expected_facts"]) == ("own", None)
