@@ -78,14 +78,14 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
         return source
     touched = {name for move in moves for name in (move.column, move.name)}
     vary = source.vary or any(move.steps for move in moves)  # what stays of a column may be in some rows only
-    changed = with_changed_cells(source, partial(_renamed, moves=moves), touched)
-    return replace(changed, columns=None, in_order=True, vary=vary)
+    change = partial(_renamed, moves=moves)
+    return with_changed_cells(source, change, touched, columns=None, in_order=True, vary=vary)
 
 
 def with_changed_cells(
-    source: Source, change: Callable[[pa.RecordBatch], pa.RecordBatch], touched: Collection[str]
+    source: Source, change: Callable[[pa.RecordBatch], pa.RecordBatch], touched: Collection[str], **others: Any
 ) -> Source:
-    """The source with other cells in the `touched` columns, changed where the rows are."""
+    """The source with other cells in the `touched` columns, changed where the rows are, and with what else differs."""
     original = source.original
     return replace(
         source,
@@ -93,6 +93,7 @@ def with_changed_cells(
         original=original and (lambda name: None if name in touched else original(name)),
         shares=None,
         remote=source.remote and _Named(source.remote, change),
+        **others,
     )
 
 
@@ -172,7 +173,7 @@ def likely_columns(source: Source, format: str) -> Likely:
     known = COLUMNS if whole else form.own_columns.union(COLUMNS)
     unknown = [n for n in names if n not in known and not n.startswith("dataset_")]
     is_open = whole or any(role is NO_ROLE or role.column or is_of_truth(n) for n in unknown for role in [role_of(n)])
-    with_keys = "inputs" if format == "mlflow" and {"inputs"} <= set(names) else ""
+    with_keys = [name for name in _OBJECTS.get(format, ()) if name in names]
     if not (form.is_rows or whole) or not (is_open or with_keys):
         return Likely()
     rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
@@ -180,13 +181,14 @@ def likely_columns(source: Source, format: str) -> Likely:
         columns = suggested_columns(names, rows, whole=True)
         return Likely(columns, unread_truths(names, rows, columns))
     origins = form.origins(names)
-    present = {column for column, place in origins.items() if any(value_at(row, place) is not None for row in rows)}
+    places = {column: place for column, place in origins.items() if column not in _ANSWERS or place not in with_keys}
+    present = {column for column, place in places.items() if any(value_at(row, place) is not None for row in rows)}
     into = {column: place for column, place in origins.items() if form.has_canonical and column_of(place) in COLUMNS}
     into |= {"request": "inputs.question"} if into.get("request") == "inputs" else {}
     if with_keys:
-        found = [structured(row.get(with_keys)) for row in rows]
-        rows = [{**row, **_keys_below(with_keys, value)} for row, value in zip(rows, found, strict=True)]
-        of_case = {f"{with_keys}.{key}" for key in TEST_CASE}
+        keys = [(row, [_keys_below(name, structured(row.get(name))) for name in with_keys]) for row in rows]
+        rows = [{**row, **{key: value for inner in found for key, value in inner.items()}} for row, found in keys]
+        of_case = {f"inputs.{key}" for key in TEST_CASE}
         unknown += list(
             dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and is_of_truth(n))
         )
@@ -204,6 +206,9 @@ def likely_columns(source: Source, format: str) -> Likely:
 
 
 _ANSWERS = ("expected_response", "expected_facts")
+
+_OBJECTS = {"mlflow": ("inputs",), "langsmith": ("inputs", "outputs"), "openai": ("item",), "promptfoo": ("vars",)}
+"""By format, the columns of objects whose keys are the user's: ground truth may be among them."""
 
 
 def _keys_below(column: str, value: Any) -> dict[str, Any]:

@@ -101,6 +101,8 @@ COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
 _ANSWERS = ("expected_response", "expected_facts")
+_OF_KEYS = ("inputs", "outputs", "item", "vars")
+"""The columns of objects whose keys are named like columns."""
 """The two forms of the ground truth of an answer, of which a row has one."""
 
 _BIT_OF = {"expected_retrieved_context": "expected_uri", "custom_expected": "expected_output"}
@@ -369,7 +371,7 @@ class ReportBuilder:
         logged = self._inspect_payloads()
         known = {*COLUMNS, *logged, *_OF_A_BUILD}
         names = [n for n in self.columns if n not in known and not n.startswith("dataset_")]
-        names += [n for n in (*self._suggested, *self._unread) if n.startswith("inputs.") and n not in self.columns]
+        names += [n for n in (*self._suggested, *self._unread) if n not in self.columns and column_of(n) in _OF_KEYS]
         misspelled = misspelled_columns(tuple(self.columns))
         # rows that lack the content of the misspelled column are reported themselves, with the same hint
         absorbed = {"request"} if self.counts["AE201"] else set[str]()

@@ -202,6 +202,34 @@ def test_ground_truth_inside_the_inputs_is_named(row: Row) -> None:
     assert "AE119" not in read.counts
 
 
+@pytest.mark.parametrize(
+    ("format", "row", "path"),
+    [
+        ("langsmith", {"inputs": {"q": "Hi?"}, "outputs": {"expected_answer": "Hello"}}, "outputs.expected_answer"),
+        ("langsmith", {"inputs": {"q": "Hi?", "gold": "Hello"}, "outputs": {}}, "inputs.gold"),
+        ("promptfoo", {"vars": {"question": "Hi?", "ground_truth": "Hello"}}, "vars.ground_truth"),
+    ],
+)
+def test_ground_truth_inside_the_objects_of_a_format_is_named(format: str, row: Row, path: str) -> None:
+    rows = [{**row, "dataset_id": "d", "id": str(n)} if format == "langsmith" else row for n in range(2)]
+    report = validate_eval_set(rows)
+    (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE119")
+    assert (report.format, issue.column, f"--columns {path}=expected_response" in issue.hint) == (
+        format,
+        path.partition(".")[0],
+        True,
+    )
+    read = read_as_proposed(rows)
+    assert [found["expected_response"] for found in read.iter_rows()] == ["Hello"] * 2
+    assert "AE119" not in read.counts
+
+
+def test_ground_truth_inside_the_objects_that_a_format_reads_is_no_warning() -> None:
+    for row in ({"inputs": {"q": "Hi?"}, "outputs": {"answer": "Hello"}, "dataset_id": "d", "id": "1"},):
+        report = validate_eval_set([row])
+        assert ("AE119" in report.counts, [r["expected_response"] for r in report.iter_rows()]) == (False, ["Hello"])
+
+
 def test_ground_truth_that_is_read_elsewhere_is_no_warning() -> None:
     row = {"inputs": {"question": "Hi?", "answer": "x"}, "expectations": {"expected_response": "Hello"}}
     assert "AE119" not in validate_eval_set([row]).counts

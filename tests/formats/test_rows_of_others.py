@@ -80,13 +80,13 @@ def test_an_issue_names_the_column_that_an_older_version_has() -> None:
     assert found({"user_input": "q", "reference": 5}) == [("AE302", "reference")]
 
 
-def test_a_list_that_python_wrote_is_an_error_and_repaired(tmp_path: Path) -> None:
+def test_a_list_that_python_wrote_is_a_warning_and_repaired(tmp_path: Path) -> None:
     path, mended = tmp_path / "rag.csv", tmp_path / "mended.csv"
     path.write_text('question,contexts\nq,"[\'a\', \'b\']"\nr,"[""c""]"\n', encoding="utf-8")
     report = validate_eval_set(str(path))
-    assert (report.counts, report.valid_count) == ({"AE002": 1}, 1)
+    assert (report.counts, report.valid_count) == ({"AE182": 1}, 2)
     assert main(["validate", str(path), "--fix", str(mended), "-q"]) == 0
-    assert validate_eval_set(str(mended)).ok
+    assert validate_eval_set(str(mended)).counts == {}
     rows = list(validate_eval_set(str(mended)).iter_rows())
     assert [[d["content"] for d in row["retrieved_context"]] for row in rows] == [["a", "b"], ["c"]]
 
