@@ -1,6 +1,6 @@
 """What platforms write themselves is valid, and what we write their own loaders accept.
 
-The files are recorded (tests/helpers/record_platforms.py): the packages are too heavy for the tests. `theirs*` were
+The files are recorded (tests/recorders/platforms.py): the packages are too heavy for the tests. `theirs*` were
 written by the platform, `ours*` by us; `accepted.json` says how the platform's loader read ours.
 """
 
@@ -18,7 +18,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA
-from tests.helpers.record_platforms import digest
+from tests.recorders.platforms import digest
 
 PLATFORMS = DATA / "platforms"
 THEIRS = sorted(PLATFORMS.glob("*/theirs*"))
@@ -164,5 +164,5 @@ def test_what_we_write_is_what_a_platform_has_accepted(
     assert made.read_bytes() == recorded.read_bytes()
     accepted = json.loads((PLATFORMS / platform / "accepted.json").read_text(encoding="utf-8"))
     found = accepted["files"].get(recorded.name)
-    assert found is not None, f"let {platform} read it: tests/helpers/record_platforms.py"
-    assert found["digest"] == digest(recorded), f"let {platform} read it again: tests/helpers/record_platforms.py"
+    assert found is not None, f"let {platform} read it: tests/recorders/platforms.py"
+    assert found["digest"] == digest(recorded), f"let {platform} read it again: tests/recorders/platforms.py"

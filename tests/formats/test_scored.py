@@ -1,5 +1,5 @@
 """What a row supports is what other platforms score: rows of each kind × the metrics of a platform. Its own checks are
-recorded (tests/helpers/record_scored.py), as the packages are too heavy for the tests.
+recorded (tests/recorders/scored.py), as the packages are too heavy for the tests.
 
 EXCEPTIONS has the cells that differ on purpose, with the argument.
 """
@@ -197,7 +197,7 @@ def test_a_row_supports_what_the_platform_accepts(
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(lines)
-    assert file.read_text() == lines, f"let {platform} judge them again: tests/helpers/record_scored.py"
+    assert file.read_text() == lines, f"let {platform} judge them again: tests/recorders/scored.py"
     recorded = json.loads((PLATFORMS / platform / "scored.json").read_text())
     release = re.escape(f"{recorded['package']} {recorded['version']}")
     assert re.search(rf"^    {platform} +{release}", str(platforms.__doc__), re.MULTILINE)

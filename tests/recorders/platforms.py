@@ -1,7 +1,7 @@
 """What other platforms write and accept, recorded with their own packages, which are too heavy for the tests.
 
     python3 -m venv /tmp/deepeval && /tmp/deepeval/bin/pip install deepeval
-    /tmp/deepeval/bin/python tests/helpers/record_platforms.py deepeval
+    /tmp/deepeval/bin/python tests/recorders/platforms.py deepeval
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
 deepeval, ragas (with langchain-community<0.4), openai, langsmith, google-cloud-aiplatform[evaluation] for vertex and

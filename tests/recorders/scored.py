@@ -1,6 +1,6 @@
 """What other platforms score of rows of each kind, recorded with their own packages, which are too heavy for the tests.
 
-    /tmp/azure/bin/python tests/helpers/record_scored.py azure
+    /tmp/azure/bin/python tests/recorders/scored.py azure
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
 azure-ai-evaluation for azure; ragas, langchain-community<0.4, sacrebleu, rouge-score and rapidfuzz for ragas; deepeval;
