@@ -134,7 +134,6 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         >>> import_eval_set([{"Frage": "Wann?", "Musterantwort": "Heute."}]).write("rows.jsonl")
         1
         """
-        settle({"": path_of(path)}, {"the data": self._name})
         return self.conversion.write(path)
 
     def write_columns(self, path: str | os.PathLike[str]) -> None:
@@ -173,7 +172,8 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         blocks: list[Block] = [Section("columns", "Columns", [Table(["Column", "Read as", "Reason"], rows)])]
         data = self.conversion.data
         first = data.head(_SHOWN).to_dict("records") if hasattr(data, "head") else data[:_SHOWN]
-        texts = [cut(json.dumps(_without_absent(row), ensure_ascii=False, default=str), _LONGEST) for row in first]
+        filled = [{name: value for name, value in row.items() if value is not None} for row in first]
+        texts = [cut(json.dumps(row, ensure_ascii=False, default=str), _LONGEST) for row in filled]
         blocks.append(Section("rows", f"The first {plural(len(texts), 'row')}", [Line(text) for text in texts]))
         if kept := preferred_in(self.columns):
             blocks.append(Line(f"Rows with an answer and facts keep {kept}."))
@@ -202,10 +202,6 @@ def require_own(path: str) -> None:
 _MARK = "# Written by agent-eval-schema import: the columns of the table, and what each is read as."
 _SHOWN, _LONGEST = 3, 600
 """The rows that are shown, and the characters of each."""
-
-
-def _without_absent(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
 
 
 def import_eval_set(

@@ -37,6 +37,8 @@ UNCHECKED = {
     "score_trajectories": "scores rows, and validates none",
     "load_result": "reads scores",
     "eval_set_from_traces": "has no option of this test",
+    "import_eval_set": "has no option of this test",
+    "EvalSetImport": "is a result",
     "eval_set_from_inference_table": "reads logged calls, whose formats are others",
     "supported_scorers": "has no option of this test",
     "spark_validate": "reads a Spark DataFrame, as validate_eval_set does",
