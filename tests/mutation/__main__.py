@@ -1,9 +1,10 @@
 """Change the kernel in one place at a time, and see whether its tests notice: `python -m tests.mutation --count 300`.
 
-Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. A survivor that is the same
-program is listed, with the reason, in tests/mutation/equivalent.txt. Each mutant is a fork of one process that has all
-modules loaded: of a function only its code is exchanged, and the tests that call it are run; for a change elsewhere,
-and of a function that no test calls, all modules are loaded again, and all of their tests are run.
+Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. With `--whole` they are of
+all modules, and each is shown to the tests nearest to it for a minute and a half of processor time. A survivor that is
+the same program is listed, with the reason, in tests/mutation/equivalent.txt. Each mutant is a fork of one process that
+has all modules loaded: of a function only its code is exchanged, and the tests that call it are run; for a change
+elsewhere, and of a function that no test calls, all modules are loaded again, and all of their tests are run.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.conftest import WITHOUT_NEEDS
 from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "agent_eval_schema"
 
 RULES, REQUESTS, BUILDER = (
     "tests/rules/test_rules.py",
@@ -86,6 +88,20 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 """The modules of the kernel, each with the tests that should notice a change."""
 
+
+def _modules() -> list[str]:
+    return sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if file.stem[:2] != "__")
+
+
+def tests_of(module: str) -> tuple[str, ...]:
+    """The tests that should notice a change, the nearest first: those that are named above, else the file of tests that
+    is called like the module, and those of its folder."""
+    folder, _, name = module.rpartition("/")
+    named = sorted(ROOT.glob(f"tests/**/test_{name.removesuffix('.py')}.py"), key=lambda file: folder not in str(file))
+    folders = [f"tests/{folder}"] if (ROOT / "tests" / folder).is_dir() and folder else ["tests/project", "tests/cli"]
+    return MODULES.get(module) or (*(str(file.relative_to(ROOT)) for file in named), *folders)
+
+
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
 _CHOSEN = ["-m", "not (spark or browser or mlflow or mcp or process or docs)"]
@@ -97,9 +113,11 @@ def main() -> int:
     os.chdir(ROOT)
     if arguments.quick:
         _CHOSEN[:] = ["-m", WITHOUT_NEEDS]
-    chosen = [m for m in MODULES if not arguments.only or any(name in m for name in arguments.only)]
+    modules = _modules() if arguments.whole else MODULES
+    chosen = [m for m in modules if not arguments.only or any(name in m for name in arguments.only)]
     end = time.monotonic() + arguments.minutes * 60
-    _load(chosen)
+    if not arguments.whole:
+        _load(chosen)
     same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
     start, tried, killed, skipped = time.monotonic(), Counter[str](), Counter[str](), 0
     running: dict[int, _Try] = {}
@@ -107,6 +125,9 @@ def main() -> int:
     def finish() -> None:
         pid, status = os.wait()
         done = running.pop(pid)
+        if arguments.whole and os.WIFSIGNALED(status):
+            print(f"no verdict  line {done.line}  {done.name}", flush=True)
+            return
         tried[done.module] += 1
         killed[done.module] += status != 0
         if status == 0:
@@ -127,7 +148,7 @@ def main() -> int:
         running[_start(module, tree, mutant)] = _Try(module, mutant.line, name)
     while running:
         finish()
-    for module in chosen:
+    for module in tried:
         print(f"{module:40} {killed[module]:5} of {tried[module]:5}  {killed[module] / max(tried[module], 1):.1%}")
     share = killed.total() / max(tried.total(), 1)
     print(
@@ -156,6 +177,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--of", metavar="FILE", help="only the survivors that an earlier run has printed into FILE")
     parser.add_argument("--quick", action="store_true", help="only the tests that README's command runs")
+    parser.add_argument("--whole", action="store_true", help="of all modules, each with its nearest tests")
     parser.add_argument("--verbose", action="store_true", help="print every mutant")
     return parser.parse_args()
 
@@ -267,6 +289,9 @@ def _start(module: str, tree: ast.Module, mutant: Mutant) -> int:
     function = mutant.function
 
     def run() -> int:
+        if module not in _CALLED:  # what its tests call is not known
+            _import_again(module, code)
+            return _run(tests_of(module))
         tests = [test for test in _CALLED[module] if function in test.called]
         if not tests or not _exchanged(code.co_filename, code, function):  # it may be called where modules are loaded
             return _again(module, code)
