@@ -100,8 +100,8 @@ class Losses:
         for row, place in pairs:
             came = _NOTHING if place is None else back[place]
             self._compare_row(row, came)
-            if written.format == self._target and place is not None:
-                self._report(row, notes[place] or ())
+            if written.format == self._target and place is not None and (reported := notes[place]):
+                self._report(row, reported)
             self.masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")

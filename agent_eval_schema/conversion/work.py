@@ -256,7 +256,8 @@ class Work:
             sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
             masks = verdict(checked, "presence").to_pylist()
-            codes = [[note["code"] for note in notes or ()] for notes in verdict(checked, "issues").to_pylist()]
+            noted = verdict(checked, "issues").to_pylist()
+            codes = [[note["code"] for note in notes] if notes else [] for notes in noted]
             kept = [
                 {
                     **rows[i],
