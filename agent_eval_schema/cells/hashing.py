@@ -85,7 +85,9 @@ def _without_wide_signs(words: bytes) -> bytes:
 
 
 def _codes(signs: str, length: int) -> Array:
-    return np.array([int.from_bytes(sign.encode().ljust(3, b"\0")) for sign in signs if len(sign.encode()) == length])
+    return np.array(
+        [int.from_bytes(sign.encode().ljust(3, b"\0"), "big") for sign in signs if len(sign.encode()) == length]
+    )
 
 
 _NO_UTF8, _KEPT = b"\xff", "surrogateescape"

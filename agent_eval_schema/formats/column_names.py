@@ -154,7 +154,9 @@ def without_auto(columns: ColumnNames) -> tuple[Mapping[str, str] | None, bool]:
     if isinstance(columns, str):
         require_choice("columns", columns, (AUTO,))
         return None, True
-    if not isinstance(columns, Mapping) or columns.get(AUTO) != AUTO:
+    if columns is not None and not isinstance(columns, Mapping):
+        raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
+    if columns is None or columns.get(AUTO) != AUTO:
         return columns, False
     return {path: name for path, name in columns.items() if path != AUTO} or None, True
 
@@ -262,8 +264,6 @@ def with_likely_names(source: Source) -> Source:
 
 def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool = True) -> list[Move]:
     """Where each value is, and where it goes: our column, and the steps below it."""
-    if not isinstance(columns, Mapping):
-        raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
     targets = {}
     for path, target in columns.items():
         found = _NAME.match(target) if isinstance(target, str) else None
