@@ -52,6 +52,7 @@ ARGUMENTS: dict[str, list[str]] = {
     ],
     "convert": [f"convert rows.jsonl out.json --to {target}" for target in ("ragas", "mlflow", "openai", "adk")],
     "convert --format": ["convert rows.jsonl out.jsonl --format SIGN", "convert rows.jsonl out.jsonl --to SIGN"],
+    "import": ["import rows.jsonl --prefer expected_facts", "import rows.jsonl SIGN.jsonl", "import SIGN.jsonl"],
     "schema": ["schema databricks", "schema canonical", "schema SIGN"],
     "explain": ["explain AE206", "explain SIGN"],
     "formats": ["formats", "formats ragas", "formats SIGN"],
