@@ -6,7 +6,7 @@ MLflow does not keep the order of the rows, and omits those that it lost. So eve
 position; where there is no score, a reason is given.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -78,23 +78,26 @@ def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
     """The position of the row that a line of mlflow's result is about, and its assessments."""
     if "assessments" in line:
         found = line["assessments"] or []
-        place = (line["tags"] or {}).get(ROW_TAG)
     else:
         text = line.get("trace")
         found = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
-        place = line.get("request_id")
     assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in found]
-    return (None if place is None else int(place)), assessments
+    return _place(line), assessments
+
+
+def _place(line: Mapping[str, Any]) -> int | None:
+    """The position of the row of a line, which is the request_id in older versions."""
+    place = (line["tags"] or {}).get(ROW_TAG) if "assessments" in line else line.get("request_id")
+    return None if place is None else int(place)
 
 
 def answers_by_row(result: Any) -> dict[int, Any]:
     """What `predict_fn` returned, by row."""
     lines = getattr(result, "result_df", None)
-    if lines is None or not {"tags", "response"} <= set(lines.columns):
-        return {}
     found = {}
-    for tags, response in zip(lines["tags"], lines["response"], strict=True):
-        row = (tags or {}).get(ROW_TAG)
-        if row is not None and not is_absent(response):
-            found[int(row)] = response
+    for line in () if lines is None else lines.to_dict("records"):
+        row = _place(line)
+        answer = line.get("response", line.get("outputs"))  # as older versions call it
+        if row is not None and not is_absent(answer):
+            found[row] = answer
     return found
