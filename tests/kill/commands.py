@@ -91,6 +91,9 @@ COMMANDS = {
     "convert --resume": Command(
         ("convert", "in.jsonl", "out.jsonl", "--to", "vertex", "--resume"), "out.jsonl", work=".out.jsonl.work"
     ),
+    "import": Command(
+        ("import", "in.jsonl", "out.jsonl", "--prefer", "expected_facts", "--mapping", "in.toml"), "out.jsonl"
+    ),
     "convert to CSV": Command(("convert", "in.jsonl", "out.csv", "--to", "mlflow"), "out.csv"),
     "convert to an evalset": Command(("convert", "in.jsonl", "out.json", "--to", "adk"), "out.json"),
     "convert to Delta": Command(
