@@ -11,7 +11,9 @@ from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands,
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_note, print_text
 
 if TYPE_CHECKING:
-    from agent_eval_schema.conversion.importing import EvalSetImport
+    from collections.abc import Mapping
+
+    from agent_eval_schema.conversion.importing import EvalSetImport, UndecidedError
 
 
 def add(commands: Commands) -> None:
@@ -44,11 +46,12 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.conversion.importing import require_own
+    from agent_eval_schema.render.phrases import plural
     from agent_eval_schema.text.choices import require_choice
 
     out, mapping = arguments.output, arguments.mapping
-    given = getattr(arguments, "column_files", ())
-    if mapping is None and out not in (None, "-") and not any(text.endswith((".toml", ".json")) for text in given):
+    has_file = any(text.endswith((".toml", ".json")) for text in arguments.column_files)
+    if mapping is None and out not in (None, "-") and not has_file:
         mapping = f"{os.path.splitext(out)[0]}.columns.toml"
     if mapping is not None:
         require_choice("--mapping", os.path.splitext(mapping)[1], (".toml",))
@@ -59,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         imported.write_columns(mapping)
     print_text(imported.to_text(color=in_color()))
     if out is not None:
-        print_note(f"{count:,} rows written to {out}", arguments)
+        print_note(f"{plural(count, 'row')} written to {out}", arguments)
     if mapping is not None:
         print_note(f"columns written to {mapping}: use --columns {mapping} for the next table", arguments)
     conversion = imported.conversion
@@ -80,19 +83,18 @@ def _decided(arguments: argparse.Namespace) -> EvalSetImport:
             columns |= _answer(error)
 
 
-def _answer(error: Exception) -> dict[str, str]:
+def _answer(error: UndecidedError) -> Mapping[str, str]:
     """The entries of the mapping that a person chooses."""
     from agent_eval_schema.text.visible import visible
 
-    choices = getattr(error, "choices", {})
-    question, _, _ = str(error).rpartition(": use ")
-    print_line(visible(question))
-    for number, choice in enumerate(choices, 1):
+    answers = {str(number): entries for number, entries in enumerate(error.choices.values(), 1)}
+    print_line(visible(error.question))
+    for number, choice in zip(answers, error.choices, strict=True):
         print_line(f"  {number}  {visible(choice)}")
     while True:
-        print_line(f"Keep which, 1 to {len(choices)}?")
+        print_line(f"Keep which, 1 to {len(answers)}?")
         line = sys.stdin.readline()
         if not line:
             raise error
-        if line.strip() in map(str, range(1, len(choices) + 1)):
-            return dict(list(choices.values())[int(line) - 1])
+        if line.strip() in answers:
+            return answers[line.strip()]

@@ -75,6 +75,7 @@ class Parser(argparse.ArgumentParser):
             "--columns", metavar="PATH=NAME|FILE|auto", action=AddColumns, default=[], help=named
         )
 
+        self.set_defaults(column_files=[])
         prefer = "rows with an answer and facts as ground truth keep this one (expected_facts or expected_response)"
         self.group(INPUT).add_argument(
             "--prefer", metavar="COLUMN", dest="columns", action=AddColumns, choices=_TRUTHS, help=prefer
@@ -252,7 +253,7 @@ class AddColumns(argparse.Action):
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from None
         setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), *pairs])
-        namespace.column_files = [*getattr(namespace, "column_files", []), text]
+        namespace.column_files = [*namespace.column_files, text]
 
 
 def column_pairs(text: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ Where two readings are possible there is a question, and none is guessed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -58,6 +59,8 @@ class UndecidedError(EvalSetError):  # numpydoc ignore=PR01
 
     Attributes
     ----------
+    question : str
+        The message without the options that answer it.
     choices : dict of str to dict
         The entries of `columns` for each answer.
 
@@ -77,7 +80,7 @@ class UndecidedError(EvalSetError):  # numpydoc ignore=PR01
 
     def __init__(self, message: str, choices: Mapping[str, Mapping[str, str]]) -> None:
         super().__init__(message)
-        self.choices = choices
+        self.question, self.choices = message.rpartition(": use ")[0], choices
 
 
 class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
@@ -108,6 +111,7 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
     conversion: Conversion
     unused: dict[str, str]
     _name: str | None
+    _sheets: dict[str, bool]
     _absent: dict[str, int]
 
     def write(self, path: str | os.PathLike[str]) -> int:
@@ -142,12 +146,12 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         Parameters
         ----------
         path : str or os.PathLike
-            The path of the file. A file that an import did not write is not replaced.
+            The path of the file. A file that no import wrote, or that was changed since, is not replaced.
 
         Raises
         ------
         EvalSetError
-            The file is not one of an import, or cannot be written.
+            The file is not one of an import, was changed, or cannot be written.
 
         Examples
         --------
@@ -155,7 +159,7 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         >>> import_eval_set([{"Frage": "Wann?", "Musterantwort": "Heute."}]).write_columns("rows.columns.toml")
         >>> from pathlib import Path
         >>> print(Path("rows.columns.toml").read_text(encoding="utf-8"), end="")
-        # Written by agent-eval-schema import: the columns of the table, and what each is read as.
+        # Written by agent-eval-schema import: what each column of the table is read as (bf7c29ebd7ce)
         "Frage" = "request"
         "Musterantwort" = "expected_response"
         """
@@ -163,20 +167,23 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         settle({"": out}, {"the data": self._name})
         require_own(out)
         lines = [f"{json.dumps(p, ensure_ascii=False)} = {json.dumps(n)}\n" for p, n in self.columns.items()]
+        text = "".join(lines).encode("utf-8", "replace")
         with creating(out) as file:
-            file.write(f"{_MARK}\n{''.join(lines)}".encode("utf-8", "replace"))
+            file.write(_mark(text) + text)
 
     def _view(self) -> View:
         rows = [[path, name, reason_for(path, name)] for path, name in without_preferred(self.columns).items()]
         rows += [[name, "not used", what] for name, what in self.unused.items()]
         blocks: list[Block] = [Section("columns", "Columns", [Table(["Column", "Read as", "Reason"], rows)])]
+        if others := [title for title, is_read in self._sheets.items() if not is_read]:
+            blocks.append(Line(f"Not read: {plural(len(others), 'other sheet')} of the file: {', '.join(others)}"))
         data = self.conversion.data
         first = data.head(_SHOWN).to_dict("records") if hasattr(data, "head") else data[:_SHOWN]
         filled = [{name: value for name, value in row.items() if value is not None} for row in first]
         texts = [cut(json.dumps(row, ensure_ascii=False, default=str), _LONGEST) for row in filled]
         blocks.append(Section("rows", f"The first {plural(len(texts), 'row')}", [Line(text) for text in texts]))
-        if kept := preferred_in(self.columns):
-            blocks.append(Line(f"Rows with an answer and facts keep {kept}."))
+        if preferred := preferred_in(self.columns):
+            blocks.append(Line(f"Rows with an answer and facts keep {preferred}."))
         absent = [f"{plural(n, 'placeholder')} of {name} read as absent" for name, n in self._absent.items()]
         verdict = f"{self.conversion.converted:,} of {plural(self.conversion.given, 'row')} imported"
         mood = "good" if self.conversion.converted == self.conversion.given else "error"
@@ -192,14 +199,25 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
 
 
 def require_own(path: str) -> None:
-    """Raise EvalSetError if there is a file at the path that an import did not write."""
-    if os.path.lexists(path):
-        with open(path, encoding="utf-8", errors="replace") as file:
-            if not file.read(len(_MARK)).startswith(_MARK):
-                raise EvalSetError(f"{path}: would be overwritten, and no import wrote it: choose another path")
+    """Raise EvalSetError if the path is taken, unless by a mapping of an import that was not changed since."""
+    if not os.path.lexists(path):
+        return
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            mark, text = file.read(len(_mark(b""))), file.read(1 << 20)
+        if mark == _mark(text):
+            return
+    raise EvalSetError(
+        f"{path}: would be overwritten, and no import wrote it as it is: choose another path, or read it (`--columns`)"
+    )
 
 
-_MARK = "# Written by agent-eval-schema import: the columns of the table, and what each is read as."
+def _mark(text: bytes) -> bytes:
+    """The first line of a mapping: what it is, and a hash of the rest, by which a change of a person is seen."""
+    digest = hashlib.blake2b(text, digest_size=6).hexdigest()
+    return f"# Written by agent-eval-schema import: what each column of the table is read as ({digest})\n".encode()
+
+
 _SHOWN, _LONGEST = 3, 600
 """The rows that are shown, and the characters of each."""
 
@@ -251,8 +269,9 @@ def import_eval_set(
     if prefer is not None:
         require_choice("prefer", prefer, ("expected_facts", "expected_response"))
         known[prefer] = PREFERRED
+    sheets: dict[str, bool] = {}
     if isinstance(data, str | os.PathLike) and is_excel(os.fspath(data)):
-        data = _sheet(os.fspath(data), known)
+        data, sheets = _sheet(os.fspath(data), known)
     source = open_source(data)
     names = _recognized(source, known)
     counts: dict[str, int] = {}
@@ -265,7 +284,8 @@ def import_eval_set(
         raise _undecided(both, names)
     unused = [name for name in read.column_names() if name in source.column_names() and name not in COLUMNS]
     rows = [row for batch in first_rows(read, SAMPLED_ROWS) for row in native_rows(batch)]
-    return EvalSetImport(names, convert_eval_set(cleaned, to), contents_of(unused, rows), source.name, absent)
+    found = contents_of(unused, rows)
+    return EvalSetImport(names, convert_eval_set(cleaned, to), found, source.name, sheets, absent)
 
 
 _TRUTHS = ("expected_facts", "expected_response")
@@ -273,11 +293,13 @@ _TEXTS = ("request", "response", "expected_response", "request_id", "session_id"
 _CLEANED = (*_TEXTS, "expected_facts", "guidelines")
 
 
-def _sheet(name: str, known: Mapping[str, str]) -> str:
-    """The sheet of a file of which the columns have a question, if it is the only one."""
+def _sheet(name: str, known: Mapping[str, str]) -> tuple[str, dict[str, bool]]:
+    """The sheet of a file of which the columns have a question, if it is the only one; and which sheets are read."""
     titles = sheet_names(name)
     asking = [title for title in titles if len(titles) > 1 and _asks(f"{name}#{title}", known)]
-    return f"{name}#{asking[0]}" if len(asking) == 1 else name
+    if len(asking) != 1:
+        return name, {}
+    return f"{name}#{asking[0]}", {title: title in asking for title in titles}
 
 
 def _asks(name: str, known: Mapping[str, str]) -> bool:
@@ -319,7 +341,7 @@ def _undecided(both: int, names: Mapping[str, str]) -> UndecidedError:
     facts, answer = (called[name] for name in _TRUTHS)
     message = (
         f"{plural(both, 'row')} with {answer} and {facts}: expected one kind of ground truth per row: "
-        "use `--prefer expected_facts` or `--prefer expected_response`"
+        'use `--prefer expected_facts` or `--prefer expected_response` (`prefer="expected_facts"` …)'
     )
     return UndecidedError(message, {called[name]: {name: PREFERRED} for name in _TRUTHS})
 
@@ -334,9 +356,9 @@ def _cleaned(batch: pa.RecordBatch, nests: bool, counts: dict[str, int]) -> pa.R
             if type(value) in (int, float) and name in _TEXTS:
                 cells.setdefault(name, {})[row] = str(value)
             elif name in ("response", "expected_response", "expected_facts", "guidelines"):
-                kept = _written(value)
-                if kept is not value:
-                    cells.setdefault(name, {})[row] = kept
+                written = _written(value)
+                if written is not value:
+                    cells.setdefault(name, {})[row] = written
                     counts[name] = counts.get(name, 0) + 1
     return with_edits(batch, cells, nests)
 
@@ -348,5 +370,5 @@ def _written(value: Any) -> Any:
         return None if is_unwritten(found) and found.strip() else value
     if not isinstance(found, list):
         return value
-    kept = [text for text in found if not (isinstance(text, str) and is_unwritten(text))]
-    return value if len(kept) == len(found) else kept or None
+    written = [text for text in found if not (isinstance(text, str) and is_unwritten(text))]
+    return value if len(written) == len(found) else written or None

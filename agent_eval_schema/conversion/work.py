@@ -39,7 +39,9 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.work_folder import PartsFolder
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.support import shown_systems
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import conversion, requests
+from agent_eval_schema.rules.columns import PREFERRED_TRUTH
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
@@ -121,6 +123,9 @@ class Work:
         for name in self._run.source.repeated_columns:
             message = f"expected one column `{visible(name)}`, got several; the first is converted"
             self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, name, message)
+        if both := report.counts.get(PREFERRED_TRUTH.code):
+            message = f"{plural(both, 'row')} with two kinds of ground truth: the preferred one is kept"
+            self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, None, message)
         losses = self.losses.settle()
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         names = report.format, self._target

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalSetError, import_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -199,3 +199,52 @@ def at_terminal(arguments: list[str], answers: list[str]) -> str:
     assert process.wait(timeout=30) == 0, shown.decode(errors="replace")
     os.close(parent)
     return shown.decode()
+
+
+def test_a_mapping_that_a_person_has_changed_is_kept(german: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names, command = german.parent / "out.columns.toml", ["import", str(german), str(german.parent / "out.jsonl")]
+    assert main([*command, "--prefer", "expected_facts"]) == 0
+    assert main([*command, "--prefer", "expected_response"]) == 0  # an import may replace what an import wrote
+    changed = names.read_text(encoding="utf-8").replace(
+        '"Kundenfrage" = "request"', '"Kundenfrage" = "request"  # asked'
+    )
+    names.write_text(changed, encoding="utf-8")
+    assert main([*command, "--prefer", "expected_facts"]) == 2
+    assert "out.columns.toml: would be overwritten, and no import wrote it as it is" in capsys.readouterr().err
+    assert names.read_text(encoding="utf-8") == changed
+    assert main([*command, "--columns", str(names)]) == 0
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link to nothing"])
+def test_only_a_file_is_replaced_by_a_mapping(kind: str, german: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = german.parent / "place.toml"
+    {"folder": place.mkdir, "pipe": lambda: os.mkfifo(place), "link to nothing": lambda: place.symlink_to("no")}[kind]()
+    out = str(german.parent / "out.jsonl")
+    assert main(["import", str(german), out, "--prefer", "expected_facts", "--mapping", str(place)]) == 2
+    assert "place.toml: would be overwritten" in capsys.readouterr().err
+    assert not Path(out).exists()
+
+
+def test_sheets_that_are_not_read_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book = openpyxl.Workbook()
+    book.active.title = "Fälle"
+    for row in (["Kundenfrage", "Musterantwort"], ["Wo ist es?", "In Lyon."]):
+        book.active.append(row)
+    for row in (["Notiz"], ["nur intern"]):
+        (book["Notizen"] if "Notizen" in book else book.create_sheet("Notizen")).append(row)
+    book.save(tmp_path / "zwei.xlsx")
+    assert main(["import", str(tmp_path / "zwei.xlsx"), str(tmp_path / "out.jsonl")]) == 0
+    shown = capsys.readouterr()
+    assert "\nNot read: 1 other sheet of the file: Notizen\n" in shown.out
+    assert "1 row written to" in shown.err
+
+
+def test_the_ground_truth_that_a_preference_drops_is_a_loss() -> None:
+    rows = [
+        {"request": "a?", "expected_response": "b", "expected_facts": ["b"]},
+        {"request": "c?", "expected_facts": ["d"]},
+    ]
+    names = {"expected_facts": "preferred"}
+    made = convert_eval_set(rows, "mlflow", columns=names)
+    assert made.losses["message"].tolist() == ["1 row with two kinds of ground truth: the preferred one is kept"]
+    assert convert_eval_set(rows[1:], "mlflow", columns=names).lossless
