@@ -296,8 +296,10 @@ def _is_json_like(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_json_like, value))
     if isinstance(value, dict):
-        return all(isinstance(k, str) and _is_json_like(v) for k, v in value.items())
-    return value is None or isinstance(value, str | int | float)
+        return all(isinstance(k, str) and _is_json_like(k) and _is_json_like(v) for k, v in value.items())
+    if isinstance(value, str):  # UTF-8 has no half of a character
+        return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+    return value is None or isinstance(value, int | float)
 
 
 def python_list(text: Any) -> list[Any] | None:

@@ -409,6 +409,13 @@ def test_the_text_that_python_writes_is_named_and_not_called_cut_off(column: str
     assert len(normalize_eval_set(path, fix=True, on_invalid="drop")) == 1
 
 
+@pytest.mark.parametrize("cell", [r"['\ud800']", r"{'\ud800': 1}", r"[['a', '\udfff']]"])
+def test_a_text_of_python_with_half_of_a_character_is_no_list(cell: str) -> None:
+    report = validate_eval_set([{**ROW, "expected_facts": cell}])
+    assert report.counts == {"AE002": 1}
+    assert len(normalize_eval_set(report, fix=True, on_invalid="drop")) == 0
+
+
 @pytest.mark.parametrize("texts", [["paid", "it's sent"], ["3"], ["a, b", '"']], ids=str)
 def test_the_list_that_python_writes_is_read_with_a_warning(texts: list[str], tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
