@@ -20,7 +20,7 @@ from agent_eval_schema.io.header import LOOKED_AT, above_header, header_at
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import part_of
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.io.streams import require_bounded
+from agent_eval_schema.io.streams import require_bounded, too_large, unpacked_limit
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
@@ -104,12 +104,12 @@ def _sheets(path: str) -> Iterator[tuple[str, Sheet]]:
                     if filled:
                         lines[number] = filled
             ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
-            yield sheet.title, _sheet_of(lines, ranges)
+            yield sheet.title, _sheet_of(lines, ranges, path)
     finally:
         book.close()
 
 
-def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]]) -> Sheet:
+def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], path: str) -> Sheet:
     """The rows below the header. A cell that is merged over several lines is that of each; above a header, cells that
     are merged over several columns are the names of groups."""
     import pandas as pd
@@ -119,9 +119,10 @@ def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]])
     top = numbers[at] if numbers else 0
     wide = {left: right for left, first, right, _ in merged if first == top and right > left}
     below = lines[numbers[at + 1]] if at + 1 < len(numbers) else {}
-    is_grouped = any(left < place <= right for left, right in wide.items() for place in below)
+    places = sorted(below)
+    is_grouped = any(bisect_right(places, left) < bisect_right(places, right) for left, right in wide.items())
     is_grouped = is_grouped and wide.keys() >= lines[top].keys() & below.keys()  # else they are values
-    _fill_down(lines, numbers, merged)
+    _fill_down(lines, merged, path)
     at += is_grouped
     names, rows = lines[numbers[at]] if numbers else {}, numbers[at + 1 :]
     columns: dict[int, dict[int, Any]] = {}
@@ -135,16 +136,24 @@ def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]])
     return Sheet(frame, rows, at)
 
 
-def _fill_down(lines: dict[int, _Cells], numbers: list[int], merged: list[tuple[int, int, int, int]]) -> None:
-    """Give each line its part of the cells that are merged over several lines."""
+def _fill_down(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], path: str) -> None:
+    """Give each line its part of the cells that are merged over several lines: of a small file they may be billions."""
+    numbers, room = list(lines), unpacked_limit() // _BYTES_OF_A_CELL
     filled: dict[int, int] = {}  # by column, up to which line: ranges that overlap, as no spreadsheet writes them
     for left, first, _, last in sorted(merged):
         value = lines.get(first, {}).get(left)
         if value is None or first <= filled.get(left, 0):
             continue
         filled[left] = last
-        for number in numbers[bisect_right(numbers, first) : bisect_right(numbers, last)]:
+        below = numbers[bisect_right(numbers, first) : bisect_right(numbers, last)]
+        room -= len(below)
+        if room < 0:
+            raise too_large(path)
+        for number in below:
             lines[number].setdefault(left, value)
+
+
+_BYTES_OF_A_CELL = 128
 
 
 def _is_blank(cell: dict[str, Any]) -> bool:

@@ -112,6 +112,17 @@ def test_merged_cells_are_those_of_each_line_and_groups_of_columns_no_names(tmp_
     assert found.lines == [4, 5, 6]
 
 
+def test_cells_that_are_merged_over_more_lines_than_memory_should_hold_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[list[Any]] = [["request", "response", "c"], ["a", "b", "c"], *([[None, None, i] for i in range(9_000)])]
+    path = merged_sheet(tmp_path / "t.xlsx", rows, "A2:A9002", "B2:B9002")
+    assert validate_eval_set(path).row_count == 9_001
+    monkeypatch.setenv("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "2")
+    with pytest.raises(EvalSetError, match=r"t\.xlsx: expected a file of up to 2 MB, got more: set AGENT_EVAL_"):
+        validate_eval_set(path)
+
+
 def test_a_merged_name_above_two_columns_of_values_is_the_header(tmp_path: Path) -> None:
     path = merged_sheet(tmp_path / "t.xlsx", [["q", "Points", None], ["q1", "p1", "p2"], ["q2", "p3", None]], "B1:C1")
     found = read_excel(str(path)).frame
