@@ -177,8 +177,9 @@ def _above_header(lines: _TextLines, comma: str, path: str) -> int:
 
 
 def _filled(text: str, comma: str) -> list[str]:
-    """The cells of a line that are not blank."""
-    return [cell for cell in next(csv.reader([text.rstrip("\r\n")], delimiter=comma), []) if cell.strip()]
+    """The cells of a line that are not blank; none of a line with NUL, which the csv module of Python 3.10 rejects."""
+    lines = [text.rstrip("\r\n").replace("\0", "")]
+    return [cell for cell in next(csv.reader(lines, delimiter=comma), []) if cell.strip()]
 
 
 class _TextLines:
