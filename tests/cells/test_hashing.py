@@ -34,3 +34,8 @@ def test_a_text_between_others_keeps_its_row() -> None:
         hash_words(texts).to_pylist()
         == hash_array(pa.array(["", "", "a b", None, "a b", "a\0b", "ä", "ä"])).to_pylist()
     )
+
+
+def test_many_letters_with_a_case_are_folded() -> None:
+    texts = ["".join(map(chr, range(first, first + 900))) for first in (0xC0, 0x370, 0x10400)]
+    assert hash_words(pa.array(texts)).equals(hash_array(pa.array(map(plainly, texts))))
