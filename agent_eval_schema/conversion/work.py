@@ -117,7 +117,7 @@ class Work:
         for (_, mask), rows in self.losses.masks.items():
             after[mask] += rows
         self.losses.issues += loss_of_kinds(self._target, after)
-        if self._run.source.turns_apart and report.format == self._target:
+        if self._run.source.turns_apart:
             message = "a conversation is written as one row per answer, with the messages before it"
             self.losses.add(conversion.CHANGED, {POSITION: None, "request_id": None}, None, message)
         for name in self._run.source.repeated_columns:

@@ -166,7 +166,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     in_order: bool = False  # a batch depends on those before it, so one process reads all rows
     vary: bool | None = None  # whether each row can have columns of its own (None: of a list and of JSON files)
     remarks: tuple[Finding, ...] = ()  # issues of the data as a whole
-    turns_apart: bool = False  # the rows are turns of conversations, which their format writes as rows
+    turns_apart: bool = False  # the rows are turns of conversations, which are written as rows
     state: FileState | None = None  # of the file when it was opened
     files: tuple[str, ...] = ()  # the file of each row, if there are several
     file_of: Callable[[int], str | None] | None = None  # the file of a row, of a folder or glob

@@ -340,6 +340,14 @@ def test_a_conversation_comes_back_as_one_case_or_a_loss_says_that_it_does_not(
 
 
 @of_turns
+@pytest.mark.parametrize("over", ["mlflow", "databricks", "ragas", "vertex-genai", "azure"])
+def test_that_a_conversation_comes_back_as_rows_was_a_loss_on_the_way(over: str, turns: int) -> None:
+    made = convert_eval_set(azure(turns), over)
+    assert "a conversation is written as one row per answer" in " ".join(made.losses["message"])
+    assert cases(convert_eval_set(made.data, "azure").data) == turns
+
+
+@of_turns
 def test_the_calls_that_ragas_expects_are_those_of_the_whole_conversation(turns: int) -> None:
     """Ragas compares them with the calls of all messages."""
     (given,) = ragas(turns)
