@@ -156,6 +156,11 @@ COMPONENTS_REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_COMPONENTS") == "require
 """Whether a test fails, and is not skipped, where a package, Chromium or Spark is missing: so in `.ci/run`."""
 
 
+CASES = int(os.environ.get("AGENT_EVAL_SCHEMA_CASES", "0"))
+"""The number of cases of a parametrized test that run; 0: all. Another version of a package breaks what a test calls,
+and hardly ever one of its cases alone."""
+
+
 def _imported(name: str, *_: Any, **__: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -201,8 +206,8 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # before pytest deselects by mark, and after it
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         needs = {NEED_OF_FIXTURE.get(name) for name in item.fixturenames} | {_need_of(item.path)}  # type: ignore[attr-defined]
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
@@ -211,6 +216,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(need)
         if "spark" in needs and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("spark"))  # one session, in one process
+    yield
+    if CASES:
+        kept = some_cases(items, CASES)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+def some_cases(items: list[pytest.Item], most: int) -> list[pytest.Item]:
+    """Of each test its first and its last case, and others between them."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    steps = range(most)
+    return [
+        cases[i] for cases in tests.values() for i in sorted({s * (len(cases) - 1) // max(most - 1, 1) for s in steps})
+    ]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

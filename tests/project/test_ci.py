@@ -11,13 +11,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from agent_eval_schema.cli import argument_parser, main
-from tests.conftest import NEEDS, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS
+from tests.conftest import NEEDS, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS, some_cases
 
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "how-to" / "ci"
@@ -493,3 +494,21 @@ def test_the_page_of_the_action_names_its_inputs() -> None:
     page = (PAGES / "github-actions.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([\w-]+)` \| (?:`([^`]*)`|required|) ?\|", page, re.MULTILINE)
     assert dict(shown) == {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()}
+
+
+def test_of_each_test_so_many_cases_run() -> None:
+    """In the legs of other versions: the first case, the last one, and those between them."""
+    names = [f"test_numbers[{i}-[x]]" for i in range(10)] + ["test_words[a]", "test_words[b]", "test_alone"]
+    items: Any = [SimpleNamespace(nodeid=f"tests/test_x.py::{name}") for name in names]
+    assert [names[items.index(item)] for item in some_cases(items, 3)] == [names[i] for i in (0, 4, 9, 10, 11, 12)]
+    assert [names[items.index(item)] for item in some_cases(items, 1)] == [names[i] for i in (0, 10, 12)]
+
+
+def test_the_legs_of_other_versions_run_some_cases_of_each_test() -> None:
+    command = [sys.executable, "-m", "pytest", "-n", "0", "--collect-only", __file__, "-k", "the_hook_leaves"]
+    counts = []
+    for cases in ("0", "2"):
+        env = os.environ | {"AGENT_EVAL_SCHEMA_CASES": cases, "PYTEST_ADDOPTS": ""}
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+        counts.append(done.stdout.count("test_ci.py::"))
+    assert counts == [5, 2]
