@@ -42,7 +42,8 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics import alignment
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
-from agent_eval_schema.metrics.metric_info import Direction, MetricInfo
+from agent_eval_schema.metrics.metric_info import MetricInfo
+from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
 from agent_eval_schema.render.blocks import (

@@ -27,7 +27,8 @@ from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition
-from agent_eval_schema.metrics.metric_info import Direction, MetricInfo, numbers_of
+from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
+from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown

@@ -227,7 +227,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     page: str
     """The page that documents it."""
     system: str = "mlflow"
-    """The platform whose metrics a report on such rows shows (`metrics/platforms.py`)."""
+    """The platform whose metrics a report on such rows shows (`metrics/platforms.json`)."""
     signs: Signs
     """The columns by which a table is known; those of the `fields`, `more` and `own` are added."""
     truth_of: str = "Ground truth of a row belongs to the answer to the last question of its request."

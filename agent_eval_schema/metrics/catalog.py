@@ -116,9 +116,14 @@ COMMON = ("databricks", "mlflow", "vertex", "ces")
 _TAKEN = Counter(name for metrics in PLATFORMS.values() for name in metrics)
 
 METRICS: tuple[Metric, ...] = tuple(
-    Metric(system, name if system in COMMON or _TAKEN[name] == 1 else f"{system}/{name}", needs, judged)
+    Metric(
+        system,
+        name if system in COMMON or _TAKEN[name] == 1 else f"{system}/{name}",
+        line.fields,
+        bool(line.judged),
+    )
     for system, metrics in PLATFORMS.items()
-    for name, (judged, needs) in metrics.items()
+    for name, line in metrics.items()
 )
 """A metric of another platform whose name a second system has, too, has the name of its system before it."""
 

@@ -12,15 +12,16 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS
+from agent_eval_schema.metrics.platforms import PLATFORMS, Direction, Scale
 from agent_eval_schema.text.choices import choice_problem
 from agent_eval_schema.text.visible import visible
 
@@ -50,11 +51,6 @@ def _number(value: Any) -> float:
 
 
 # --- what is known of a metric
-Scale = tuple[float, float]
-
-Direction = Literal["higher", "lower", "none", "unknown"]
-
-
 class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
     """What the scores of a metric mean.
 
@@ -372,86 +368,6 @@ def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:
 
 
 # --- the catalogs
-_STEPS: dict[str, dict[Scale, str]] = {
-    "adk": {(1, 5): "response_evaluation_score"},
-    "azure": {
-        (1, 5): "relevance coherence fluency groundedness retrieval similarity response_completeness intent_resolution "
-        "tool_call_accuracy",
-        (0, 7): "violence sexual self_harm hate_unfairness",
-    },
-    "ces": {(0, 4): "semanticSimilarityResult"},
-    "mlflow-third-party": {(1, 5): "mlflow.ragas/RubricsScore"},
-    "ragas": {(1, 5): "DomainSpecificRubrics RubricsScoreWithoutReference RubricsScoreWithReference"},
-    "vertex-genai": {
-        (1, 5): "COHERENCE FLUENCY SUMMARIZATION_QUALITY QUESTION_ANSWERING_QUALITY MULTI_TURN_CHAT_QUALITY",
-        (-2, 2): "VERBOSITY",
-    },
-}
-"""The scales of judges that give steps: docstrings and templates of the packages that platforms.py names."""
-
-_UNKNOWN_SCALE = {
-    "azure": "qa content_safety",
-    "bedrock": "Builtin.ProfessionalStyleAndTone",
-    "mlflow-third-party": "mlflow.ragas/DiscreteMetric mlflow.ragas/InstanceSpecificRubrics",
-    "openai": "score_model label_model",
-}
-"""Judges that give several numbers, or whose scale is chosen with their prompt."""
-
-_LOWER = {
-    "azure": "ungrounded_attributes violence sexual self_harm hate_unfairness protected_material indirect_attack "
-    "code_vulnerability",
-    "bedrock": "Builtin.Harmfulness Builtin.Stereotyping",
-    "bedrock-rag": "Builtin.Harmfulness Builtin.Stereotyping",
-    "langfuse": "Hallucination Toxicity",
-    "langsmith": "TOXICITY FAIRNESS PII_LEAKAGE LAZINESS PROMPT_INJECTION CODE_INJECTION PERCEIVED_ERROR",
-    "mlflow-third-party": "mlflow.ragas/NoiseSensitivity",
-    "phoenix": "HallucinationEvaluator PiiDetectionEvaluator ToxicityEvaluator UserFrictionEvaluator",
-    "ragas": "NoiseSensitivity",
-    "vertex": "failure",
-}
-"""The metrics of which less is better, besides amounts; those of deepeval 4 and of MLflow's PIIDetection are high if
-nothing was found."""
-
-_NEITHER = {
-    "agentcore": "Builtin.Refusal",
-    "bedrock": "Builtin.Refusal",
-    "bedrock-rag": "Builtin.Refusal",
-    "langsmith": "LANGUAGE_DETECTION SUPPORT_INTENT WINS",
-    "phoenix": "RefusalEvaluator",
-    "strands": "RefusalEvaluator",
-    "vertex-genai": "VERBOSITY",
-}
-"""The metrics that classify: neither end is better in every dataset."""
-
-_UNKNOWN = {
-    "agentcore": "Builtin.Harmfulness Builtin.Stereotyping",
-    "langfuse": "Answer-Relevance",
-    "mlflow": "UserFrustration",
-    **_UNKNOWN_SCALE,
-    "mlflow-third-party": "mlflow.phoenix/Hallucination mlflow.phoenix/Toxicity mlflow.phoenix/QA "
-    f"mlflow.phoenix/Relevance mlflow.phoenix/Summarization {_UNKNOWN_SCALE['mlflow-third-party']}",
-}
-"""The metrics that give words or several numbers, and of which no end is documented to be better. Langfuse's prompt of
-Answer-Relevance asks for 1 if an answer is noncommittal."""
-
-_EXCEPTIONS: tuple[tuple[Direction, dict[str, str]], ...] = (
-    ("lower", _LOWER),
-    ("none", _NEITHER),
-    ("unknown", _UNKNOWN),
-)
-
-_DIRECTIONS: dict[tuple[str, str], Direction] = {
-    (of, name): direction
-    for direction, by_system in _EXCEPTIONS
-    for of, names in by_system.items()
-    for name in names.split()
-}
-
-_SCALES: dict[tuple[str, str], Scale | None] = {
-    **{(of, n): scale for of, by_scale in _STEPS.items() for scale, names in by_scale.items() for n in names.split()},
-    **{(of, name): None for of, names in _UNKNOWN_SCALE.items() for name in names.split()},
-}
-
 _TOKENS = {"input_tokens", "output_tokens", "total_tokens"}
 
 
@@ -467,13 +383,12 @@ def _unit_of_amount(metric: Metric) -> str:
 
 
 def _of_catalog(metric: Metric) -> MetricInfo:
-    key = (metric.system, metric.name.removeprefix(f"{metric.system}/"))
-    direction = _DIRECTIONS.get(key)
+    line = PLATFORMS[metric.system][metric.name.removeprefix(f"{metric.system}/")]
     if unit := _unit_of_amount(metric):
-        return MetricInfo(metric.name, direction or "lower", (0.0, None), unit=unit)
-    scale = _SCALES.get(key, SHARE)
+        return MetricInfo(metric.name, line.direction or "lower", (0.0, None), unit=unit)
+    scale = SHARE if line.scale is UNSET else line.scale
     step, unit = (0.0, "") if scale in (SHARE, None) else (1.0, STEPS)
-    return MetricInfo(metric.name, direction or "higher", scale, step, unit)
+    return MetricInfo(metric.name, line.direction or "higher", scale, step, unit)
 
 
 CATALOG: dict[Metric, MetricInfo] = {metric: _of_catalog(metric) for metric in METRICS}

@@ -27,7 +27,8 @@ from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.metrics.catalog import METRICS, Metric
 from agent_eval_schema.metrics.differences import Z
 from agent_eval_schema.metrics.intervals import LEAST_UNITS, is_binary, spread_by_group, t_quantile, wilson
-from agent_eval_schema.metrics.metric_info import CATALOG, SHARE, Scale, numbers_of
+from agent_eval_schema.metrics.metric_info import CATALOG, SHARE, numbers_of
+from agent_eval_schema.metrics.platforms import Scale
 from agent_eval_schema.metrics.power import (
     rows_for_difference,
     rows_for_rate_difference,
