@@ -26,6 +26,7 @@ from agent_eval_schema.cli import (
     profile,
     review,
     score,
+    server,
     validate,
 )
 from agent_eval_schema.cli.options import Commands, Parser, require_streams_once, settle_outputs
@@ -64,6 +65,7 @@ _COMMANDS: dict[str, Callable[[Commands], None]] = {
     "explain": lookup.add_rules,
     "rules": lookup.add_rules,
     "completion": completion.add,
+    "server": server.add,
 }
 """In the order in which `--help` lists them."""
 

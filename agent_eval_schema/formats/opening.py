@@ -191,17 +191,17 @@ def _of_place(name: str) -> Source:
     from agent_eval_schema.io.files import open_file
 
     if name == STDIN:
-        return _copied(STDIN_NAME, lambda folder: copy_stdin(folder.file("stdin")))
+        return copied_source(STDIN_NAME, lambda folder: copy_stdin(folder.file("stdin")))
     if is_pipe(name):
-        return _copied(name, lambda folder: copy_pipe(name, folder.file("pipe")))
+        return copied_source(name, lambda folder: copy_pipe(name, folder.file("pipe")))
     if name.startswith(BIGQUERY):
-        return _copied(name, partial(_fetched_table, fetch_bigquery, name, name.removeprefix(BIGQUERY)))
+        return copied_source(name, partial(_fetched_table, fetch_bigquery, name, name.removeprefix(BIGQUERY)))
     if is_url(name):
-        return _copied(without_secrets(name), partial(_fetched, name))
+        return copied_source(without_secrets(name), partial(_fetched, name))
     if is_catalog_table(name):
         if (table := active_table(name)) is not None:
             return replace(open_source(table), name=name)
-        return _copied(name, partial(_fetched_table, fetch_catalog, name, name))
+        return copied_source(name, partial(_fetched_table, fetch_catalog, name, name))
     if is_excel(name):
         return unfolded(open_excel(name))
     base, key = part_of(name)
@@ -252,7 +252,7 @@ def _fetched_table(fetch: Callable[[str, str], None], name: str, table: str, fol
     return path
 
 
-def _copied(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
+def copied_source(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
     """The source for a local copy of `name`, which is kept as long as the source. Errors name the original."""
     folder = TemporaryFolder()
     path = copy(folder)

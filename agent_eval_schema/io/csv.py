@@ -7,7 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import IO, NamedTuple
 
 import msgspec
@@ -370,13 +370,8 @@ def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
 
 def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
-    records, comma = csv_records(path, blanks=True), ""
-    for header in records:
-        if header.fields:
-            break
-        comma = named[1] if (named := _NAMED.fullmatch(header.text)) else comma
-        yield _text_bytes(header.text)
-    comma = comma or _delimiter(header.text, path)
+    above, header, comma, records = _from_header(path)
+    yield from (_text_bytes(record.text) for record in above)
     written = [n.strip() for n in header.fields]
     names = [renames.get(n, n) for n in written]
     # where a column moves into one that is there, its fields move too
@@ -398,6 +393,30 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
             text = value if isinstance(value, str) else jsontext.write_exactly(value)
             fields[place[name]] = "" if value is None else text
         yield _text_bytes(_record_text(record, fields, kept, comma))
+
+
+def _from_header(path: str) -> tuple[list[Record], Record, str, Iterator[Record]]:
+    """The lines above the header, the header, the delimiter, and the records behind it."""
+    records, above, comma = csv_records(path, blanks=True), list[Record](), ""
+    header = Record(1, [], "", "")
+    for header in records:
+        if header.fields:
+            break
+        comma = named[1] if (named := _NAMED.fullmatch(header.text)) else comma
+        above.append(header)
+    return above, header, comma or _delimiter(header.text, path), records
+
+
+def placed_records(path: str) -> Iterator[tuple[Record, int, list[tuple[int, int]]]]:
+    """The header and the records of a file, each with its offset and those of its fields, in characters."""
+    above, header, comma, records = _from_header(path)
+    at = sum(len(record.text) for record in above)
+    for record in chain([header], records):
+        text = record.text.rstrip("\r\n")
+        places = [found.span(1) for found in _FIELDS[comma].finditer(text)] if record.fields else []
+        if record.fields or record.error:
+            yield record, at, [(at + start, at + end) for start, end in places]
+        at += len(record.text)
 
 
 def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: str) -> str:

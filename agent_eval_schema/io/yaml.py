@@ -28,14 +28,18 @@ def yaml_rows(data: bytes) -> list[tuple[bytes, str]]:
     """The JSON texts of the rows in a YAML text; of what cannot be read the text itself, and why. For a text that is
     nested too deep there is JSON that is so, too."""
     try:
-        documents = _documents(data)
-        rows = [row for d in documents for row in (d.value if d.id == "sequence" else [d])]
+        rows = yaml_nodes(data)
         budget = [min(_MOST_COPIES * len(data), 2 * len(data) + _MOST_ADDED) + 1000]
         return [(_json(row, budget, 0).encode(), "") for row in rows]
     except TooDeep:
         return [(STAND_IN.encode(), "")]
     except _Unreadable as error:
         return [(data, str(error))]
+
+
+def yaml_nodes(data: bytes) -> list[Any]:
+    """The nodes of the rows in a YAML text. Raises ValueError for what cannot be read."""
+    return [row for d in _documents(data) for row in (d.value if d.id == "sequence" else [d])]
 
 
 class _Unreadable(ValueError):

@@ -1,0 +1,1 @@
+"""The language server: evaluation datasets in an editor."""

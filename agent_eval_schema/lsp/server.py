@@ -1,0 +1,259 @@
+"""The server: what an editor sends over stdin → what it is sent over stdout. It opens no connection.
+
+    didOpen, didChange, didSave ──▶ File (text, version) ──after a pause, in a thread──▶ check_all ──▶ diagnostics
+                                         └──at once, for JSON Lines──▶ check_lines ──▶ diagnostics
+
+The texts are kept here and not by pygls, which counts every line separator of Unicode as the end of a line. Text of
+cells never goes into a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from agent_eval_schema.errors import EvalSetError, import_extra
+from agent_eval_schema.lsp.check import (
+    MOST_TYPED,
+    Found,
+    Mark,
+    check_all,
+    check_lines,
+    is_dataset,
+    marks_of,
+    problem_mark,
+)
+from agent_eval_schema.lsp.rows import place_of, span
+from agent_eval_schema.lsp.text import Place, Text
+from agent_eval_schema.render.phrases import Call
+from agent_eval_schema.rule import Severity
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.text.visible import visible
+
+types: Any = import_extra("lsprotocol.types", "lsp", "pygls 2")
+
+NAME = "agent-eval-schema"
+PAGES = "https://agent-eval-schema.github.io/agent-eval-schema/reference/rules"
+
+TYPED, PAUSED = 0.05, 0.6
+"""Seconds after the last key until new lines, and until the whole file is checked."""
+
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.INFO: types.DiagnosticSeverity.Information,
+}
+
+
+class File:
+    """An open file: its text as the editor has it, and what was found in it."""
+
+    def __init__(self, uri: str, path: str, text: Text, version: int) -> None:
+        self.uri, self.path, self.text, self.version = uri, path, text, version
+        self.found: Found | None = None
+        self.problem: EvalSetError | None = None
+        self.marks: list[Mark] = []
+        self.shown = -1  # the version whose marks these are
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def is_large(self) -> bool:
+        return self.text.size > MOST_TYPED
+
+
+class Session:
+    """The files of one editor."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+        self.files: dict[str, File] = {}
+        self.one_check = asyncio.Lock()
+
+    # --- texts
+    def open(self, params: Any) -> None:
+        document = params.text_document
+        path = _path(document.uri)
+        if path is None or not is_dataset(path):
+            return
+        units = self.server.server_capabilities.position_encoding
+        text = Text.of(document.text, str(getattr(units, "value", units)))
+        file = self.files[document.uri] = File(document.uri, path, text, document.version)
+        self._later(file, "all", 0, self._check_all)
+
+    def change(self, params: Any) -> None:
+        file = self.files.get(params.text_document.uri)
+        if file is None:
+            return
+        for change in params.content_changes:
+            before = len(file.text.lines)
+            if (changed := getattr(change, "range", None)) is None:
+                file.text, kept_before, kept_behind = Text.of(change.text, file.text.units), 0, 0
+            else:
+                start, end = _place(changed.start), _place(changed.end)
+                file.text, kept_before, kept_behind = file.text.edited(start, max(start, end), change.text)
+            if file.found is not None:
+                grown = len(file.text.lines) - before
+                file.found.compared = [
+                    mark if mark.start.line < kept_before else mark.moved(grown)
+                    for mark in file.found.compared
+                    if mark.start.line < kept_before or mark.start.line >= before - kept_behind
+                ]
+        file.version = params.text_document.version
+        if file.is_large:
+            return
+        if file.found is not None and file.found.lines is not None:
+            self._later(file, "lines", TYPED, self._check_lines)
+        self._later(file, "all", PAUSED, self._check_all)
+
+    def save(self, params: Any) -> None:
+        for file in self.files.values():  # a file may be saved that others are compared with, or the settings
+            if file.uri == params.text_document.uri or not file.is_large:
+                self._later(file, "all", 0, self._check_all)
+
+    def close(self, params: Any) -> None:
+        file = self.files.pop(params.text_document.uri, None)
+        if file is not None:
+            for task in file.tasks.values():
+                task.cancel()
+            self._publish(file, [])
+
+    # --- checks
+    def _later(self, file: File, what: str, seconds: float, run: Callable[[File], Any]) -> None:
+        """Run something for a file after a pause; what was to run for an earlier text does not."""
+
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            try:
+                await run(file)
+            except Exception as error:  # an internal error costs a check, not the server
+                file.found, file.problem = None, EvalSetError(f"internal error: {type(error).__name__}")
+                self._show(file)
+
+        if (before := file.tasks.get(what)) is not None:
+            before.cancel()
+        file.tasks[what] = asyncio.ensure_future(wait())
+
+    async def _check_lines(self, file: File) -> None:
+        found = file.found
+        if found is not None and found.lines is not None:
+            check_lines(file.path, found, file.text)
+            self._show(file)
+
+    async def _check_all(self, file: File) -> None:
+        async with self.one_check:
+            version, text, ended = file.version, file.text, threading.Event()
+            try:
+                found = await asyncio.to_thread(check_all, file.path, None if file.is_large else text, ended.is_set)
+                problem = None
+            except (EvalSetError, OSError) as error:
+                found, problem = None, error if isinstance(error, EvalSetError) else EvalSetError(str(error))
+            finally:
+                ended.set()
+        if version == file.version and file.uri in self.files:
+            file.found, file.problem = found, problem
+            self._show(file)
+
+    # --- diagnostics
+    def _show(self, file: File) -> None:
+        marks, more = ([], 0) if file.found is None else marks_of(file.found, file.text)
+        if file.problem is not None:
+            marks = [problem_mark(file.problem)]
+        file.marks, file.shown = marks, file.version
+        found = [self._diagnostic(file, mark) for mark in marks]
+        if more:
+            command = Call(file.path).command("validate")
+            found.append(_note(f"{more:,} more issues: `{command}` lists them."))
+        if file.is_large:
+            found.append(_note(f"The file has more than {MOST_TYPED >> 20} MB: it is checked when it is saved."))
+        self._publish(file, found)
+
+    def _publish(self, file: File, diagnostics: list[Any]) -> None:
+        params = types.PublishDiagnosticsParams(uri=file.uri, diagnostics=diagnostics, version=file.version)
+        self.server.text_document_publish_diagnostics(params)
+
+    def _diagnostic(self, file: File, mark: Mark) -> Any:
+        message = visible(mark.message) + (f"\n→ {visible(mark.hint)}" if mark.hint else "")
+        if mark.code not in RULES:
+            return types.Diagnostic(_range(mark), message, severity=types.DiagnosticSeverity.Error, source=NAME)
+        related = None
+        if mark.first is not None and file.found is not None:
+            start, end = span(file.text, *place_of(file.found.rows, mark.first, mark.path))
+            location = types.Location(file.uri, types.Range(_position(start), _position(end)))
+            related = [types.DiagnosticRelatedInformation(location, f"row {mark.first}")]
+        return types.Diagnostic(
+            _range(mark),
+            message,
+            severity=types.DiagnosticSeverity.Hint if mark.is_note else _SEVERITIES[mark.severity],
+            code=mark.code,
+            code_description=types.CodeDescription(f"{PAGES}/{RULES[mark.code].name}.html"),
+            source=NAME,
+            related_information=related,
+        )
+
+
+def _note(text: str) -> Any:
+    start = types.Position(0, 0)
+    return types.Diagnostic(types.Range(start, start), text, types.DiagnosticSeverity.Information, source=NAME)
+
+
+def _path(uri: str) -> str | None:
+    """The path of a file on this machine."""
+    path: str | None = import_extra("pygls.uris", "lsp", "pygls 2").to_fs_path(uri)
+    return os.path.abspath(path) if path and uri.startswith("file:") and "\0" not in path else None
+
+
+def _place(position: Any) -> Place:
+    return Place(max(position.line, 0), max(position.character, 0))
+
+
+def _position(place: Place) -> Any:
+    return types.Position(place.line, place.column)
+
+
+def _range(mark: Mark) -> Any:
+    return types.Range(_position(mark.start), _position(mark.end))
+
+
+_FEATURES: dict[str, tuple[str, Any]] = {
+    types.TEXT_DOCUMENT_DID_OPEN: ("open", None),
+    types.TEXT_DOCUMENT_DID_CHANGE: ("change", None),
+    types.TEXT_DOCUMENT_DID_SAVE: ("save", types.SaveOptions(include_text=False)),
+    types.TEXT_DOCUMENT_DID_CLOSE: ("close", None),
+}
+"""What an editor asks for, and the method of the session that answers, with its options."""
+
+
+def make_server() -> Any:
+    """A server that is not started."""
+    logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)  # its messages quote cells
+    server = import_extra("pygls.lsp.server", "lsp", "pygls 2").LanguageServer(NAME, __version__)
+    session = Session(server)
+    for name, (method, options) in _FEATURES.items():
+        server.protocol.fm.builtin_features.pop(name, None)  # else pygls keeps texts of its own
+        server.feature(name, options)(_answering(getattr(session, method)))
+    return server
+
+
+def _answering(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A method as pygls takes it: a function that it can put a name on."""
+    if asyncio.iscoroutinefunction(method):
+
+        async def answer(params: Any) -> Any:
+            return await method(params)
+
+        return answer
+    return lambda params: method(params)
+
+
+def serve() -> None:
+    """Serve the editor that started this process, until it ends. What else is printed goes to stderr."""
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = sys.stderr
+    make_server().start_io(sys.stdin.buffer, channel)

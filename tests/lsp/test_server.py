@@ -1,0 +1,118 @@
+"""The language server as an editor has it: a process that it talks to over stdin and stdout."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.validation.validate import check_source
+from tests.conftest import SAMPLES
+from tests.helpers.editor import Editor, edit
+
+pytest.importorskip("pygls")
+pytestmark = pytest.mark.process
+
+BAD = '{"request": {"messages": [{"role": "usr", "content": "Hi é😀"}]}, "response": "Hello!"}\n'
+GOOD = BAD.replace("usr", "user")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    (tmp_path / "rows.jsonl").write_text(GOOD * 2 + BAD, encoding="utf-8")
+    return tmp_path / "rows.jsonl"
+
+
+def codes(diagnostics: list[Any]) -> list[tuple[str, int]]:
+    return [(d.code, d.range.start.line) for d in diagnostics]
+
+
+@pytest.mark.parametrize("name", ["broken.jsonl", "golden_broken.csv", "evaluation_broken.json"])
+def test_the_diagnostics_of_a_file_are_the_issues_of_validate(name: str, tmp_path: Path) -> None:
+    issues = list(check_source(open_source(str(SAMPLES / name))).iter_issues())
+
+    async def work(editor: Editor) -> None:
+        found = await editor.checked(editor.open(SAMPLES / name))
+        assert sorted(d.code for d in found) == sorted(i.code for i in issues)
+        for diagnostic in found:
+            issue = next(i for i in issues if i.code == diagnostic.code and diagnostic.message.startswith(i.message))
+            assert diagnostic.message == f"{issue.message}\n→ {issue.hint}"
+            assert diagnostic.code_description.href.endswith(f"/reference/rules/{issue.name}.html")
+            assert diagnostic.source == "agent-eval-schema"
+            assert diagnostic.severity.name.lower() in (issue.severity, "information", "hint")
+
+    edit(work, tmp_path)
+
+
+def test_a_typo_is_marked_while_it_is_typed_and_gone_when_it_is_corrected(rows: Path) -> None:
+    async def work(editor: Editor) -> None:
+        uri = editor.open(rows)
+        (found,) = await editor.checked(uri)
+        assert (found.code, found.range) == ("AE206", editor.range((2, 35), (2, 40)))
+        editor.type(uri, 2, (2, 36), (2, 39), "user")
+        assert await editor.checked(uri, 2) == []
+        editor.type(uri, 3, (0, 36), (0, 40), "assistent")
+        assert codes(await editor.checked(uri, 3)) == [("AE206", 0)]
+
+    edit(work, rows.parent)
+
+
+def test_columns_are_in_the_units_that_the_editor_prefers(rows: Path) -> None:
+    from lsprotocol import types
+
+    rows.write_text('{"tags": "é😀", "request": " ", "response": "a"}\n', encoding="utf-8")
+
+    async def work(editor: Editor) -> None:
+        found = await editor.checked(editor.open(rows))
+        place = next(d.range for d in found if d.code == "AE202")
+        assert (place.start.character, place.end.character) == (30, 33)  # é😀 has six bytes
+
+    edit(work, rows.parent, general=types.GeneralClientCapabilities(position_encodings=["utf-8", "utf-16"]))
+
+
+def test_the_other_row_of_a_comparison_is_a_related_place(rows: Path) -> None:
+    ids = [{"request_id": "q1", "request": f"a{i}", "response": "b"} for i in range(2)]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in ids))
+
+    async def work(editor: Editor) -> None:
+        found = await editor.checked(editor.open(rows))
+        (repeated,) = [d for d in found if d.code == "AE901"]
+        (related,) = repeated.related_information
+        assert (repeated.range.start.line, related.location.range.start.line) == (1, 0)
+
+    edit(work, rows.parent)
+
+
+def test_a_file_that_cannot_be_read_has_one_error_and_others_are_none_of_the_servers(rows: Path) -> None:
+    latin = rows.parent / "rows.csv"
+    latin.write_text("request,response\n")
+    (rows.parent / "agent-eval-schema.toml").write_text("formt = 1\n")
+
+    async def work(editor: Editor) -> None:
+        (found,) = await editor.checked(editor.open(latin))
+        assert "unknown setting" in found.message
+        editor.open(rows.parent / "notes.md", "# Notes")
+        assert {p.uri for p in editor.diagnostics} == {latin.as_uri()}
+
+    edit(work, rows.parent)
+
+
+def test_a_closed_file_has_no_diagnostics(rows: Path) -> None:
+    async def work(editor: Editor) -> None:
+        uri = editor.open(rows)
+        assert await editor.checked(uri)
+        editor.close(uri)
+        await editor.until(lambda: not editor.diagnostics[-1].diagnostics)
+
+    edit(work, rows.parent)
+
+
+def test_a_server_without_an_editor_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agent_eval_schema", "server"]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"")
