@@ -66,11 +66,10 @@ def _words(texts: list[bytes]) -> list[bytes]:
         words = words.replace(escaped, b" ")
     words = (words if is_ascii else _without_wide_signs(words)).translate(_BLANKS_AND_LINES)
     signs = np.frombuffer(words, np.uint8)
-    doubled = signs == ord(" ")
-    doubled[1:] &= doubled[:-1]
-    doubled[:1] = False
-    words = bytes(signs[~doubled])
-    return words.strip(b" ").replace(b" \n", b"\n").replace(b"\n ", b"\n").split(b"\n")
+    needless = signs == ord(" ")
+    needless[:-1] &= needless[1:] | (signs[1:] == ord("\n"))
+    words = bytes(signs[~needless])
+    return words.lstrip(b" ").replace(b"\n ", b"\n").split(b"\n")
 
 
 def _folded(text: str) -> bytes:
