@@ -164,10 +164,12 @@ def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> R
     scores."""
     record = _record_of(source)
     columns = _score_columns(source, record, metrics)
-    if not columns:
+    numbers = () if record.data_hash or metrics else _numeric(source, LATENCY, FAILURE)
+    if not columns or (numbers and columns.keys() <= {LATENCY, FAILURE}):
+        got = f"the numbers {names(numbers)}" if numbers else f"the columns {names(source.column_names())}"
         raise EvalSetError(
             f"{source.name or option}: expected columns of scores such as exact_match/score, or metrics= (--metrics) "
-            f"with their names; got the columns {names(source.column_names())}"
+            f"with their names; got {got}"
         )
 
     def with_cells() -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -243,13 +245,24 @@ _PATTERNS = (
 """How tools name the columns of scores."""
 
 
+def _head(source: Source) -> pd.DataFrame:
+    return frame_of([batch]) if (batch := source.head()) is not None else pd.DataFrame()
+
+
+def _numeric(source: Source, *besides: str) -> list[str]:
+    """The columns of numbers, which may be scores, by their first values."""
+    head = _head(source).drop(columns=[REQUEST_ID, *besides], errors="ignore")
+    values = {str(name): [value for value in head[name].tolist() if not is_absent(value)] for name in head.columns}
+    return [name for name, given in values.items() if given and np.isfinite(numbers_of(given)).all()]
+
+
 def _score_columns(source: Source, record: ResultRecord, metrics: Sequence[str] | None) -> dict[str, str]:
     """The column of the scores of each metric, latency and failures first."""
     names = list(source.column_names())
-    head = frame_of([batch]) if (batch := source.head()) is not None else pd.DataFrame()
     if metrics:
-        numeric = [str(name) for name in head.columns if pd.api.types.is_numeric_dtype(head[name])]
+        numeric = _numeric(source)
         return dict(_named_column(name, names, numeric) for name in metrics)
+    head = _head(source)
     found = {name: name for name in (LATENCY, FAILURE) if name in names}
     if record.metrics:
         return {**found, **{name: score_column(name) for name in record.metrics}}

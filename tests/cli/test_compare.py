@@ -177,6 +177,19 @@ def test_a_metric_has_the_name_that_is_printed(run: Any) -> None:
     assert "did you mean 'exact_match'" in text
 
 
+def test_numbers_under_names_of_ones_own_are_named_where_only_failures_are_known(run: Any) -> None:
+    """A file whose scores were not read was compared by its failures alone: no score differed."""
+    better = {"request_id": [str(i) for i in range(20)], "correctness": [1] * 20, "failure": [0] * 20}
+    worse = better | {"correctness": [0] * 20}
+    code, text, _ = run(better, worse)
+    assert code == 2
+    assert "got the numbers correctness" in text
+    code, text, _ = run(better, worse, "--metrics", "correctness", "--fail-on", "any")
+    assert code == 1
+    code, text, _ = run(better, worse, "--metrics", "corectness")
+    assert "expected one of correctness, failure; got 'corectness'" in text
+
+
 def test_an_expectation_is_no_metric(run: Any) -> None:
     table = {"expected_response/value": ["yes", "no"] * 10, "safety/value": ["yes", "no"] * 10}
     note = [{"assessment_name": "is_refund", "expectation": {"value": True}}]
