@@ -149,7 +149,7 @@ class FixedSource(Struct, frozen=True):
         # a fix may need a column that a file with a header lacks
         adds_a_column = self.plan.format == "mlflow" and self.original.kind == "csv"
         if is_rewritten(self.original, path) and not adds_a_column:
-            edits, state = _edits(batches), self.original.state
+            edits, state = edits_of(batches), self.original.state
             rewrite_file(str(self.original.path), self.original.kind, path, self.renames, edits, state)
             return counts
         schema = schema_of(self.source)
@@ -160,7 +160,7 @@ class FixedSource(Struct, frozen=True):
         return counts
 
 
-def _edits(batches: FixedBatches) -> Iterator[dict[str, Any]]:
+def edits_of(batches: FixedBatches) -> Iterator[dict[str, Any]]:
     """For each row what its fixed cells hold now: {column: value}."""
     start = 0
     for batch, fixes in batches:

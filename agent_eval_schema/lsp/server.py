@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_eval_schema.errors import EvalSetError, import_extra
+from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.lsp.check import (
     MOST_TYPED,
     Found,
@@ -28,6 +29,7 @@ from agent_eval_schema.lsp.check import (
     marks_of,
     problem_mark,
 )
+from agent_eval_schema.lsp.fixes import Change, fixes_at, fixes_of, ignoring
 from agent_eval_schema.lsp.rows import place_of, span
 from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.render.phrases import Call
@@ -37,12 +39,19 @@ from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
 types: Any = import_extra("lsprotocol.types", "lsp", "pygls 2")
+uris: Any = import_extra("pygls.uris", "lsp", "pygls 2")
 
 NAME = "agent-eval-schema"
 PAGES = "https://agent-eval-schema.github.io/agent-eval-schema/reference/rules"
 
+REVIEW = "agent-eval-schema.review"
+_FIX_ALL = "source.fixAll.agent-eval-schema"
+
 TYPED, PAUSED = 0.05, 0.6
 """Seconds after the last key until new lines, and until the whole file is checked."""
+
+MOST_LINES = 100
+"""Lines of a selection whose fixes are offered one by one, at most."""
 
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -177,6 +186,97 @@ class Session:
         params = types.PublishDiagnosticsParams(uri=file.uri, diagnostics=diagnostics, version=file.version)
         self.server.text_document_publish_diagnostics(params)
 
+    # --- code actions
+    async def code_action(self, params: Any) -> list[Any]:
+        """What can be done about the issues at a place: those under the cursor, else those on its lines."""
+        file = self.files.get(params.text_document.uri)
+        if file is None or file.found is None or file.shown != file.version:
+            return []
+        start, end = _place(params.range.start), _place(params.range.end)
+        on_lines = [m for m in file.marks if m.start.line <= end.line and m.end.line >= start.line]
+        marks = [m for m in on_lines if m.start <= end and m.end >= start] or on_lines
+        fixable = {m.code for m in marks if m.code in FIXABLE}
+        only = params.context.only
+        actions = []
+        if fixable and not file.is_large and _asks_for(only, types.CodeActionKind.QuickFix):
+            try:
+                fixes = await asyncio.to_thread(
+                    fixes_at, file.path, file.text, file.found, start.line, min(end.line, start.line + MOST_LINES)
+                )
+            except EvalSetError:
+                fixes = []
+            for fix, changes in fixes:
+                about = [m for m in marks if m.code in FIXABLE and (m.path or "").startswith(fix.column)]
+                if about and changes:
+                    diagnostics = [self._diagnostic(file, mark) for mark in about]
+                    title = f"Fix: {fix.what} ({visible(fix.parts[0].path)})"
+                    actions.append(self._fix(file, title, changes, diagnostics=diagnostics, is_preferred=True))
+            titles = {code: f"Fix every {code} {RULES[code].name} in the file" for code in sorted(fixable)}
+            actions += [await self._fix_all(file, title, [code]) for code, title in titles.items()]
+        if any(m.code in FIXABLE for m in file.marks) and _asks_for(only, _FIX_ALL) and not file.is_large:
+            actions.append(await self._fix_all(file, "Apply all safe fixes in the file", sorted(FIXABLE), _FIX_ALL))
+        if _asks_for(only, types.CodeActionKind.QuickFix):
+            actions += [
+                a for code in sorted({m.code for m in marks if m.code in RULES}) for a in self._ignoring(file, code)
+            ]
+            if any(m.severity is Severity.ERROR for m in marks):
+                title = "Open the rows with errors in the review"
+                actions.append(types.Command(title, REVIEW, arguments=[file.uri]))
+        return actions
+
+    def _fix(self, file: File, title: str, changes: list[Change], **more: Any) -> Any:
+        kind = more.pop("kind", types.CodeActionKind.QuickFix)
+        return types.CodeAction(title, kind=kind, edit=self._edit(file.uri, changes, file.version), **more)
+
+    async def _fix_all(self, file: File, title: str, codes: list[str], kind: Any = "quickfix") -> Any:
+        """The fixes of the whole file, which an editor that can do so asks for when they are chosen."""
+        action = types.CodeAction(title, kind=kind, data={"uri": file.uri, "version": file.version, "codes": codes})
+        client = self.server.client_capabilities.text_document
+        resolves = client and client.code_action and client.code_action.resolve_support
+        return action if resolves else await self.resolve(action)
+
+    async def resolve(self, action: Any) -> Any:
+        data = action.data or {}
+        file = self.files.get(str(data.get("uri")))
+        if file is None or file.found is None or file.version != data["version"]:
+            return action  # of a text that the editor no longer has
+        try:
+            codes = frozenset(data["codes"])
+            changes = await asyncio.to_thread(fixes_of, file.path, file.text, file.found, codes)
+        except EvalSetError as error:
+            self.server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, visible(str(error))))
+            return action
+        action.edit = self._edit(file.uri, changes, data["version"])
+        return action
+
+    def _ignoring(self, file: File, code: str) -> list[Any]:
+        root = self.server.workspace.root_path or os.path.dirname(file.path)
+        found = ignoring(file.path, code, root)
+        if found is None:
+            return []
+        path, change = found
+        uri, creates = uris.from_fs_path(path), not os.path.exists(path)
+        title = f"Ignore {code} {RULES[code].name} in this repository"
+        edit = self._edit(uri, [change], None, creates)
+        return [types.CodeAction(title, kind=types.CodeActionKind.QuickFix, edit=edit)] if edit else []
+
+    def _edit(self, uri: str, changes: list[Change], version: int | None, creates: bool = False) -> Any:
+        """The changes for an editor, of this version of the text if it can tell versions apart."""
+        edits = [types.TextEdit(_range(change), change.new) for change in changes]
+        workspace = self.server.client_capabilities.workspace
+        client = workspace.workspace_edit if workspace else None
+        if client is None or not client.document_changes:
+            return None if creates else types.WorkspaceEdit(changes={uri: edits})
+        document = types.OptionalVersionedTextDocumentIdentifier(uri, version)
+        new = [types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=True))] if creates else []
+        return types.WorkspaceEdit(document_changes=[*new, types.TextDocumentEdit(document, edits)])
+
+    def review(self, uri: str) -> None:
+        """Show the command that opens the review: it is a server of its own, which this one does not start."""
+        if (file := self.files.get(uri)) is not None:
+            command = Call(file.path).command("review", "--queue", "errors")
+            self.server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Run: {command}"))
+
     def _diagnostic(self, file: File, mark: Mark) -> Any:
         message = visible(mark.message) + (f"\n→ {visible(mark.hint)}" if mark.hint else "")
         if mark.code not in RULES:
@@ -197,6 +297,15 @@ class Session:
         )
 
 
+def _asks_for(only: Any, kind: str) -> bool:
+    """Whether an editor asks for actions of a kind, or for all."""
+    return only is None or any(kind == name or kind.startswith(f"{name}.") for name in map(str, map(_value, only)))
+
+
+def _value(name: Any) -> Any:
+    return getattr(name, "value", name)
+
+
 def _note(text: str) -> Any:
     start = types.Position(0, 0)
     return types.Diagnostic(types.Range(start, start), text, types.DiagnosticSeverity.Information, source=NAME)
@@ -204,7 +313,7 @@ def _note(text: str) -> Any:
 
 def _path(uri: str) -> str | None:
     """The path of a file on this machine."""
-    path: str | None = import_extra("pygls.uris", "lsp", "pygls 2").to_fs_path(uri)
+    path: str | None = uris.to_fs_path(uri)
     return os.path.abspath(path) if path and uri.startswith("file:") and "\0" not in path else None
 
 
@@ -216,7 +325,7 @@ def _position(place: Place) -> Any:
     return types.Position(place.line, place.column)
 
 
-def _range(mark: Mark) -> Any:
+def _range(mark: Mark | Change) -> Any:
     return types.Range(_position(mark.start), _position(mark.end))
 
 
@@ -225,6 +334,11 @@ _FEATURES: dict[str, tuple[str, Any]] = {
     types.TEXT_DOCUMENT_DID_CHANGE: ("change", None),
     types.TEXT_DOCUMENT_DID_SAVE: ("save", types.SaveOptions(include_text=False)),
     types.TEXT_DOCUMENT_DID_CLOSE: ("close", None),
+    types.TEXT_DOCUMENT_CODE_ACTION: (
+        "code_action",
+        types.CodeActionOptions([types.CodeActionKind.QuickFix, _FIX_ALL], resolve_provider=True),
+    ),
+    types.CODE_ACTION_RESOLVE: ("resolve", None),
 }
 """What an editor asks for, and the method of the session that answers, with its options."""
 
@@ -237,6 +351,7 @@ def make_server() -> Any:
     for name, (method, options) in _FEATURES.items():
         server.protocol.fm.builtin_features.pop(name, None)  # else pygls keeps texts of its own
         server.feature(name, options)(_answering(getattr(session, method)))
+    server.command(REVIEW)(lambda uri: session.review(str(uri)))
     return server
 
 

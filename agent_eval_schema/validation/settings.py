@@ -140,15 +140,23 @@ def find_settings(config: str | None, start: Path | None = None) -> Found:
 
 def read_toml(name: str | Path) -> dict[str, Any]:
     """The table in a TOML file. Raises EvalSetError if it cannot be read."""
+    path = Path(name)
+    try:
+        return parse_toml(path.read_text("utf-8"), str(path))
+    except OSError as error:
+        raise EvalSetError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise EvalSetError(f"{path}: malformed TOML: {error}") from error
+
+
+def parse_toml(text: str, path: str) -> dict[str, Any]:
+    """The table in the text of a TOML file. Raises EvalSetError if it is malformed."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
-    path = Path(name)
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise EvalSetError(f"{path}: {error.strerror}") from error
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also of a number of thousands of digits, and of nested lists
         why = "nested too deep" if isinstance(error, RecursionError) else error
         raise EvalSetError(f"{path}: malformed TOML: {why}") from error

@@ -58,6 +58,27 @@ class Editor:
         params = self.types.DidCloseTextDocumentParams(self.types.TextDocumentIdentifier(uri))
         self.client.text_document_did_close(params)
 
+    async def actions(self, uri: str, start: tuple[int, int], end: tuple[int, int], only: Any = None) -> list[Any]:
+        """The code actions of a part of a file, each with its edit."""
+        types = self.types
+        context = types.CodeActionContext([], only=only)
+        params = types.CodeActionParams(types.TextDocumentIdentifier(uri), self.range(start, end), context)
+        found = await self.client.text_document_code_action_async(params)
+        return [
+            await self.client.code_action_resolve_async(a) if getattr(a, "data", None) is not None else a for a in found
+        ]
+
+    def applied(self, action: Any, uri: str, text: str) -> str:
+        """The text after an action, by what the protocol defines."""
+        (change,) = [c for c in action.edit.document_changes if c.text_document.uri == uri]
+        lines = text.split("\n")
+        for edit in sorted(change.edits, key=lambda e: (e.range.start.line, e.range.start.character), reverse=True):
+            start, end = edit.range.start, edit.range.end
+            head, tail = (lines[p.line].encode("utf-16-le") for p in (start, end))
+            new = head[: 2 * start.character].decode("utf-16-le") + edit.new_text
+            lines[start.line : end.line + 1] = [new + tail[2 * end.character :].decode("utf-16-le")]
+        return "\n".join(lines)
+
     def range(self, start: tuple[int, int], end: tuple[int, int]) -> Any:
         return self.types.Range(self.types.Position(*start), self.types.Position(*end))
 

@@ -102,6 +102,71 @@ def test_a_file_that_cannot_be_read_has_one_error_and_others_are_none_of_the_ser
     edit(work, rows.parent)
 
 
+def resolving() -> dict[str, Any]:
+    """The capabilities of an editor that asks for an edit when it is chosen."""
+    from lsprotocol import types
+
+    options = types.ClientCodeActionResolveOptions(["edit"])
+    return {
+        "text_document": types.TextDocumentClientCapabilities(
+            code_action=types.CodeActionClientCapabilities(resolve_support=options, data_support=True)
+        ),
+        "workspace": types.WorkspaceClientCapabilities(
+            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True)
+        ),
+    }
+
+
+def test_what_can_be_done_about_an_issue(rows: Path) -> None:
+    text = rows.read_text("utf-8").replace("Hello!", "").replace("usr", "Human ") + BAD.replace("usr", "human")
+    rows.write_text(text, encoding="utf-8")
+
+    async def work(editor: Editor) -> None:
+        uri = editor.open(rows)
+        await editor.checked(uri)
+        actions = {a.title: a for a in await editor.actions(uri, (2, 38), (2, 38))}
+        assert list(actions) == [
+            "Fix: wrote a role as the schema has it (request.messages[0].role)",
+            "Fix every AE206 message-role in the file",
+            "Apply all safe fixes in the file",
+            "Ignore AE206 message-role in this repository",
+            "Open the rows with errors in the review",
+        ]
+        first, every, all_, ignore, review = actions.values()
+        assert editor.applied(first, uri, text) == text.replace("Human ", "user")
+        assert first.is_preferred
+        assert [d.code for d in first.diagnostics] == ["AE206"]
+        assert editor.applied(every, uri, text) == text.replace("Human ", "user").replace("human", "user")
+        assert editor.applied(all_, uri, text) == editor.applied(every, uri, text)
+        created, change = ignore.edit.document_changes
+        assert created.uri == (rows.parent / "agent-eval-schema.toml").as_uri() == change.text_document.uri
+        assert change.edits[0].new_text == 'ignore = ["AE206"]\n'
+        await editor.client.workspace_execute_command_async(
+            editor.types.ExecuteCommandParams(review.command, review.arguments)
+        )
+        (message,) = await editor.until(lambda: editor.messages)
+        assert message == f"Run: agent-eval-schema review {rows} --queue errors"
+        (fix_all,) = await editor.actions(uri, (0, 0), (0, 0), ["source.fixAll"])
+        assert fix_all.title == "Apply all safe fixes in the file"
+
+    edit(work, rows.parent, **resolving())
+
+
+def test_a_fix_of_an_earlier_text_is_not_made(rows: Path) -> None:
+    async def work(editor: Editor) -> None:
+        uri = editor.open(rows)
+        await editor.checked(uri)
+        params = editor.types.CodeActionParams(
+            editor.types.TextDocumentIdentifier(uri), editor.range((2, 38), (2, 38)), editor.types.CodeActionContext([])
+        )
+        found = await editor.client.text_document_code_action_async(params)
+        every = next(a for a in found if a.title.startswith("Fix every"))
+        editor.type(uri, 2, (0, 0), (0, 0), "\n")
+        assert (await editor.client.code_action_resolve_async(every)).edit is None
+
+    edit(work, rows.parent, **resolving())
+
+
 def test_a_closed_file_has_no_diagnostics(rows: Path) -> None:
     async def work(editor: Editor) -> None:
         uri = editor.open(rows)
