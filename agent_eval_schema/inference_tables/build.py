@@ -126,6 +126,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
             records=records,
             reasons=reasons,
             tallies=dict(decided["feedback"]),
+            conflicts=dict(decided["conflicts"]),
             strata=decided["strata"],
             labels=self._counts["labels"],
             redacted=self._counts["redacted"],

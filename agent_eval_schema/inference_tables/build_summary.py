@@ -125,6 +125,9 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
     feedback : dict of str to int
         The feedback in the table: `given`, `latest` (the last of each kind), and of these `attached` to rows of the
         dataset, `elsewhere` (on excluded rows or batch calls) and `unknown` (there is no such ID).
+    conflicts : dict of str to int
+        Per reason, the excluded rows that differ from the row that was kept: copies of an ID (`repeated`) with another
+        request or response, and calls with the same or a similar question whose edited answer the kept row lacks.
     labels : dict of str to int
         The number of rows per label: `expected_response` (`copied`: of these, the response),
         `expected_retrieved_context`.
@@ -183,6 +186,7 @@ class BuildSummary(Struct, Printable, frozen=True, kw_only=True):  # numpydoc ig
     issues: dict[str, int]
     sample: int | float | None
     seed: int
+    conflicts: dict[str, int] = {}
     redaction: str | None = None
     redacted_by: tuple[str, ...] = ()
     existing: dict[str, int] = {}
@@ -383,6 +387,9 @@ def _facts(summary: BuildSummary) -> Iterator[tuple[str, str]]:
         feedback = {**feedback, "replaced": feedback["given"] - feedback["latest"]}
         rest = counted((feedback.get(k, 0), text) for k, text in _FEEDBACK)
         yield "Feedback", f"{plural(feedback['given'], 'judgment')}: {', '.join(rest)}"
+    for reason, count in summary.conflicts.items():
+        what = "another request or response than" if reason == "repeated" else "an edited answer that is not in"
+        yield "Conflicts", f"{count:,} {reason} with {what} the row that is kept"
     labels = summary.labels
     if labels.get("expected_response"):
         copied = labels.get("copied", 0)

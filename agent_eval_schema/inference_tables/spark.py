@@ -32,6 +32,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, existing_counts, summarized
 from agent_eval_schema.inference_tables.decide.sql import (
     CALL_TABLE,
+    DEDUPED,
     ENTRY,
     JOINED_TRACES,
     NEAR_STEP,
@@ -155,6 +156,9 @@ class SparkDecisions:
     def strata(self, most: int) -> list[tuple[Any, ...]]:
         """The largest strata: their calls, and how many were drawn."""
         return self._results(f"{RESULTS['strata']} LIMIT {most}")
+
+    def conflicts(self) -> dict[str, int]:
+        return dict(self._results(RESULTS["conflicts"]))
 
     def _results(self, select: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self._select(select).collect()]
@@ -383,6 +387,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
             reasons=counted["reason"],
             tallies=self._decided.tallies(),
             strata=self._decided.strata(STRATA_KEPT) if self._plan.stratified else (),
+            conflicts=self._decided.conflicts() if DEDUPED & counted["reason"].keys() else {},
             labels=counted["labels"],
             redacted=counted["redacted"],
             codes=Counter(run.builder.counts) + counted["codes"],

@@ -472,6 +472,35 @@ def test_one_row_a_question() -> None:
     assert (ids(build), reasons(build)) == (["b", "c"], {"a": "duplicate_question"})
 
 
+def test_a_row_that_is_dropped_for_another_one_is_a_conflict_if_it_differs() -> None:
+    """A copy with another answer, and a correction that is on a call which is not kept."""
+    rows = [
+        *(chat("a", "Same?", "1.", minute=1), chat("a", "Same?", "1.", minute=2), chat("a", "Same?", "2.", minute=3)),
+        *(chat("b", "Same?", minute=4), chat("c", "Same?", minute=5), chat("d", "same", minute=6)),
+        *(feedback("a", edit="Ten."), feedback("b", edit="Nine."), feedback("b", edit="Eight.", minute=31)),
+        *(feedback("c", "negative"), feedback("d", edit="Ten.")),
+    ]
+    build = BUILD(table(rows), dedupe="question")
+    assert build.summary.excluded == {"feedback": 5, "repeated": 2, "duplicate_question": 3}
+    assert build.summary.conflicts == {"duplicate_question": 1, "repeated": 1}
+    assert row(build, "d")["expected_response"] == "Ten."
+    text = str(build.summary)
+    assert "1 duplicate_question with an edited answer that is not in the row that is kept" in text
+    assert "1 repeated with another request or response than the row that is kept" in text
+    assert json.loads(build.summary.to_json())["conflicts"] == build.summary.conflicts
+    assert BUILD(table(rows)).summary.conflicts == {"repeated": 1}
+    assert BUILD(table(rows), dedupe=None, include="invalid").summary.conflicts == {}
+
+
+def test_a_correction_of_a_call_whose_question_the_dataset_has_is_a_conflict() -> None:
+    first = BUILD(table([chat("a", "Same?", minute=1), feedback("a", edit="Ten.")])).rows
+    rows = [chat("b", "Same?", minute=4), feedback("b", edit="Nine."), chat("a", "Same?", "other", minute=1)]
+    for dedupe in ("question", "near"):
+        summary = BUILD(table(rows), extend=first, dedupe=dedupe).summary  # type: ignore[arg-type]
+        assert summary.excluded == {"feedback": 1, "in_existing": 1, "question_in_existing": 1}
+        assert summary.conflicts == {"question_in_existing": 1}
+
+
 def test_repeated_ids_stay_if_asked_and_are_told() -> None:
     rows = [chat("a", minute=1), chat("a", minute=2)]
     build = BUILD(table(rows), dedupe=None, include="invalid")

@@ -69,6 +69,9 @@ TABLE = [
     feedback(131, "id-6", ratings={"answer_correct": {"value": "negative"}}),
     feedback(132, "id-5", ratings={"answer_correct": {"value": "positive"}}),
     feedback(133, "nobody", **EDITED),
+    call(8, response=json.dumps({"choices": [{"message": {"role": "assistant", "content": "other"}}]})),  # a conflict
+    call(140),  # the question of call 60
+    feedback(141, "id-60", **EDITED),
 ]
 """Every reason, in few rows."""
 

@@ -11,6 +11,7 @@
     attached     (part, place, then the fields of an entry): the latest feedback of the rows that stay
     tallies      (what, rows): how many entries there were, and what became of them
     strata       (stratum, rows, sampled)
+    conflicts    (part, place, reason): the excluded copies and duplicates that differ from the row that stays
 
 `part` and `place` only say where a row is; no decision depends on them, so every engine decides alike; but a `part`
 below 0 is of the dataset that is extended: its rows stay, come first and are no calls. It is standard SQL only:
@@ -33,6 +34,9 @@ REPEATED, DUPLICATE, NEAR_DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_questi
 IN_EXISTING = {REPEATED: "in_existing", DUPLICATE: "question_in_existing", NEAR_DUPLICATE: "near_in_existing"}
 """The reason of a call whose duplicate is in the existing dataset, rather than another call."""
 
+DEDUPED = {*IN_EXISTING, *IN_EXISTING.values()}
+"""The reasons of rows that are excluded for another row."""
+
 ENTRY = Feedback.__struct_fields__
 """The fields of a feedback entry."""
 
@@ -44,12 +48,13 @@ RESULTS = {
     "reasons": "SELECT reason, COUNT(*) FROM decisions WHERE part >= 0 GROUP BY reason",
     "feedback": "SELECT what, rows_of FROM tallies",
     "strata": "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum",
+    "conflicts": "SELECT reason, COUNT(*) FROM conflicts GROUP BY reason ORDER BY reason",
 }
 """The parts of a summary that are decisions: small results, by name."""
 
 
 def steps_of(plan: BuildPlan, existing: int = 0) -> dict[str, str]:
-    """The SELECTs for a plan, each by the name of its result, which later ones read; the last four are the results. A
+    """The SELECTs for a plan, each by the name of its result, which later ones read; the last five are the results. A
     dataset that is extended has `existing` rows: they count as drawn."""
     by_near = plan.near is not None
     # Which of several rows is kept: all rows of the dataset, and the first call, unless the dataset has its duplicate.
@@ -98,7 +103,8 @@ def steps_of(plan: BuildPlan, existing: int = 0) -> dict[str, str]:
     is_drawn = plan.sample is not None or plan.extends
     decisions = _decisions(dedupes, not (plan.by_question or is_drawn), is_drawn)
     candidates = _BY_THUMBS if plan.by_thumbs else _BY_STRATUM
-    return steps | _FEEDBACK | {"candidates": candidates} | _drawn(plan, existing) | {"decisions": decisions} | _RESULTS
+    results = {"decisions": decisions, **_RESULTS, "conflicts": _conflicts(dedupes, first)}
+    return steps | _FEEDBACK | {"candidates": candidates} | _drawn(plan, existing) | results
 
 
 # --- one row of several
@@ -261,9 +267,62 @@ def _decisions(dedupes: list[tuple[str, str]], one_pass: bool, drawn: bool) -> s
         repeated = f"CASE WHEN nth > 1 THEN '{REPEATED}' END" if dedupes else "NULL"
         return " UNION ALL ".join([*selects, f"SELECT {row}, {repeated} AS reason FROM numbered"])
     for step, reason in dedupes:
-        which = f"CASE WHEN nth > 1 THEN '{reason}' ELSE '{IN_EXISTING[reason]}' END"
-        selects.append(f"SELECT {row}, {which} AS reason FROM {step} WHERE part >= 0 AND (nth > 1 OR taken = 1)")
+        selects.append(f"SELECT {row}, {_which(reason)} AS reason FROM {step} WHERE {_DROPPED}")
     selects.append(_STAY if drawn else f"SELECT {row}, NULL AS reason FROM candidates")
+    return " UNION ALL ".join(selects)
+
+
+_DROPPED = "part >= 0 AND (nth > 1 OR taken = 1)"
+
+
+def _which(reason: str) -> str:
+    return f"CASE WHEN nth > 1 THEN '{reason}' ELSE '{IN_EXISTING[reason]}' END"
+
+
+_ENTRY_OF = "SELECT o.part, o.place, e.time, e.suggested_output FROM once o JOIN latest e"
+_EDITED = "e.kind = 'text' AND e.suggested_output IS NOT NULL"
+_CORRECTED = f"""
+    SELECT part, place, suggested_output FROM (
+        SELECT part, place, suggested_output, ROW_NUMBER() OVER (
+            PARTITION BY part, place ORDER BY time DESC NULLS LAST, suggested_output DESC
+        ) AS newest FROM (
+            {_ENTRY_OF} ON o.request_id = e.request_id WHERE {_EDITED}
+            UNION ALL
+            {_ENTRY_OF} ON o.label_id = e.request_id WHERE o.label_id <> o.request_id AND {_EDITED}
+        ) edits
+    ) numbered_edits WHERE newest = 1
+"""
+"""The newest edited answer of each call and row that is not a copy."""
+
+
+def _conflicts(dedupes: list[tuple[str, str]], first: str) -> str:
+    """The excluded rows that differ from the row that stays: of a repeated ID by request or response, of a question by
+    an edited answer that the row that stays lacks."""
+    groups = {
+        DUPLICATE: "SELECT part, place, question_hash AS alike FROM once",
+        NEAR_DUPLICATE: f"SELECT part, place, alike FROM {NEAR_STEP}",
+    }
+    selects = ["SELECT part, place, reason FROM calls WHERE FALSE"]
+    for step, reason in dedupes:
+        if reason == REPEATED:  # the hash of a row of the dataset is not that of logged cells
+            selects.append(f"""
+                SELECT n.part, n.place, '{reason}' AS reason FROM numbered n
+                JOIN numbered k ON n.request_id = k.request_id AND k.nth = 1 AND k.part >= 0
+                WHERE n.part >= 0 AND n.nth > 1 AND n.content_hash <> k.content_hash
+            """)
+            continue
+        edited = f"""
+            SELECT s.part, s.place, s.nth, s.taken, g.alike, t.suggested_output FROM {step} s
+            JOIN ({_CORRECTED}) t ON s.part = t.part AND s.place = t.place
+            JOIN ({groups[reason]}) g ON s.part = g.part AND s.place = g.place
+        """
+        selects.append(f"""
+            SELECT d.part, d.place, d.reason
+            FROM (SELECT part, place, alike, suggested_output, {_which(reason)} AS reason FROM ({edited}) a
+                  WHERE {_DROPPED}) d
+            LEFT JOIN (SELECT DISTINCT alike, suggested_output FROM ({edited}) b WHERE {first}) k
+            ON d.alike = k.alike AND d.suggested_output = k.suggested_output WHERE k.alike IS NULL
+        """)
     return " UNION ALL ".join(selects)
 
 
