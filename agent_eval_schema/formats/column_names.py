@@ -43,7 +43,7 @@ from agent_eval_schema.formats.suggestions import (
 from agent_eval_schema.io.source import Remote, Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import NAMED_COLUMN, PREFERRED_TRUTH, UNMATCHED_PATH
-from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
+from agent_eval_schema.schema import COLUMNS, Contexts, Count, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.describe import describe
@@ -76,19 +76,32 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
     moves = _moves(source.column_names(), columns, all_of_them=all_of_them)
     if not moves:
         return source
+    source = _shown(source, [move.column for move in moves if move.name not in _NUMBERS])
     touched = {name for move in moves for name in (move.column, move.name)}
     vary = source.vary or any(move.steps for move in moves)  # what stays of a column may be in some rows only
     change = partial(_renamed, moves=moves)
     return with_changed_cells(source, change, touched, columns=None, in_order=True, vary=vary)
 
 
+_NUMBERS = columns_of(Count, float, bool)
+
+
+def _shown(source: Source, names: Collection[str]) -> Source:
+    """The source with the numbers of these columns as a sheet shows them, if it is one."""
+    if source.as_text is None:
+        return source
+    texts = source.as_text(names)
+    return replace(source, batches=texts.batches, take=texts.take, original=texts.original, as_text=texts.as_text)
+
+
 def with_changed_cells(
     source: Source, change: Callable[[pa.RecordBatch], pa.RecordBatch], touched: Collection[str], **others: Any
 ) -> Source:
     """The source with other cells in the `touched` columns, changed where the rows are, and with what else differs."""
-    original = source.original
+    original, as_text = source.original, source.as_text
     return replace(
         source,
+        as_text=as_text and (lambda names: with_changed_cells(as_text(names), change, touched, **others)),
         batches=lambda: map(change, source.batches()),
         original=original and (lambda name: None if name in touched else original(name)),
         shares=None,
@@ -162,11 +175,12 @@ def without_auto(columns: ColumnNames) -> tuple[Mapping[str, str] | None, bool]:
 
 
 class Likely(Struct, frozen=True):
-    """What the columns that a format does not read look like: the mapping that a user may want, and what else may have
-    ground truth, with what is in it."""
+    """What the columns that a format does not read look like: the mapping that a user may want, what else may have
+    ground truth, with what is in it, and what `then` changes with the mapping, as sentences."""
 
     columns: dict[str, str] = {}
     unread: dict[str, str] = {}
+    then: str = ""
 
 
 def likely_columns(source: Source, format: str) -> Likely:
@@ -178,10 +192,11 @@ def likely_columns(source: Source, format: str) -> Likely:
     with_keys = [name for name in _OBJECTS.get(format, ()) if name in names]
     if not (form.is_rows or whole) or not (is_open or with_keys):
         return Likely()
-    rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
+    texts = [name for name in unknown if (column := role_of(name).column) and column not in _NUMBERS]
+    rows = [row for batch in first_rows(_shown(source, texts), SAMPLED_ROWS) for row in native_rows(batch)]
     if whole:
         columns = suggested_columns(names, rows, whole=True)
-        return Likely(columns, unread_truths(names, rows, columns))
+        return Likely(columns, unread_truths(names, rows, columns), _then(source, rows, columns, format))
     origins = form.origins(names)
     places = {column: place for column, place in origins.items() if column not in _ANSWERS or place not in with_keys}
     present = {column for column, place in places.items() if any(value_at(row, place) is not None for row in rows)}
@@ -204,7 +219,26 @@ def likely_columns(source: Source, format: str) -> Likely:
         columns = suggested_columns(names, rows, whole=True)
         columns = columns if "request" in columns.values() else {}
     has_truth = not present.union(names).isdisjoint(_ANSWERS)
-    return Likely(columns, {} if has_truth else unread_truths(unknown, rows, columns))
+    unread = {} if has_truth else unread_truths(unknown, rows, columns)
+    return Likely(columns, unread, _then(source, rows, columns, format))
+
+
+def _then(source: Source, rows: list[dict[str, Any]], columns: Mapping[str, str], format: str) -> str:
+    """Which platform reads the table under these names, if that is another one, and what it refuses of the first rows
+    that MLflow accepts."""
+    chosen = detect(_named(source.column_names(), columns)).format if columns else None
+    if source.reading.format != "auto" or chosen is None:
+        return ""
+    was = "" if format == UNKNOWN.name else f", not of {format}"
+    text = f" Under these names the rows are those of {chosen}{was}." if chosen != format else ""
+    paths = {truth_of(target): path.partition("[")[0] for path, target in columns.items()}
+    both = sum(all(value_at(row, paths.get(name, name)) for name in _ANSWERS) for row in rows)
+    if chosen != "databricks" or not both:
+        return text
+    return (
+        f"{text} As {chosen}, a row with an answer and facts, such as {both} of the first {len(rows)}, is invalid "
+        '(AE301); as a row of MLflow (`--format mlflow`, `format="mlflow"`) it is valid.'
+    )
 
 
 _ANSWERS = ("expected_response", "expected_facts")

@@ -34,7 +34,7 @@ from agent_eval_schema.formats.openai import OPENAI
 from agent_eval_schema.formats.otel_traces import OTEL
 from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS
-from agent_eval_schema.formats.suggestions import naming_columns
+from agent_eval_schema.formats.suggestions import naming_columns, reason_for
 from agent_eval_schema.formats.vertex import VERTEX
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
@@ -91,15 +91,22 @@ def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[
             yield row, None, [Finding(UNKNOWN_FORMAT, message, None, hint=hint)]
 
 
-def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str], unread: Mapping[str, str]) -> str:
-    """What to do with a table of no format: its columns may look like ours; those that are left may have more."""
+def hint_for_unknown(
+    batch: pa.RecordBatch, suggested: Mapping[str, str], unread: Mapping[str, str], then: str = ""
+) -> str:
+    """What to do with a table of no format: its columns may look like ours, which has consequences (`then`); those
+    that are left may have more."""
     names = column_names(batch.schema)
     format = naming(nearest_formats(_signs(), names)[0][0])
     if suggested:
         left = "; ".join(f"`{name}` ({what})" for name, what in unread.items())
         also = f" Not used: {left}." if left else ""
-        return f"Name the format ({format}), or the columns as they look ({naming_columns(suggested)}).{also}"
-    if len(names) == 1 and all(isinstance(row.get(names[0]), list) for row in native_rows(batch)):
+        like = ", ".join(
+            f"`{path}` like `{column}` by {reason_for(path, column)}" for path, column in suggested.items()
+        )
+        named = f"the columns as they look ({naming_columns(suggested)}): {like}"
+        return f"Name the format ({format}), or {named}.{then}{also}"
+    if len(names) == 1 == batch.num_rows and all(isinstance(row.get(names[0]), list) for row in native_rows(batch)):
         return f"Pass the list of rows itself: `data[{json.dumps(names[0], ensure_ascii=False)}]`."
     return f"Name the format ({format}), or the column with the question (`--columns PATH=request`)."
 

@@ -179,13 +179,13 @@ _FEW_ROWS = 3
 """The rows that show whether the values of a column differ, at least."""
 
 
-def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
-    """The hint for an unknown column that looks like one of ours; "" for another one."""
+def hint_for_column(name: str, suggested: Mapping[str, str], then: str = "") -> str:
+    """The hint for an unknown column that looks like one of ours; "" for another one. `then` is what else changes."""
     moves = {path: column for path, column in suggested.items() if _is_at(path, name)}
     if not moves:
         return ""
-    like = " and ".join(f"`{column}`" for column in moves.values())
-    return f"Name the column, which looks like {like} ({naming_columns(suggested)})."
+    like = " and ".join(f"`{column}` by {reason_for(path, column)}" for path, column in moves.items())
+    return f"Name the column, which looks like {like} ({naming_columns(suggested)}).{then}"
 
 
 def is_guess(what: str) -> bool:

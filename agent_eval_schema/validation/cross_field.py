@@ -198,7 +198,9 @@ def require_request_and_output(rows: Rows) -> None:
                 if rule is requests.MISSING_REQUEST and not hint:
                     likely = {p: n for p, n in rows.suggested.items() if n.partition(".")[0] in ("request", "inputs")}
                     hint = (
-                        f"Name the column as it looks ({naming_columns(likely)})." if likely else form.without_request
+                        f"Name the column as it looks ({naming_columns(likely)}).{rows.then}"
+                        if likely
+                        else form.without_request
                     )
                 rows.log.add(rule, row, names[0], f"expected {expected}", hint=hint)
 

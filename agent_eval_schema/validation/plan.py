@@ -21,9 +21,9 @@ class Plan(Struct, frozen=True):
 
     These describe the data: `nests` (a cell can hold an object), `without_null` (the file cannot contain null, which a
     word may represent: CSV), `origins` (the places of our columns, where they have other names), `suggested` (the
-    names that unknown columns may be meant to have), `unread` (what else may have ground truth), `named` (columns are
-    read under other names), `preferred` (the ground truth that a row with two kinds keeps), `normalized` (rows that no
-    longer show the format that they had).
+    names that unknown columns may be meant to have), `unread` (what else may have ground truth), `then` (what changes
+    under those names), `named` (columns are read under other names), `preferred` (the ground truth that a row with two
+    kinds keeps), `normalized` (rows that no longer show the format that they had).
 
     These are requirements: `requires_outputs` (provided outputs were requested: each row has one of its format,
     `Format.outputs`), `unselected` (rules outside of a selection: not reported, but a row with an error of one supports
@@ -55,6 +55,7 @@ class Plan(Struct, frozen=True):
     normalized: bool = False
     suggested: dict[str, str] = {}
     unread: dict[str, str] = {}
+    then: str = ""
     named: bool = False
     preferred: str = ""
     max_cell_bytes: int | None = None
@@ -111,6 +112,7 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
         named=bool(reading.columns),
         preferred=preferred_in(reading.columns),
         unread=_quotable(likely.unread, names, values),
+        then=likely.then,
         max_cell_bytes=reading.max_cell_bytes,
         labeled=labeled,
         unselected=chosen((), reading.ignore) - codes,

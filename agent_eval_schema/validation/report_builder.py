@@ -146,7 +146,7 @@ class ReportBuilder:
         self.source = source
         self.codes, self.outputs, self.values = plan.codes.difference(satisfied), plan.outputs, plan.values
         self._compared = self.codes | plan.unselected
-        self._origins, self._suggested, self._unread = plan.origins, plan.suggested, plan.unread
+        self._origins, self._suggested, self._unread, self._then = plan.origins, plan.suggested, plan.unread, plan.then
         self._format = find_format(plan.format)
         self._inputs = self._format.given
         self._has_criteria = self._format.system == "adk" and not plan.complete
@@ -419,7 +419,7 @@ class ReportBuilder:
     def _inspect_unknown(self, name: str) -> None:
         """Report a column that nothing reads, or a key of MLflow's inputs that looks like ground truth."""
         has_truth = self._has(*_ANSWERS)
-        message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested)
+        message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested, self._then)
         what = "" if has_truth or hint else self._unread.get(name, "")
         if what:
             message, hint = f"`{name}` is not used: {what}", hint_for_unread(name, what)

@@ -40,7 +40,8 @@ class Rows:
         self.without_null = plan.without_null
         self.beside_traces, self.figures, self.labeled = plan.beside_traces, plan.figures, plan.labeled
         self.columns_of_traces = plan.columns and not plan.beside_traces
-        self.suggested, self.unread_truths, self.named = plan.suggested, plan.unread, plan.named
+        self.suggested, self.unread_truths, self.then = plan.suggested, plan.unread, plan.then
+        self.named = plan.named
         self.preferred = plan.preferred
         self.log = IssueLog(self.size)
         self.values = Columns(self.size)

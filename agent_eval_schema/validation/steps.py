@@ -68,7 +68,9 @@ def inspect_other_rows(rows: Rows) -> None:
         names[row] = name
         for finding in findings:
             if finding.rule is UNKNOWN_FORMAT and rows.suggested:
-                finding = replace(finding, hint=hint_for_unknown(rows.batch, rows.suggested, rows.unread_truths))
+                finding = replace(
+                    finding, hint=hint_for_unknown(rows.batch, rows.suggested, rows.unread_truths, rows.then)
+                )
             rows.log.add_finding(row, finding)
 
 

@@ -20,6 +20,7 @@ from agent_eval_schema import (
 )
 from agent_eval_schema.formats.column_names import _flat, _put, _without
 from agent_eval_schema.formats.suggestions import SAMPLED_ROWS, suggested_columns
+from agent_eval_schema.validation.report import summary_of
 
 Row = dict[str, Any]
 
@@ -216,17 +217,49 @@ def test_a_suggestion_is_a_hint_and_is_not_applied() -> None:
     (issue,) = report.iter_issues()
     assert (issue.code, issue.hint) == (
         "AE119",
-        "Name the column, which looks like `expected_response` (`--columns ground_truth=expected_response`, "
-        '`columns={"ground_truth": "expected_response"}`).',
+        "Name the column, which looks like `expected_response` by its name: certain "
+        '(`--columns ground_truth=expected_response`, `columns={"ground_truth": "expected_response"}`).',
     )
     assert [row["expected_response"] for row in report.iter_rows()] == [None, None]
     beside = validate_eval_set([{**row, "expected_facts": ["b"]} for row in rows])
     assert beside.counts == {"AE103": 1}
     unknown = validate_eval_set([{"ask": "Where?", "hits": [{"text": "a", "url": "u"}]}])
     (issue,) = unknown.iter_issues()
-    assert issue.hint.endswith(
-        '"hits[].url": "retrieved_context[].doc_uri", "hits[].text": "retrieved_context[].content"}`).'
-    )
+    paths = '"hits[].url": "retrieved_context[].doc_uri", "hits[].text": "retrieved_context[].content"}`)'
+    assert f"{paths}: `ask` like `request` by its name: certain, `hits[].url` like" in issue.hint
+
+
+BOTH = [{"frage": "Wann?", "expected_response": "Heute.", "expected_facts": facts} for facts in (["heute"], [])]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [{**row, "Wichtige Punkte": "a; b"} for row in ({"frage": "Wann?", "Musterantwort": "Heute."},) * 2],
+            " Under these names the rows are those of databricks. As databricks, a row with an answer and facts, such "
+            "as 2 of the first 2, is invalid (AE301); as a row of MLflow",
+        ),
+        (BOTH, " As databricks, a row with an answer and facts, such as 1 of the first 2, is invalid (AE301)"),
+        (
+            [{"prompt": "When?", "messages_count": 3, "ground_truth": "Now.", "response": "Now."}] * 2,
+            " Under these names the rows are those of databricks.",
+        ),
+        ([{"request": "When?", "response": "Now.", "ground_truth": "Now."}], "`)."),
+    ],
+)
+def test_a_mapping_that_chooses_a_platform_names_it_and_what_another_one_accepts(
+    rows: list[Row], expected: str
+) -> None:
+    report = validate_eval_set(rows)
+    hints = [issue.hint for issue in report.iter_issues() if issue.code in ("AE103", "AE113", "AE119")]
+    assert any(expected in hint for hint in hints), hints
+    mapping = summary_of(report).suggested
+    named = validate_eval_set(rows, columns=mapping)
+    assert named.format == "databricks"
+    assert ("AE301" in named.counts) == ("AE301" in expected)
+    assert validate_eval_set(rows, columns=mapping, format="mlflow").valid_count == len(rows)
+    assert not any("AE301" in i.hint for i in validate_eval_set(rows, format="databricks").iter_issues())
 
 
 def test_hidden_values_are_not_in_the_reason_why_auto_is_refused() -> None:
@@ -258,7 +291,7 @@ def test_keys_of_cells_are_not_quoted_without_values() -> None:
     rows = [{"ask": "Where?", "hits": [{"text": "a", "secret_id": "u", "id": "v"}]}]
     assert "hits[].id" in next(validate_eval_set(rows).iter_issues()).hint
     (issue,) = validate_eval_set(rows, show_values=False).iter_issues()
-    assert issue.hint.endswith('`columns={"ask": "request"}`).')
+    assert '`columns={"ask": "request"}`): `ask` like `request` by its name: certain. Under' in issue.hint
 
 
 def test_suggestions_depend_on_the_first_rows_only(every_input: Callable[[list[Row]], Any]) -> None:

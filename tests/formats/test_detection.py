@@ -86,7 +86,9 @@ def test_a_table_that_nobody_claims_is_unknown_and_the_three_nearest_are_named()
     assert issue.hint == (
         'Name the format (`--format braintrust`, `format="braintrust"`), or the columns as they look '
         "(`--columns input=request --columns expected=expected_response`, "
-        '`columns={"input": "request", "expected": "expected_response"}`).'
+        '`columns={"input": "request", "expected": "expected_response"}`): '
+        "`input` like `request` by its name: certain, `expected` like `expected_response` by its name: certain. "
+        "Under these names the rows are those of databricks."
     )
 
 
