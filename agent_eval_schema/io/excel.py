@@ -1,7 +1,8 @@
 """A sheet of an Excel file → rows: `FILE.xlsx`, or `FILE.xlsx#Sheet` of a file with several.
 
-Needs openpyxl (the extra `excel`). A cell with a date is its ISO text, as a CSV file has it; an empty cell is absent.
-The header may be below a title; empty lines and columns are none.
+Needs openpyxl (the extra `excel`). A cell with a date is the text that a spreadsheet shows, and so is a number in a
+column of texts (number_formats.py); an empty cell is absent. The header may be below a title; empty lines and columns
+are none.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 import datetime as dt
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zipfile import ZipFile
+from zipfile import ZipFile, is_zipfile
 
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, missing
 from agent_eval_schema.io.header import LOOKED_AT, above_header, header_at
+from agent_eval_schema.io.number_formats import GENERAL, text_of_date, text_of_number
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import part_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import require_bounded, too_large, unpacked_limit
+from agent_eval_schema.schema import ChatRequest, Facts, NamedGuidelines, columns_of
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
@@ -35,17 +39,47 @@ def is_excel(name: str) -> bool:
 
 def open_excel(name: str) -> Source:
     """The source for a sheet. Raises EvalSetError if the file cannot be read, or the name does not say which sheet."""
-    sheet = read_excel(name)
-    source = replace(from_pandas(sheet.frame), name=name, remarks=above_header(sheet.above))
-    return replace(source, lines=lambda rows: {row: sheet.lines[row] for row in rows})
+    return _source_of(read_excel(name), name, frozenset())
+
+
+def _source_of(sheet: Sheet, name: str, texts: frozenset[str]) -> Source:
+    return replace(
+        from_pandas(_with_texts(sheet, texts)),
+        name=name,
+        remarks=above_header(sheet.above),
+        lines=lambda rows: {row: sheet.lines[row] for row in rows},
+        as_text=lambda names: _source_of(sheet, name, texts.union(names)),
+    )
+
+
+_TEXTS = columns_of(str, ChatRequest, Facts, NamedGuidelines)
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, the line of each, and how many lines with text are above the header."""
+    """The rows of a sheet, the line of each, how many lines with text are above the header, and by column and row how
+    numbers are shown that have a format."""
 
     frame: pd.DataFrame
     lines: list[int]
     above: int
+    formats: dict[str, dict[int, str]]
+
+
+def _with_texts(sheet: Sheet, names: Collection[str]) -> pd.DataFrame:
+    """The rows with the numbers of these columns, and of ours with texts, as a spreadsheet shows them."""
+    frame = sheet.frame.copy(deep=False)
+    for at, title in enumerate(frame.columns):
+        if title in names or title in _TEXTS:
+            formats = sheet.formats.get(title, {})
+            cells = enumerate(frame.iloc[:, at].tolist())
+            frame.isetitem(at, [_shown(value, formats.get(row, GENERAL)) for row, value in cells])
+    return frame
+
+
+def _shown(value: Any, format: str) -> Any:
+    if isinstance(value, bool):
+        return str(value).upper()
+    return text_of_number(value, format) if isinstance(value, int | float) and value == value else value
 
 
 def read_excel(name: str) -> Sheet:
@@ -60,9 +94,15 @@ def read_excel(name: str) -> Sheet:
 
 
 def sheet_names(name: str) -> list[str]:
-    """The sheets with rows of a file; none of a name with a sheet."""
+    """The sheets with rows of a file that has several; none of a name with a sheet."""
     path, title = part_of(name)
-    return [] if title else list(_filled(path))
+    if title or (is_zipfile(path) and sum(map(_is_of_sheet, ZipFile(path).namelist())) == 1):
+        return []
+    return list(_filled(path))
+
+
+def _is_of_sheet(part: str) -> bool:
+    return part.startswith("xl/worksheets/") and part.endswith(".xml")
 
 
 def _filled(path: str) -> dict[str, Sheet]:
@@ -90,26 +130,47 @@ def _sheets(path: str) -> Iterator[tuple[str, Sheet]]:
     """The sheets with their rows. Only cells with a value take memory and time, wherever they are: a sheet has room for
     17 billion."""
     from openpyxl import load_workbook
+    from openpyxl.styles.numbers import BUILTIN_FORMATS
     from openpyxl.worksheet._reader import WorkSheetParser
 
     book = load_workbook(path, read_only=True, data_only=True)
+
+    @cache
+    def format_of(style: int) -> str:
+        number = book._cell_styles[style].numFmtId
+        own = book._number_formats
+        return BUILTIN_FORMATS.get(number) or (own[number - _OWN] if _OWN <= number < _OWN + len(own) else GENERAL)
+
     try:
         for sheet in book.worksheets:
             with sheet._get_source() as source:
                 dates = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
                 parser = WorkSheetParser(source, sheet._shared_strings, data_only=True, epoch=book.epoch, **dates)
                 lines: dict[int, _Cells] = {}
+                formats: dict[int, dict[int, str]] = {}
                 for number, cells in parser.parse():
-                    filled = {cell["column"]: _value(cell) for cell in cells if not _is_blank(cell)}
+                    filled = {}
+                    for cell in cells:
+                        if not _is_blank(cell):
+                            format = format_of(cell["style_id"])
+                            filled[cell["column"]] = _value(cell, format)
+                            if cell["data_type"] == "n" and format != GENERAL:
+                                formats.setdefault(cell["column"], {})[number] = format
                     if filled:
                         lines[number] = filled
             ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
-            yield sheet.title, _sheet_of(lines, ranges, path)
+            yield sheet.title, _sheet_of(lines, ranges, formats, path)
     finally:
         book.close()
 
 
-def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], path: str) -> Sheet:
+_OWN = 164
+"""The number of the first format of a file itself."""
+
+
+def _sheet_of(
+    lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], formats: dict[int, dict[int, str]], path: str
+) -> Sheet:
     """The rows below the header. A cell that is merged over several lines is that of each; above a header, cells that
     are merged over several columns are the names of groups."""
     import pandas as pd
@@ -133,7 +194,12 @@ def _sheet_of(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]],
     found = [pd.Series(columns.get(place, {}), index=range(len(rows)), dtype=object) for place in places]
     titles = [str(names.get(place, f"Unnamed: {place - 1}")) for place in places]
     frame = pd.concat(found, axis=1, keys=places).set_axis(titles, axis=1) if found else pd.DataFrame()
-    return Sheet(frame, rows, at)
+    row_of = {number: row for row, number in enumerate(rows)}
+    own = {
+        title: {row_of[number]: format for number, format in formats.get(place, {}).items() if number in row_of}
+        for place, title in zip(places, titles, strict=True)
+    }
+    return Sheet(frame, rows, at, {title: found for title, found in own.items() if found})
 
 
 def _fill_down(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], path: str) -> None:
@@ -160,12 +226,8 @@ def _is_blank(cell: dict[str, Any]) -> bool:
     return cell["value"] in (None, "") or cell["data_type"] == "e"
 
 
-def _value(cell: dict[str, Any]) -> Any:
-    value = _text_of_date(cell["value"])
+def _value(cell: dict[str, Any], format: str) -> Any:
+    value = cell["value"]
+    if isinstance(value, dt.date | dt.time):
+        return text_of_date(value, format)
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _text_of_date(cell: Any) -> Any:
-    if isinstance(cell, dt.datetime) and cell.time() == dt.time():
-        return cell.date().isoformat()
-    return cell.isoformat() if isinstance(cell, dt.date | dt.time) else cell

@@ -161,5 +161,7 @@ def with_new_rows(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]
         in_order=True,
         vary=True,
         # the number, the places and the columns of its own rows
-        **dict.fromkeys(("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of")),
+        **dict.fromkeys(
+            ("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of", "as_text")
+        ),
     )

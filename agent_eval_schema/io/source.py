@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import Any, Protocol
 
@@ -160,6 +160,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     fixed: bool = False  # the batches differ from the file, so one process reads them
     renamed: tuple[tuple[str, str], ...] = ()  # by a fix
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None  # of the file on which rows begin
+    as_text: Callable[[Collection[str]], Source] | None = None  # with numbers of these columns as a sheet shows them
     read_share: Callable[[int], float | None] | None = None  # the share of the data that so many rows are
     stored_bytes: int | None = None  # of a table of several files
     remote: Remote | None = None  # the cluster that has the rows; they are validated there

@@ -17,6 +17,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
+from tests.helpers.sheets import FORMATS, SUPPORT, book
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -33,19 +34,6 @@ GERMAN = [
 ]
 FRENCH = [["Question du client", "Réponse attendue"], ["Où est mon colis ?", "À Lyon."], ["Annule tout", "Fait."]]
 JAPANESE = [["質問", "期待される回答"], ["返品できますか", "はい。"], ["注文を取り消して", "取り消しました。"]]
-
-
-def book(path: Path, merged: str = "", **sheets: list[list[Any]]) -> Path:
-    made = openpyxl.Workbook()
-    made.remove(made.active)
-    for title, rows in sheets.items():
-        sheet = made.create_sheet(title)
-        for row in rows:
-            sheet.append(row)
-        if merged:
-            sheet.merge_cells(merged)
-    made.save(path)
-    return path
 
 
 @pytest.fixture
@@ -120,6 +108,24 @@ def test_a_csv_file_with_a_title_is_imported(tmp_path: Path) -> None:
     imported = import_eval_set(path)
     assert imported.columns == {"Question": "request", "Gold answer": "expected_response"}
     assert imported.conversion.data["expectations"].tolist() == [None, {"expected_response": "Here"}]
+
+
+def test_numbers_and_dates_are_what_a_spreadsheet_shows_in_each_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a text belongs; a column of numbers that is passed through stays one."""
+    path = book(tmp_path / "d.xlsx", "A1:F1", FORMATS, Fälle=SUPPORT)
+    out, names = tmp_path / "out.jsonl", str(tmp_path / "out.columns.toml")
+    assert main(["import", str(path), str(out), "--prefer", "expected_response"]) == 0
+    rows = rows_of(out)
+    truths = [row["expectations"].get("expected_response") for row in rows]
+    assert truths[5:9] == ["12.5%", "4.90 €", "24.12.2026", "1,250"]
+    assert [row.get("Stand") for row in rows][:2] == ["01.11.2026", "2026-11-02"]
+    assert [row["Nr."] for row in rows] == list(range(1, 13))
+    assert main(["validate", str(path), "--columns", names, "--fix", str(tmp_path / "fixed.jsonl")]) == 0
+    fixed = {row["Nr."]: row.get("expected_response") for row in rows_of(tmp_path / "fixed.jsonl")}
+    assert [fixed[number] for number in range(6, 10)] == truths[5:9]
+    capsys.readouterr()
 
 
 def test_formulas_have_the_value_that_was_shown_and_are_not_written_as_such(tmp_path: Path) -> None:
