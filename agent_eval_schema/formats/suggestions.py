@@ -7,6 +7,7 @@ The names are those of roles.py; what the cells are decides whether a column can
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -131,8 +132,9 @@ def suggested_columns(
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
     by_role = sorted([*places, *inner], key=lambda place: place.doubt)
+    roles = Counter(role_of(place.path).column for place in by_role)
     for place in by_role:
-        column = _column_for(place, free, by_role)
+        column = _column_for(place, free, roles)
         if column is not None and column not in found and (paths := _fit(place, column)):
             found[column] = paths
     for column, looks in _BY_CONTENT.items() if whole else ():
@@ -233,12 +235,12 @@ def _is_at(path: str, place: str) -> bool:
     return path == place or path.startswith((f"{place}.", f"{place}["))
 
 
-def _column_for(place: _Place, free: Sequence[str], places: Sequence[_Place]) -> str | None:
+def _column_for(place: _Place, free: Sequence[str], roles: Counter[str | None]) -> str | None:
     """Our column that others call so. An `answer` beside another ground truth is that of the agent; SQL is what a
     question is answered with, and so is the completion beside a prompt, of which no model is named. The names of
     documents without an agent's answer are those of the expected ones."""
     column, name = role_of(place.path).column, role_of(place.path).name
-    others = {role_of(other.path).column for other in places if other is not place}
+    others = roles - Counter([column])
     if column == "request" and place.is_sql():
         column = "expected_response"
     is_lone = name == "answer" or (place.name.lower() == "completion" and "response" not in others)

@@ -12,7 +12,6 @@ have different columns. Memory does not grow with the files.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import shlex
@@ -40,7 +39,7 @@ from agent_eval_schema.io.parquet import (
 from agent_eval_schema.io.parts import Batches, Lines, Parts, columns_of_folders, lines_of
 from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
-from agent_eval_schema.io.streams import CHUNK, Position, opened
+from agent_eval_schema.io.streams import CHUNK, COMPRESSIONS, Position, extension_of, opened
 
 
 def open_file(path: str) -> Source:
@@ -115,21 +114,34 @@ def _require_file(path: str) -> None:
 
 
 def _require_text(path: str, kind: str) -> None:
-    """Reject a file in UTF-16, UTF-32 or Windows-1252, which does not just contain an invalid byte."""
+    """Reject what is no text, and a file in UTF-16, UTF-32 or Windows-1252, which does not just contain an invalid
+    byte."""
     if kind == "parquet":
         return
     with opened(path) as stream:
         head = stream.read(CHUNK)
-    for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
-        if head.startswith(mark):
-            raise EvalSetError(f"{path}: line 1: expected UTF-8, got UTF-16 or UTF-32: save the file as UTF-8")
+    packed = compression_of(path)
+    if extension := extension_of(head):
+        name = (ending_of(path) if extension in COMPRESSIONS else "") + extension
+        advice = "unpack the file" if packed else f"save it under a name that ends with {name}"
+        raise EvalSetError(f"{path}: expected text, got what a {extension} file begins with: {advice}")
+    if _HTML.match(head):
+        raise EvalSetError(f"{path}: expected rows, got an HTML page: log in, or use the address of the file itself")
+    if _WIDE.match(head):
+        raise EvalSetError(f"{path}: line 1: expected UTF-8, got UTF-16 or UTF-32: save the file as UTF-8")
     high = re.findall(rb"[\x80-\xff]+", head[: head.rfind(b"\n") + 1] or head)
     if len(high) > 1 and not any(part.decode(errors="ignore") for part in high):  # nothing of it is UTF-8
         with suppress(UnicodeDecodeError):
             b"".join(high).decode("cp1252")
             target = shlex.quote(".utf-8".join(os.path.splitext(path)))
-            command = f"iconv -f cp1252 -t utf-8 {shlex.quote(path)} > {target}"
-            raise EvalSetError(f"{path}: expected UTF-8, got Windows-1252: run `{command}`")
+            command = f"run `iconv -f cp1252 -t utf-8 {shlex.quote(path)} > {target}`"
+            advice = "save it as UTF-8 before it is compressed" if packed else command
+            raise EvalSetError(f"{path}: expected UTF-8, got Windows-1252: {advice}")
+
+
+_HTML = re.compile(rb"\s*<(?:!doctype )?html\b", re.IGNORECASE)
+_WIDE = re.compile(rb"\xff\xfe|\xfe\xff|\0\0(?:\xfe\xff|\0[^\0])|[^\0]\0(?:[^\0]|\0)\0|\0[^\0]\0[^\0]", re.DOTALL)
+"""Texts in UTF-16 and UTF-32: with a mark, or a NUL in every character."""
 
 
 def same_form(path: str, other: str) -> bool:

@@ -25,6 +25,9 @@ KINDS = {
     ".pq": "parquet",
 }
 
+ALONE = (".xlsx", ".yaml", ".yml", ".zip")
+"""Of files that are read, but are no part of a folder of rows."""
+
 _URL = re.compile(r"[A-Za-z][\w+.:-]+://")
 """How a URL begins; one letter is a drive. Without `://` a name is that of a file, a folder or a version of a table."""
 
@@ -156,7 +159,7 @@ def require_one_kind(path: str, files: list[str]) -> str:
         raise EvalSetNotFoundError(f"{path}: no file matches")
     for file in files:
         if kind_of(file) is None:
-            raise EvalSetError(f"{file}: unknown file extension: expected one of {', '.join(KINDS)}")
+            raise EvalSetError(f"{file}: unknown file extension: expected one of {', '.join((*KINDS, *ALONE))}")
     counts = Counter(KINDS[ending_of(file)] for file in files)
     if len(counts) > 1:
         found = " and ".join(f"{n:,} {kind}" for kind, n in counts.items())

@@ -21,6 +21,20 @@ CHUNK = 1 << 20
 
 COMPRESSIONS = (".gz", ".bz2", ".zst")
 
+_BEGINNINGS = {
+    b"\x1f\x8b": ".gz",
+    b"BZh": ".bz2",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".xlsx",
+}
+
+
+def extension_of(head: bytes) -> str:
+    """The file extension of what begins so, if it is compressed or no text; else ""."""
+    return next((extension for magic, extension in _BEGINNINGS.items() if head.startswith(magic)), "")
+
+
 MOST_UNPACKED = 512 << 20
 """Bytes of one row of a compressed file, and of a file that is unpacked as a whole: a small file may unpack to more
 than memory holds. AGENT_EVAL_SCHEMA_MAX_UNPACKED sets another number of MB."""

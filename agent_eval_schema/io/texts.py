@@ -23,11 +23,9 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.jsonl import jsonl_lines
 from agent_eval_schema.io.places import compression_of, is_pipe, is_url
 from agent_eval_schema.io.remote import fetch_url
-from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming, opened, require_bounded
+from agent_eval_schema.io.streams import COMPRESSIONS, STDIN, STDIN_NAME, extension_of, naming, opened, require_bounded
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text import jsontext
-
-_COMPRESSIONS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 def copy_stdin(path: str) -> str:
@@ -59,11 +57,10 @@ def _copied(stream: IO[bytes], path: str, name: str, lacking: str) -> str:
     if not os.path.getsize(path):
         raise EvalSetError(f"{name}: expected JSON Lines, JSON, CSV or Parquet; got no data {lacking}")
     with open(path, "rb") as file:
-        head = file.read(4)
-    if head in (b"PAR1", b"PK\x03\x04"):
-        return _renamed(path, ".parquet" if head == b"PAR1" else ".xlsx")
-    compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "")
+        compression = extension_of(file.read(4))
     plain = _renamed(path, compression)
+    if compression and compression not in COMPRESSIONS:
+        return plain
     lines = (line.strip() for line in jsonl_lines(plain))
     with naming(plain, STDIN_NAME):
         first, second = (*islice((line for line in lines if line), 2), b"", b"")[:2]

@@ -11,6 +11,7 @@ import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.formats import suggestions
 from agent_eval_schema.formats.roles import meanings_of, role_of
 from agent_eval_schema.formats.suggestions import suggested_columns
 from agent_eval_schema.validation.report import summary_of
@@ -257,3 +258,17 @@ def test_the_next_command_reads_the_truth_as_review_does(tmp_path: Path, capsys:
     assert "--queue truth" not in shown
     assert main(["review", str(path), "--bundle", str(tmp_path / "page.html")]) == 0
     assert "--columns gold=expected_response" in capsys.readouterr().err
+
+
+def test_a_role_is_looked_up_a_few_times_per_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No column is compared with all others: a row may have thousands."""
+    asked = 0
+
+    def counted(name: str) -> Any:
+        nonlocal asked
+        asked += 1
+        return role_of(name)
+
+    monkeypatch.setattr(suggestions, "role_of", counted)
+    validate_eval_set([{"request": "Hi", "response": "Hello", **{f"column {i}": i for i in range(500)}}])
+    assert 500 <= asked < 5_000

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import random
+import re
 import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
@@ -35,11 +36,13 @@ from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.sarif import sarif_text
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.validation.report import Report, run_of, summary_of
-from tests.conftest import KINDS
+from tests.conftest import KINDS, columns_of
+from tests.fuzz.containers import BYTES, CONTAINERS, EXTENSIONS, FILES
 from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
 from tests.helpers.language import is_hint
-from tests.helpers.own_files import FILES, prepare
+from tests.helpers.own_files import FILES as OWN_FILES
+from tests.helpers.own_files import prepare
 from tests.validation.test_normalize_again import AGAIN, require_same_again, rows_of
 from tests.validation.test_one_verdict import NESTED, QUICK, flat, require_one_verdict, typed, verdict
 
@@ -238,8 +241,8 @@ def with_wrong_bytes(data: bytes, chance: random.Random) -> bytes:
 def own_files(case: Case, folder: Path) -> None:
     """A file that the tool reads of itself, damaged: a result without it, or one line that names the problem."""
     chance, before = case.chance, os.getcwd()
-    name = chance.choice(sorted(FILES))
-    make, words = FILES[name]
+    name = chance.choice(sorted(OWN_FILES))
+    make, words = OWN_FILES[name]
     prepare(folder)
     make(folder)
     path = folder / name
@@ -316,6 +319,41 @@ def as_yaml(case: Case, folder: Path) -> None:
         text = text[:at] + chance.choice(_OF_YAML) + text[at + chance.choice((0, 0, 1, 9)) :]
     path.write_text(text, "utf-8", "replace")
     command(["validate", str(path), *chance.choice(_OPTIONS)])
+
+
+def containers(case: Case, folder: Path) -> None:
+    """The rows in any container have the verdict of a list; a damaged file is read, or one line names it."""
+    rows, chance = flat(case.rows[:6]), case.chance
+    names = [name for name in columns_of(rows) if name.strip() == name != ""]
+    rows = [{name: row[name] for name in names if name in row} for row in rows]
+    if not all(rows) or not rows:  # an empty line of a table is no row
+        return
+    expected = verdict_in_a_file(rows)
+    for name in case.some([name for name in CONTAINERS if not name.startswith(_OF_EXCEL)], 2):
+        require(verdict_in_a_file(CONTAINERS[name](rows, folder)) == expected, f"another verdict of {name}")
+    path = Path(FILES[chance.choice(_FILES)](rows, folder))
+    data = path.read_bytes()
+    for damage in case.some(list(BYTES), 2):
+        path.write_bytes(BYTES[damage](data, chance))
+        require_read_or_named(str(path))
+    path = path.rename(folder / f"other{chance.choice(EXTENSIONS)}")
+    path.write_bytes(data)
+    require_read_or_named(str(path))
+
+
+def verdict_in_a_file(data: Any) -> dict[str, Any]:
+    """A verdict without the file of several that an issue names."""
+    found = verdict(data)
+    issues = [(*i[:5], re.sub(r"^(?:rows|part-\d)\.\w+: ", "", i[5]), i[6]) for i in found["issues"]]
+    return found | {"issues": issues}
+
+
+def require_read_or_named(path: str, *words: str) -> None:
+    """The file is read, whatever of it is wrong, or rejected in one line with its name; with words only that."""
+    code, _, told = command(["validate", path, "--output", "json"])
+    require(not words or code == 2, f"code {code} and no word about {words}")
+    require(code != 2 or path in told, f"no file in {told!r}")
+    require(all(word in told for word in words), f"{words} are not in {told!r}")
 
 
 _BOMB = "a0: &a0 []\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9))
@@ -618,6 +656,10 @@ def of_ces(case: Case, folder: Path) -> None:
             ces.read_golden_csv(path) if path.endswith(".csv") else ces.read_evaluations(path)
 
 
+_OF_EXCEL = ("xlsx", "tsv", "yaml")
+"""What holds fewer characters than the others: no control characters, or no blank lines; the matrix has them."""
+_FILES = tuple(name for name in FILES if name not in _OF_EXCEL)
+
 CHECKS: dict[str, tuple[Check, int]] = {
     "validate": (validate, 1),
     "reports": (reports, 4),
@@ -629,6 +671,7 @@ CHECKS: dict[str, tuple[Check, int]] = {
     "no values": (no_values, 3),
     "changed file": (changed_file, 5),
     "yaml": (as_yaml, 4),
+    "containers": (containers, 8),
     "redacted": (redacted, 4),
     "normalize": (normalize, 4),
     "fix": (fix, 4),
@@ -644,5 +687,7 @@ CHECKS: dict[str, tuple[Check, int]] = {
 }
 """Each with how seldom it is made: of so many cases, one."""
 
-OF_JSON = frozenset({"one verdict", "arrow types", "damaged bytes", "no values", "changed file", "yaml", "redacted"})
+OF_JSON = frozenset(
+    {"one verdict", "arrow types", "damaged bytes", "no values", "changed file", "yaml", "redacted", "containers"}
+)
 """The checks that write the rows, so that what only Python has cannot be in them."""

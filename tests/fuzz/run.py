@@ -118,7 +118,7 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
 
 
 _READINGS = {"validate": 14, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
-_READINGS |= {"no_values": 8, "redacted": 16}
+_READINGS |= {"no_values": 8, "redacted": 16, "containers": 10}
 """How often a check reads an input, about: `validate` does before and after each of three entries of two documents."""
 
 _EXPECTED = (ResourceWarning, FormulaWarning)

@@ -44,7 +44,7 @@ def evaluation_texts(path: str) -> list[EvaluationText] | None:
     folder = Path(path)
     if path.lower().endswith(".zip"):
         return list(_in_zip(path))
-    if path.lower().endswith(_YAML):
+    if path.lower().endswith(_YAML) and not folder.is_dir():
         return list(_of_file(folder.parent, folder))
     # the folder itself, in it, or below the one with the app's name
     places = (folder / HOME, *sorted(folder.glob(f"*/{HOME}"))) if folder.name != HOME else (folder,)

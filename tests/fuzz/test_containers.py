@@ -1,0 +1,86 @@
+"""The matrix: every container with every damage, to the rows and to the bytes of the file."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import agent_eval_schema as aes
+from agent_eval_schema.io import streams
+from tests.fuzz.checks import command, require_read_or_named, verdict_in_a_file
+from tests.fuzz.containers import BYTES, CONTAINERS, EXTENSIONS, FILES, PACKED, ROW, ROWS, can_have, served_at
+
+pytestmark = pytest.mark.containers
+
+SEVERAL = [ROW | {"request": f"Where is number {i}?"} for i in range(20)]
+AT_A_URL = ("cut", "empty", "utf-16", "a page")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ROWS)
+def test_the_same_rows_have_one_verdict_in_every_container(name: str, tmp_path: Path) -> None:
+    expected = verdict_in_a_file(ROWS[name])
+    for container, make in CONTAINERS.items():
+        if can_have(container, name):
+            assert verdict_in_a_file(make(ROWS[name], tmp_path)) == expected, container
+
+
+@pytest.mark.parametrize("container", FILES)
+def test_a_damaged_file_is_read_or_named_in_one_line(container: str, tmp_path: Path) -> None:
+    path = Path(FILES[container](SEVERAL, tmp_path))
+    data = path.read_bytes()
+    for damage, damaged in BYTES.items():
+        path.write_bytes(damaged(data, Random(damage)))
+        require_read_or_named(str(path))
+        if damage in AT_A_URL:
+            require_read_or_named(served_at(str(path)))
+    for extension in EXTENSIONS:
+        other = tmp_path / f"other{extension}"
+        other.write_bytes(data)
+        require_read_or_named(str(other))
+        other.unlink()
+    path.unlink()
+    path.mkdir()
+    require_read_or_named(str(path), "directory" if path.suffix != ".xlsx" else "no such file")
+
+
+COMPRESSED = r"expected text, got what a \.gz file begins with: save it under a name that ends with \.jsonl\.gz"
+
+ADVICE = {
+    "gzip": ("rows.jsonl", "gzip", COMPRESSED),
+    "twice compressed": ("rows.jsonl.gz", "gzip", r"got what a \.gz file begins with: unpack the file"),
+    "Parquet": ("rows.csv", "parquet", r"begins with: save it under a name that ends with \.parquet"),
+    "a page": ("rows.csv", "a page", "expected rows, got an HTML page: log in, or use the address of the file itself"),
+    **{
+        of: ("rows.csv", of, "expected UTF-8, got UTF-16 or UTF-32: save the file as UTF-8")
+        for of in ("utf-16", "utf-16-le", "utf-16-be", "utf-32-be")
+    },
+    "cp1252": ("rows.jsonl.gz", "cp1252", "got Windows-1252: save it as UTF-8 before it is compressed"),
+}
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_what_is_no_text_is_named_with_what_to_do(name: str, tmp_path: Path) -> None:
+    file, damage, message = ADVICE[name]
+    kind = "parquet" if damage == "parquet" else Path(file.removesuffix(".gz")).suffix[1:]
+    data = Path(FILES[kind](SEVERAL, tmp_path)).read_bytes()
+    data = BYTES[damage](data, Random(1)) if damage in BYTES else data
+    (tmp_path / file).write_bytes(gzip.compress(data) if file.endswith(".gz") else data)
+    with pytest.raises(aes.EvalSetError, match=message):
+        aes.validate_eval_set(tmp_path / file)
+
+
+@pytest.mark.parametrize("container", PACKED)
+def test_what_unpacks_to_too_much_is_one_line_with_the_option(
+    container: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "1")
+    path = FILES[container]([ROW, ROW | {"response": "a" * 3_000_000}], tmp_path)
+    require_read_or_named(path, "expected rows of up to 1 MB", "set AGENT_EVAL_SCHEMA_MAX_UNPACKED to more MB")
+    require_read_or_named(served_at(path), "set AGENT_EVAL_SCHEMA_MAX_UNPACKED to more MB")
+    monkeypatch.setenv("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "9")
+    assert command(["validate", path])[0] == 0
+    assert set(streams.COMPRESSIONS) <= {Path(name).suffix or f".{name}" for name in PACKED}
