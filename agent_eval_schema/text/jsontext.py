@@ -297,7 +297,7 @@ def _is_json_like(value: Any) -> bool:
         return all(map(_is_json_like, value))
     if isinstance(value, dict):
         return all(isinstance(k, str) and _is_json_like(k) and _is_json_like(v) for k, v in value.items())
-    if isinstance(value, str):  # UTF-8 has no half of a character
+    if isinstance(value, str):  # UTF-8 has no lone surrogate
         return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     return value is None or isinstance(value, int | float)
 
