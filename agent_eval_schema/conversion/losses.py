@@ -39,6 +39,7 @@ from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import fields_of, metrics_of, missing_needs
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import RULES, conversion
+from agent_eval_schema.rules.columns import DROPPED_FIELD
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
@@ -108,18 +109,19 @@ class Losses:
                 is_lost = (
                     not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
                 )
-                if is_lost and not _is_default(column, value):
+                if is_lost and not is_default(column, value):
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
             self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
 
     def _report(self, row: CanonicalRow, notes: Iterable[Row]) -> None:
-        """Note the errors that the rules of the target report of a row, and did not report of the source."""
+        """Note the errors that the rules of the target report of a row, and the fields that its class drops, which were
+        not reported of the source."""
         for note in notes:
             rule = RULES[note["code"]]
             is_new = rule.code in self._plan.codes and rule.code not in row.get(REPORTED, ())
-            if is_new and rule.severity is Severity.ERROR:
+            if is_new and (rule.severity is Severity.ERROR or rule is DROPPED_FIELD):
                 place = note["column"], note["path"], note["hint"] or ""
                 self.issues.append(Finding(rule, note["message"], *place).issue(row[POSITION], row["request_id"]))
 
@@ -136,7 +138,7 @@ class Losses:
             turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
             spelled = [{} if place is None else turns[place] for place in document.places]
         for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
-            if _is_default(str(found.path[-1]), found.value):
+            if is_default(str(found.path[-1]), found.value):
                 continue
             row, came, path = rows[found.row], back[found.row], found.path
             if not columns:
@@ -211,7 +213,7 @@ def lost_metrics(
     return found
 
 
-def _is_default(name: str, value: Any) -> bool:
+def is_default(name: str, value: Any) -> bool:
     """Whether a library writes a value where there is none: nothing in a list or an object, and no time."""
     is_zero = not isinstance(value, bool) and isinstance(value, int | float) and value == 0
     return value in ([], {}) or (is_zero and re.search("time|_at$|At$", name) is not None)

@@ -24,11 +24,13 @@ from agent_eval_schema.conversion.losses import (
     TAKEN,
     Losses,
     apart,
+    is_default,
     unread_fields,
 )
 from agent_eval_schema.conversion.outcome import Outcome, hash_of, outcome_in, packed_outcome
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
+from agent_eval_schema.formats.kept import kept_by_classes
 from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
@@ -97,6 +99,8 @@ class Work:
         self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
         self._names: dict[str, str] = {}
+        kept = kept_by_classes().get(target)
+        self._kept, self._release = (None, "") if kept is None else (kept.columns, kept.release)
         self._ids: Ids | None = None if "trace" in self._writer.columns else ids or FirstSeen()
 
     @cached_property
@@ -208,6 +212,10 @@ class Work:
         if compare:
             self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
         for row, cells in zip(rows, written, strict=True):
+            for name in cells.keys() - self._kept if self._kept is not None else ():
+                if not is_default(name, cells[name]):
+                    message = f"`{visible(name)}` is dropped when {self._release} loads the file"
+                    self.losses.add(conversion.NOT_LOADED, row, name, message)
             for name in texts:
                 if (value := cells.get(name)) is not None and not isinstance(value, str):
                     message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Writer
+from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     all_of,
     calls_from,
@@ -199,6 +200,9 @@ def as_csv_cells(row: Row) -> dict[str, Any]:
     return {**row, **joined}
 
 
+_SPOKEN, _GOLDEN = "conversational golden", "golden"
+_inspect_kinds = inspect_kinds("deepeval", lambda source: _GOLDEN if source.get("scenario") is None else _SPOKEN)
+
 DEEPEVAL = Format(
     name="deepeval",
     title="DeepEval",
@@ -241,10 +245,12 @@ DEEPEVAL = Format(
     more=("expectations",),
     places={"custom_expected": "expectations"},
     keeps_originals=False,
-    inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source), _lone_names(source)),
-    inspected=CONVERSATION,
+    inspect_row=lambda source: chain(
+        _python_lists(source), _lone_arguments(source), _lone_names(source), _inspect_kinds(source)
+    ),
+    inspected=(*CONVERSATION, *dropped_of("deepeval", _GOLDEN), *dropped_of("deepeval", _SPOKEN)),
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(_is_run, cases_of_run, columns=("input", "actualOutput"), lists=CASES),),
-    one_kind=("scenario", "conversational golden", "golden"),
+    one_kind=("scenario", _SPOKEN, _GOLDEN),
     writer=Writer(cells=as_csv_cells),
 )

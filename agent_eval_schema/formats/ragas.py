@@ -7,13 +7,13 @@ Ragas itself writes lists in CSV files as Python does, and reads no CSV file: su
 Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 """
 
-from collections.abc import Iterator
 from itertools import chain, count
 from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Row, Writer
+from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     after_question,
     calls_from,
@@ -25,8 +25,6 @@ from agent_eval_schema.formats.shapes import (
     read_texts,
     write_texts_and_ids,
 )
-from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules.columns import DROPPED_FIELD
 from agent_eval_schema.rules.pages import RAGAS_DATASET
 from agent_eval_schema.text.jsontext import listed, structured
 
@@ -143,8 +141,8 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     if row.get("response") is not None:
         messages.append({"type": "ai", "content": written["response"]})
     written["user_input"] = messages if own is None else own
-    for name in _OF_ONE_TURN & written.keys():
-        del written[name]
+    for name in _OF_ONE_TURN:
+        written.pop(name, None)
 
 
 def _own_conversation(row: Row) -> Any:
@@ -158,17 +156,18 @@ def _own_conversation(row: Row) -> Any:
     return own if all(result.get(name) == row.get(name) for name in names) else None
 
 
-_OF_ONE_TURN = frozenset({"response", "retrieved_contexts", "reference_contexts", *_IDS})
-"""The fields that `MultiTurnSample` does not have: its class drops them without a word (ragas 0.4.3)."""
+_SINGLE, _SPOKEN = "single question", "conversation"
+_OF_ONE_TURN = dropped_of("ragas", _SPOKEN)
+"""The fields that `MultiTurnSample` does not have."""
 
 
-def _inspect(source: Row) -> Iterator[Finding]:
-    yield from chain(_python_lists(source), _lone_arguments(source))
-    if isinstance(structured(source.get(USER_INPUT)), list):
-        for name in sorted(_OF_ONE_TURN - {"response"}):
-            if source.get(name):
-                message = f"`{name}` is dropped by Ragas: a conversation (MultiTurnSample) has no such field"
-                yield Finding(DROPPED_FIELD, message, name)
+def _kind_of(source: Row) -> str:
+    value = source.get(USER_INPUT)  # a list that Python wrote is text
+    is_text = isinstance(value, str) and not value.lstrip().startswith("[")
+    return _SINGLE if value is None or is_text else _SPOKEN
+
+
+_inspect_kinds = inspect_kinds("ragas", _kind_of)
 
 
 _OWN = frozenset(
@@ -220,10 +219,11 @@ RAGAS = Format(
     older=("ground_truths",),
     keeps_originals=False,
     calls_of="conversation",
-    inspect_row=_inspect,
+    inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source), _inspect_kinds(source)),
+    inspected=(*_OF_ONE_TURN, *dropped_of("ragas", _SINGLE)),
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),
-    one_kind=("single_turn", "single question", "conversation"),
+    one_kind=("single_turn", _SINGLE, _SPOKEN),
     writer=Writer(replaces=_IDS),
 )

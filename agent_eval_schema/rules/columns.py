@@ -254,7 +254,7 @@ DROPPED_FIELD = Page(RAGAS_DATASET).warning(
     "AE198 dropped-field",
     "The platform drops a field that rows of this kind do not have.",
     why="Its class reads the row without an error, and metrics that require the field fail or score nothing.",
-    hint="Write the row as a single question, or keep the field in a file of its own.",
+    hint="Write the row as one of the other kind, or keep the field in a file of its own.",
     bad=({"user_input": _SPOKEN, "retrieved_contexts": ["Hello."]},),
     good=({"user_input": "Hi", "response": "Hello", "retrieved_contexts": ["Hello."]},),
 )

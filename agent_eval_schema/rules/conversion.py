@@ -111,3 +111,10 @@ MIXED_KINDS = _loss_page.warning(
     hint="Convert the rows of each kind to a separate file.",
     url=RAGAS_DATASET,
 )
+
+NOT_LOADED = _loss_page.info(
+    "AE817 not-loaded",
+    "A column is in the file, but the class of the platform drops it.",
+    why="The class was recorded with the package of the platform: of a row it keeps the columns that it declares.",
+    hint="No action needed if only you read the column; otherwise put its value into a field that the platform keeps.",
+)

@@ -407,6 +407,7 @@ def test_every_row_is_converted_or_told_and_reads_back_as_the_losses_say(target:
         return  # which have rows for turns before the last one
     again = list(back.iter_rows())
     losses = made.losses[made.losses["row"].notna()]  # AE816 is about all rows
+    losses = losses[losses["code"] != "AE817"]  # which we read, and the platform's class does not
     told = set(zip(losses["row"], losses["column"], strict=True))
     assert len(again) == len(rows)
     for i, (row, came) in enumerate(zip(rows, again, strict=True)):

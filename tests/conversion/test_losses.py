@@ -26,7 +26,7 @@ def losses(rows: list[Row] | Path, target: str, source: str = "auto") -> list[tu
 
 def test_a_second_column_of_a_name_is_a_loss(tmp_path: Path) -> None:
     (path := tmp_path / "rows.csv").write_text("request,response,response,note,note\nHi,Hello,Bye,a,b\n")
-    assert losses(path, "mlflow") == [("AE813", "note"), ("AE813", "response")]
+    assert losses(path, "mlflow") == [("AE813", "note"), ("AE813", "response"), ("AE817", "note")]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_a_column_that_is_passed_through_takes_no_place_in_the_target(name: str,
     (written,) = made.data.to_dict("records")
     is_renamed = name != "outputs_of_mine"
     assert written[f"passed_through.{name}" if is_renamed else name] == "ticket #4711"
-    assert [loss for loss in losses([row], target) if "response" not in loss] == [("AE815", name)] * is_renamed
+    dropped = [("AE817", f"passed_through.{name}" if is_renamed else name)] * (target != "vertex")
+    found = [loss for loss in losses([row], target) if "response" not in loss]
+    assert found == [*[("AE815", name)] * is_renamed, *dropped]
     (report,) = convert_eval_set(made.data, format=target, to="databricks").data.to_dict("records")
     assert report[name] == "ticket #4711"
     assert "expected_response" not in report
@@ -57,7 +59,12 @@ def test_a_column_that_is_passed_through_takes_no_place_in_the_target(name: str,
 @pytest.mark.parametrize(
     ("row", "source", "target", "expected"),
     [
-        ({"inputs": {"question": "a", "k": 3}, "dataset_id": "d"}, "langsmith", "ragas", [("AE811", "inputs.k")]),
+        (
+            {"inputs": {"question": "a", "k": 3}, "dataset_id": "d"},
+            "langsmith",
+            "ragas",
+            [("AE811", "inputs.k"), ("AE817", "dataset_id")],
+        ),
         ({"inputs": {"question": "a", "k": 3}}, "mlflow", "deepeval", [("AE811", "inputs.k")]),
         (
             {"inputs": {"question": "a"}, "outputs": {"answer": "b", "n": 1}},

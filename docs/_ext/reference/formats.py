@@ -13,6 +13,7 @@ from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.fix.fix import FIXED_FORMATS
 from agent_eval_schema.formats.ces.golden import ACTIONS
+from agent_eval_schema.formats.kept import kept_by_classes
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import FORMATS, Format
@@ -69,9 +70,22 @@ def index() -> str:
             "*Fix*: `validate --fix` can fix rows of the format.\n",
             "Request logs are read as [inference tables](../production/table-families.md), which are no format of "
             "evaluation rows.\n",
+            "## Columns that a platform keeps\n",
+            "What the class of a platform keeps of a row that it loads, recorded with its package. Other columns of a "
+            "file that a conversion writes are a loss ([AE817](../rules/index.md#not-loaded)), and those of another kind "
+            "of row, too ([AE198](../rules/index.md#dropped-field)).\n",
+            table(("Format", "Package", "Recorded", "Rows", "Columns"), _kept()),
             CONTENTS,
         ]
     )
+
+
+def _kept() -> list[tuple[str, ...]]:
+    return [
+        (code(name), k.release, k.recorded, kind or "all", "every column" if columns is None else codes(columns))
+        for name, k in kept_by_classes().items()
+        for kind, columns in k.kept.items()
+    ]
 
 
 def _platforms() -> str:
@@ -240,7 +254,7 @@ def _lost_table(source: str, lost: Lost) -> str:
     return table(("To", "Not kept", "Changed"), rows)
 
 
-_KEPT_IN_PART = ("AE805", "AE812", "AE815")
+_KEPT_IN_PART = ("AE805", "AE812", "AE815", "AE817")
 """The rules about values that the target has in another form."""
 
 

@@ -1,0 +1,172 @@
+"""What a platform's own class keeps of a row, recorded with its package, which is too heavy for the tests.
+
+    /tmp/ragas/bin/python tests/recorders/kept.py ragas
+
+Run it from the top of the repository, in an environment that has the platform's package and nothing of this project.
+A row of each kind gets one column more, with values of several types, and is loaded: the class keeps the column if its
+value is in the object, or if it rejects each value. tests/formats/test_kept.py writes the columns (UPDATE_GOLDEN=1);
+the result is in agent_eval_schema/formats/kept.json, with the version and the day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+COLUMNS = Path("tests/data/platforms/columns.json")
+RESULT = Path("agent_eval_schema/formats/kept.json")
+UNKNOWN = "zz_unknown"
+"""A column that no platform has: a class that keeps it keeps all."""
+MARK = "zzmark"
+NUMBER = 73219.5
+DAY = "2031-07-09"
+
+Row = Mapping[str, Any]
+Load = Callable[[Row], Any]
+Recorded = tuple[str, Mapping[str, Row], Load]
+"""The package, a row of each kind, and what loads a row."""
+
+
+def ragas() -> Recorded:
+    from ragas import EvaluationDataset
+
+    spoken = [{"type": "human", "content": "Hi"}, {"type": "ai", "content": "Hello"}]
+    rows = {"single question": {"user_input": "Hi", "response": "Hello"}, "conversation": {"user_input": spoken}}
+    return "ragas", rows, lambda row: EvaluationDataset.from_list([row]).to_list()
+
+
+def deepeval() -> Recorded:
+    os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
+    from deepeval.dataset import EvaluationDataset
+
+    def load(path: str) -> Any:
+        dataset = EvaluationDataset()
+        dataset.add_goldens_from_json_file(path)
+        return [golden.model_dump() for golden in dataset.goldens]
+
+    rows = {"golden": {"input": "Hi"}, "conversational golden": {"scenario": "Hi", "turns": []}}
+    return "deepeval", rows, lambda row: _of_file([row], load)
+
+
+def langsmith() -> Recorded:
+    from langsmith.schemas import ExampleCreate
+
+    return "langsmith", {"": {"inputs": {"question": "Hi"}}}, lambda row: ExampleCreate(**row).model_dump()
+
+
+def openai() -> Recorded:
+    from openai.types.evals.create_eval_jsonl_run_data_source_param import SourceFileContentContent
+    from pydantic import TypeAdapter
+
+    return "openai", {"": {"item": {"input": "Hi"}}}, TypeAdapter(SourceFileContentContent).validate_python
+
+
+def vertex() -> Recorded:
+    from vertexai.preview.evaluation import utils
+
+    return "google-cloud-aiplatform", {"": {"prompt": "Hi"}}, lambda row: _of_lines(row, utils.load_dataset).to_dict()
+
+
+def vertex_genai() -> Recorded:
+    from agentplatform._genai._evals_data_converters import _FlattenEvalDataConverter
+
+    rows = {"": {"prompt": "Hi", "response": "Hello"}}
+    return "google-cloud-aiplatform", rows, lambda row: _FlattenEvalDataConverter().convert([row]).model_dump()
+
+
+def azure() -> Recorded:
+    from azure.ai.evaluation._evaluate._utils import DataLoaderFactory
+
+    def load(path: str) -> Any:
+        return DataLoaderFactory.get_loader(path).load().to_dict()
+
+    return "azure-ai-evaluation", {"": {"query": "Hi"}}, lambda row: _of_lines(row, load)
+
+
+def inspect() -> Recorded:
+    from inspect_ai.dataset import json_dataset
+
+    def load(path: str) -> Any:
+        return [sample.model_dump() for sample in json_dataset(path)]
+
+    return "inspect-ai", {"": {"input": "Hi", "target": "Hello"}}, lambda row: _of_file([row], load)
+
+
+def mlflow() -> Recorded:
+    from mlflow.genai.evaluation.entities import EvalItem
+
+    return "mlflow", {"": {"inputs": {"question": "Hi"}}}, lambda row: vars(EvalItem.from_dataset_row(dict(row)))
+
+
+def digest(names: list[str]) -> str:
+    return hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
+
+
+def _of_file(value: Any, load: Callable[[str], Any], extension: str = ".json") -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"rows{extension}")
+        path.write_text(json.dumps(value) + "\n", encoding="utf-8")
+        return load(str(path))
+
+
+def _of_lines(row: Row, load: Callable[[str], Any]) -> Any:
+    return _of_file(row, load, ".jsonl")
+
+
+_CALL = {"name": MARK, "args": {}, "input_parameters": {}}
+_VALUES: tuple[Any, ...] = (
+    MARK,
+    [MARK],
+    {MARK: MARK},
+    [_CALL],
+    [{"role": "user", "content": MARK}],
+    NUMBER,
+    f"{DAY}T00:00:00Z",
+)
+
+
+def is_kept(load: Load, row: Row, name: str) -> bool:
+    is_rejected = True
+    for value in _VALUES:
+        try:
+            text = json.dumps(load({**row, name: value}), default=str)
+        except Exception:
+            continue
+        is_rejected = False
+        if any(mark in text for mark in (MARK, str(NUMBER), DAY)):
+            return True
+    return is_rejected
+
+
+def kept(load: Load, row: Row, names: list[str]) -> list[str] | None:
+    """The columns that are kept beside those of the row; None if any column is."""
+    load(row)
+    return None if is_kept(load, row, UNKNOWN) else [n for n in names if n in row or is_kept(load, row, n)]
+
+
+if __name__ == "__main__":
+    (platform,) = sys.argv[1:]
+    with contextlib.redirect_stdout(io.StringIO()):
+        package, rows, load = globals()[platform.replace("-", "_")]()
+        names = json.loads(COLUMNS.read_text(encoding="utf-8"))[platform]
+        found = {kind: kept(load, row, names) for kind, row in rows.items()}
+    table = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    table[platform] = {
+        "package": package,
+        "version": version(package),
+        "recorded": date.today().isoformat(),
+        "digest": digest(names),
+        "kept": found,
+    }
+    RESULT.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+    print(f"{platform} ({package} {version(package)}): {found}")
