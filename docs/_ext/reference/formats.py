@@ -82,7 +82,7 @@ def index() -> str:
 
 def _kept() -> list[tuple[str, ...]]:
     return [
-        (code(name), k.release, k.recorded, kind or "all", "every column" if columns is None else codes(columns))
+        (code(name), code(k.release), k.recorded, kind or "all", "every column" if columns is None else codes(columns))
         for name, k in kept_by_classes().items()
         for kind, columns in k.kept.items()
     ]
