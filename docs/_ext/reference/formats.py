@@ -72,8 +72,8 @@ def index() -> str:
             "evaluation rows.\n",
             "## Columns that a platform keeps\n",
             "What the class of a platform keeps of a row that it loads, recorded with its package. Other columns of a "
-            "file that a conversion writes are a loss ([AE817](../rules/index.md#not-loaded)), and those of another kind "
-            "of row, too ([AE198](../rules/index.md#dropped-field)).\n",
+            "file that a conversion writes are a loss ([AE817](../rules/index.md#not-loaded)), and those of another "
+            "kind of row, too ([AE198](../rules/index.md#dropped-field)).\n",
             table(("Format", "Package", "Recorded", "Rows", "Columns"), _kept()),
             CONTENTS,
         ]
