@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, save_page
 from agent_eval_schema.rule import FAILING
 
 
@@ -16,7 +16,7 @@ def add(commands: Commands) -> None:
         [
             "convert sample_data/ragas.jsonl rows.jsonl",
             "convert sample_data/good.jsonl rows.parquet --to mlflow",
-            "convert sample_data/vertex.jsonl help_desk.evalset.json --to adk",
+            "convert sample_data/vertex.jsonl help_desk.evalset.json --to adk --html losses.html",
             "convert - rows.jsonl --to ragas < sample_data/good.jsonl",
         ],
     )
@@ -27,6 +27,7 @@ def add(commands: Commands) -> None:
     command.group(OUTPUT).add_argument(
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
     )
+    command.add_html("losses")
     command.add_fail_on("what causes exit code 1: excluded rows (error, default) or any loss (warning)")
     command.add_argument(
         "--resume", action="store_true", help="keep what is done beside OUT, and continue an interrupted conversion"
@@ -42,5 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     options = {"format": arguments.format, "columns": arguments.columns, "resume": arguments.resume}
     conversion = convert_file(arguments.input, arguments.output, to, **options)
     print_text(conversion.to_text(color=in_color()))
+    save_page(conversion, "losses", arguments)
     print_note(f"{conversion.converted:,} of {conversion.given:,} written to {arguments.output}", arguments)
     return ExitCode.FOUND if conversion.severities().intersection(FAILING[arguments.fail_on]) else ExitCode.CLEAN

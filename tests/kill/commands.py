@@ -100,6 +100,10 @@ COMMANDS = {
         ("convert", "in.jsonl", "out.delta", "--to", "mlflow"), "out.delta", may_be_there=False
     ),
     "score --write-scores": Command(("score", "in.jsonl", "--write-scores", "out.csv"), "out.csv", _calls),
+    "convert --html": Command(
+        ("convert", "in.jsonl", "rows.jsonl", "--to", "vertex", "--html", "out.html"), "out.html",
+        beside=("rows.jsonl",),
+    ),
     "diff --html": Command(("diff", "in.jsonl", "in.jsonl", "--html", "out.html"), "out.html"),
     "from-traces": Command(("from-traces", "in.jsonl", "out.jsonl"), "out.jsonl", _traces),
     "profile --write-distinct": Command(("profile", "in.jsonl", "--write-distinct", "out.jsonl"), "out.jsonl"),

@@ -56,6 +56,7 @@ COMMANDS: dict[tuple[str, str], list[str]] = {
     },
     ("compare", "--html"): ["compare", "in.jsonl", "other.jsonl", "past.jsonl", "--html", OUT],
     ("convert", "OUT"): ["convert", "in.jsonl", OUT],
+    ("convert", "--html"): ["convert", "in.jsonl", "rows.jsonl", "--html", OUT],
     ("import", "OUT"): ["import", "in.jsonl", OUT, "--columns", "names.json"],
     ("import", "--mapping"): ["import", "in.jsonl", "new.jsonl", "--mapping", OUT],
     ("from-traces", "OUT"): ["from-traces", "in.jsonl", OUT, "--extend", "other.jsonl", "--dedupe", "question"],
