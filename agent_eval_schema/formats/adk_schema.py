@@ -13,15 +13,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
-
-import msgspec
 
 from agent_eval_schema.formats.ces.inspection import decode_base64
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import adk
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.text.describe import describe, key_name
 from agent_eval_schema.text.spelling import match_names
 
@@ -64,8 +62,7 @@ def snake_case(key: str) -> str:
 
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(files(__package__).joinpath("adk_schema.json").read_bytes())
-    return found
+    return packaged(__package__, "adk_schema.json", dict[str, Any])
 
 
 def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:

@@ -14,10 +14,10 @@ taken apart at what is no letter and at capitals; what is left is one word, or w
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 
-import msgspec
 from msgspec import Struct
+
+from agent_eval_schema.runtime.tables import packaged
 
 Meanings = frozenset[str]
 
@@ -125,7 +125,7 @@ def is_of_truth(name: str) -> bool:
 @lru_cache(maxsize=1)
 def _words() -> tuple[Mapping[str, Meanings], Sequence[tuple[str, str]], frozenset[str]]:
     """The meanings of each word, the beginnings of words with theirs, and the words of which compounds are made."""
-    table = msgspec.json.decode(files(__package__).joinpath("words.json").read_bytes(), type=dict[str, dict[str, str]])
+    table = packaged(__package__, "words.json", dict[str, dict[str, str]])
     listed = [
         (letters(w), m, lang) for m, langs in table.items() for lang, words in langs.items() for w in words.split()
     ]

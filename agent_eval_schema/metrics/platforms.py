@@ -46,11 +46,11 @@ checked; "rows of each kind" are those of `tests/formats/test_scored.py`:
                     `.google_adk`, and what each reads of inputs, outputs, expectations and trace: read
 """
 
-from importlib.resources import files
 from typing import Literal
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
+
+from agent_eval_schema.runtime.tables import packaged
 
 Need = str | tuple[str, ...]
 """A field; a tuple of fields means that any one of them suffices."""
@@ -81,12 +81,8 @@ class PlatformMetrics(Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(choice if len(choice) > 1 else choice[0] for choice in choices)
 
 
-_TABLE = msgspec.json.decode(
-    files(__package__).joinpath("platforms.json").read_bytes(), type=dict[str, list[PlatformMetrics]]
-)
-
 PLATFORMS = {
     system: {name: line for line in lines for name in (line.judged or line.computed).split()}
-    for system, lines in _TABLE.items()
+    for system, lines in packaged(__package__, "platforms.json", dict[str, list[PlatformMetrics]]).items()
 }
 """By the name of the platform and that of the metric."""

@@ -10,11 +10,11 @@ table, so a newer API is a newer file.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+
+from agent_eval_schema.runtime.tables import packaged
 
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 STRUCT, STATUS = "google.protobuf.Struct", "google.rpc.Status"
@@ -98,8 +98,7 @@ class WireTable(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def table() -> WireTable:
-    text = files(__package__).joinpath("evaluation_schema.json").read_bytes()
-    return msgspec.json.decode(text, type=WireTable)
+    return packaged(__package__, "evaluation_schema.json", WireTable)
 
 
 def message(name: str) -> MessageType:

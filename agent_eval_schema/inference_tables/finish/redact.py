@@ -33,6 +33,7 @@ from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
 from agent_eval_schema.runtime.put_off_pandas import find_pandas
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.text.jsontext import Malformed, parse
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
@@ -245,51 +246,7 @@ def _phones(view: str, search: Search) -> Spans:
                     yield match.start, match.end
 
 
-NATIONAL_IDS = {
-    "AT": "vnr",
-    "AU": "tfn",
-    "BE": "nn",
-    "BG": "egn",
-    "BR": "cpf",
-    "CA": "sin",
-    "CH": "ssn",
-    "CL": "rut",
-    "CN": "ric",
-    "CZ": "rc",
-    "DE": "idnr",
-    "DK": "cpr",
-    "EE": "ik",
-    "ES": "dni nie",
-    "FI": "hetu",
-    "FR": "nir",
-    "GB": "nhs",
-    "GR": "amka",
-    "HR": "oib",
-    "IE": "pps",
-    "IL": "idnr",
-    "IN": "aadhaar pan",
-    "IS": "kennitala",
-    "IT": "codicefiscale",
-    "JP": "in_",
-    "KR": "rrn",
-    "LT": "asmens",
-    "MX": "curp",
-    "MY": "nric",
-    "NL": "bsn",
-    "NO": "fodselsnummer",
-    "NZ": "ird",
-    "PK": "cnic",
-    "PL": "pesel",
-    "PT": "cc nif",
-    "RO": "cnp",
-    "SE": "personnummer",
-    "SI": "emso",
-    "SK": "rc",
-    "TH": "pin",
-    "TR": "tckimlik",
-    "US": "ssn",
-    "ZA": "idnr",
-}
+NATIONAL_IDS = packaged(__package__, "national_ids.json", dict[str, str])
 """The modules of python-stdnum that validate the national IDs of a region."""
 
 

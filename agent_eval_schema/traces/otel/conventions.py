@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.values import unwrapped_input, unwrapped_output
 
@@ -27,28 +28,29 @@ class Key(Struct, frozen=True):
     marks: tuple[bytes, ...] = ()
 
 
-class Convention(Struct, frozen=True):
-    """A naming convention of span attributes. `kinds` has the attributes that hold the kind of a span, with the type of
-    each kind as MLflow calls it; `names` the types of spans that are known by the beginning of their name."""
+class Convention(Struct, frozen=True, forbid_unknown_fields=True):
+    """A naming convention of span attributes, in `conventions.json`. `kinds` has the attributes that hold the kind
+    of a span, with the type of each kind as MLflow calls it; `names` the types of spans that are known by the
+    beginning of their name."""
 
     name: str
     title: str
     url: str
     kinds: Mapping[str, Mapping[str, str]] = {}
     names: Mapping[str, str] = {}
-    inputs: tuple[Key, ...] = ()
-    outputs: tuple[Key, ...] = ()
-    documents: tuple[Key, ...] = ()
-    documents_by_id: tuple[Key, ...] = ()
-    tool: tuple[Key, ...] = ()
-    input_tokens: tuple[Key, ...] = ()
-    output_tokens: tuple[Key, ...] = ()
-    total_tokens: tuple[Key, ...] = ()
-    usage: tuple[Key, ...] = ()
-    session: tuple[Key, ...] = ()
-    system: tuple[Key, ...] = ()
-    level: tuple[Key, ...] = ()
-    message: tuple[Key, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    documents_by_id: tuple[str, ...] = ()
+    tool: tuple[str, ...] = ()
+    input_tokens: tuple[str, ...] = ()
+    output_tokens: tuple[str, ...] = ()
+    total_tokens: tuple[str, ...] = ()
+    usage: tuple[str, ...] = ()
+    session: tuple[str, ...] = ()
+    system: tuple[str, ...] = ()
+    level: tuple[str, ...] = ()
+    message: tuple[str, ...] = ()
 
 
 FIELDS = Convention.__struct_fields__[Convention.__struct_fields__.index("inputs") :]
@@ -58,10 +60,6 @@ FIELDS = Convention.__struct_fields__[Convention.__struct_fields__.index("inputs
 _WRAPPED_INPUT = (b'inputs\\"', b'input_str\\"', b'args\\"')
 _WRAPPED_OUTPUT = (b'outputs\\"', b'output\\"')
 """How a key of each object ends that is unwrapped, in JSON text within a text."""
-
-
-def _keys(*names: str) -> tuple[Key, ...]:
-    return tuple(map(Key, names))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -134,148 +132,22 @@ def _retriever_output(value: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the tables
-_OPENINFERENCE = Convention(
-    "openinference",
-    "OpenInference (Arize Phoenix)",
-    "https://arize-ai.github.io/openinference/spec/semantic_conventions.html",
-    kinds={
-        "openinference.span.kind": {
-            **{k: k for k in ("AGENT", "CHAIN", "LLM", "TOOL", "RETRIEVER", "RERANKER", "EMBEDDING")},
-            **{k: k for k in ("GUARDRAIL", "EVALUATOR", "UNKNOWN")},
-            "PROMPT": "CHAIN",
-        },
-    },
-    inputs=(
-        Key("llm.input_messages.N", _flattened_messages),
-        Key("input.value", _arguments_of_smolagents, (b'\\"reset', b"sanitize_inputs_outputs")),
-    ),
-    outputs=(Key("llm.output_messages.N", _flattened_messages), Key("output.value")),
-    documents=(Key("retrieval.documents.N", _flattened_documents),),
-    tool=_keys("tool.name"),
-    input_tokens=_keys("llm.token_count.prompt"),
-    output_tokens=_keys("llm.token_count.completion"),
-    total_tokens=_keys("llm.token_count.total"),
-    session=_keys("session.id"),
-)
-
-_GENAI = Convention(
-    "genai",
-    "OpenTelemetry GenAI",
-    "https://opentelemetry.io/docs/specs/semconv/gen-ai/",
-    kinds={
-        "gen_ai.operation.name": {
-            "chat": "CHAT_MODEL",
-            "generate_content": "LLM",
-            "text_completion": "LLM",
-            "response": "LLM",
-            "invoke_agent": "AGENT",
-            "create_agent": "AGENT",
-            "invoke_workflow": "AGENT",
-            "plan": "CHAIN",
-            "execute_tool": "TOOL",
-            "retrieval": "RETRIEVER",
-            "vector_db_retrieve": "RETRIEVER",
-            "embeddings": "EMBEDDING",
-            "rerank": "RERANKER",
-        },
-    },
-    inputs=(
-        *_keys("gen_ai.input.messages", "gen_ai.retrieval.query.text"),
-        Key("gen_ai.tool.call.arguments", unwrapped_input, _WRAPPED_INPUT),
-    ),
-    outputs=(Key("gen_ai.output.messages"), Key("gen_ai.tool.call.result")),
-    documents_by_id=_keys("gen_ai.retrieval.documents"),
-    tool=_keys("gen_ai.tool.name"),
-    input_tokens=_keys("gen_ai.usage.input_tokens"),
-    output_tokens=_keys("gen_ai.usage.output_tokens"),
-    total_tokens=_keys("gen_ai.usage.total_tokens"),
-    session=_keys("gen_ai.conversation.id"),
-    system=_keys("gen_ai.system_instructions"),
-)
-
-_OPENLLMETRY = Convention(
-    "openllmetry",
-    "OpenLLMetry (Traceloop)",
-    "https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions",
-    kinds={
-        "traceloop.span.kind": {k.lower(): k for k in ("WORKFLOW", "TASK", "AGENT", "TOOL", "UNKNOWN")},
-        "llm.request.type": {"chat": "LLM", "completion": "LLM", "embedding": "EMBEDDING", "rerank": "RERANKER"},
-    },
-    inputs=(
-        Key("traceloop.entity.input", unwrapped_input, _WRAPPED_INPUT),
-        Key("gen_ai.prompt.N", _flattened_messages),
-    ),
-    outputs=(
-        Key("traceloop.entity.output", unwrapped_output, _WRAPPED_OUTPUT),
-        Key("gen_ai.completion.N", _flattened_messages),
-    ),
-    documents=(Key("traceloop.entity.output", _retriever_output),),
-    tool=_keys("traceloop.entity.name"),
-    input_tokens=_keys("gen_ai.usage.prompt_tokens"),
-    output_tokens=_keys("gen_ai.usage.completion_tokens"),
-    total_tokens=_keys("llm.usage.total_tokens"),
-    session=_keys("traceloop.association.properties.session_id", "traceloop.association.properties.thread_id"),
-)
-
-_ADK = Convention(
-    "google-adk",
-    "Google ADK",
-    "https://google.github.io/adk-docs/observability/",
-    names={"call_llm": "LLM"},
-    inputs=_keys("gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
-    outputs=_keys("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response"),
-    session=_keys("gcp.vertex.agent.session_id"),
-)
-
-_VERCEL = Convention(
-    "vercel-ai",
-    "Vercel AI SDK",
-    "https://ai-sdk.dev/docs/ai-sdk-core/telemetry",
-    kinds={
-        "ai.operationId": {
-            **{
-                f"ai.{verb}{made}{step}": "LLM"
-                for made in ("Text", "Object")
-                for verb in ("generate", "stream")
-                for step in ("", f".do{verb.title()}")
-            },
-            "ai.toolCall": "TOOL",
-            **dict.fromkeys(("ai.embed", "ai.embed.doEmbed", "ai.embedMany", "ai.embedMany.doEmbed"), "EMBEDDING"),
-        },
-    },
-    inputs=_keys("ai.prompt", "ai.prompt.messages", "ai.toolCall.args", "ai.value", "ai.values"),
-    outputs=(
-        *_keys("ai.response.text", "ai.result.text", "ai.response.object", "ai.result.object", "ai.toolCall.result"),
-        *_keys("ai.response.toolCalls", "ai.result.toolCalls"),
-    ),
-    tool=_keys("ai.toolCall.name"),
-    input_tokens=_keys("ai.usage.promptTokens", "ai.usage.inputTokens"),
-    output_tokens=_keys("ai.usage.completionTokens", "ai.usage.outputTokens"),
-    total_tokens=_keys("ai.usage.totalTokens"),
-    session=_keys("ai.telemetry.metadata.sessionId"),
-)
-
-_LANGFUSE = Convention(
-    "langfuse",
-    "Langfuse",
-    "https://langfuse.com/integrations/native/opentelemetry",
-    kinds={
-        "langfuse.observation.type": {
-            "generation": "LLM",
-            **{k.lower(): k for k in ("EMBEDDING", "TOOL", "RETRIEVER", "AGENT", "CHAIN", "EVALUATOR", "GUARDRAIL")},
-            **dict.fromkeys(("span", "event"), "UNKNOWN"),
-        },
-    },
-    inputs=_keys("langfuse.observation.input", "langfuse.trace.input"),
-    outputs=_keys("langfuse.observation.output", "langfuse.trace.output"),
-    usage=_keys("langfuse.observation.usage_details"),
-    session=_keys("session.id", "langfuse.session.id"),
-    level=_keys("langfuse.observation.level"),
-    message=_keys("langfuse.observation.status_message"),
-)
-
-CONVENTIONS: tuple[Convention, ...] = (_OPENINFERENCE, _GENAI, _OPENLLMETRY, _ADK, _VERCEL, _LANGFUSE)
+CONVENTIONS = packaged(__package__, "conventions.json", tuple[Convention, ...])
 """In the order in which their attributes count, which is that of MLflow's translators."""
+
+_READERS: dict[tuple[str, str], tuple[Read, tuple[bytes, ...]]] = {
+    ("inputs", "llm.input_messages.N"): (_flattened_messages, ()),
+    ("inputs", "input.value"): (_arguments_of_smolagents, (b'\\"reset', b"sanitize_inputs_outputs")),
+    ("inputs", "gen_ai.tool.call.arguments"): (unwrapped_input, _WRAPPED_INPUT),
+    ("inputs", "traceloop.entity.input"): (unwrapped_input, _WRAPPED_INPUT),
+    ("inputs", "gen_ai.prompt.N"): (_flattened_messages, ()),
+    ("outputs", "llm.output_messages.N"): (_flattened_messages, ()),
+    ("outputs", "traceloop.entity.output"): (unwrapped_output, _WRAPPED_OUTPUT),
+    ("outputs", "gen_ai.completion.N"): (_flattened_messages, ()),
+    ("documents", "retrieval.documents.N"): (_flattened_documents, ()),
+    ("documents", "traceloop.entity.output"): (_retriever_output, ()),
+}
+"""The function that makes a value plain, and its marks, by field and attribute; the others are plain."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -300,9 +172,9 @@ def _entries() -> dict[str, list[Entry]]:
             entry = Entry("kind", place * 100 + offset, Key(name), None, kinds, as_json)
             found.setdefault(name, []).append(entry)
         for field in FIELDS:
-            for offset, key in enumerate(getattr(convention, field)):
-                name = key.name.removesuffix(".N")
-                prefix = name if key.name.endswith(".N") else None
+            for offset, attribute in enumerate(getattr(convention, field)):
+                name, key = attribute.removesuffix(".N"), Key(attribute, *_READERS.get((field, attribute), ()))
+                prefix = None if name == attribute else name
                 found.setdefault(name, []).append(Entry(field, place * 100 + offset, key, prefix))
     return found
 

@@ -107,7 +107,7 @@ def derivations() -> str:
 def _conventions() -> str:
     kinds = [(c.title, codes(c.kinds) or codes(f"{n}…" for n in c.names)) for c in CONVENTIONS]
     rows = [
-        (label, f"[{convention.title}]({convention.url})", codes(key.name for key in getattr(convention, field)))
+        (label, f"[{convention.title}]({convention.url})", codes(getattr(convention, field)))
         for field, label in _FIELDS.items()
         for convention in CONVENTIONS
         if getattr(convention, field)

@@ -1,0 +1,13 @@
+"""The tables of data that come with the package, as JSON files beside the modules that read them."""
+
+from pkgutil import get_data  # importing importlib.resources takes longer than decoding the tables of most commands
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def packaged(package: str | None, name: str, kind: type[T]) -> T:
+    """The table in a file of a package, checked by its type."""
+    return msgspec.json.decode(get_data(package or "", name) or b"", type=kind)
