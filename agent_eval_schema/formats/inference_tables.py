@@ -1,5 +1,7 @@
 """TABLE_FAMILIES: the tables in which endpoints log their calls, known by their columns, and which column holds what.
 
+`inference_tables.json` has them.
+
     legacy payload · AI Gateway payload · Unity AI Gateway · derived request logs · assessment logs
     search_traces frames · archived trace views · and any other log with a mapping (`request=body.input`)
 
@@ -14,34 +16,10 @@ from itertools import chain
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.schema import are_canonical
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.describe import names
-
-MAPPING_TARGETS: dict[str, str] = {
-    "request_id": "ID of the logged call",
-    "client_request_id": "ID that the caller set",
-    "time": "when the call was logged: timestamp, ISO text, or seconds, ms, us, ns since 1970",
-    "status_code": "HTTP status",
-    "latency_ms": "how long the call took, in milliseconds",
-    "latency_seconds": "how long the call took, in seconds",
-    "request": "the request: the payload, or text",
-    "response": "the response: the payload, or text",
-    "request_text": "the user's last question as text, where the payload is absent",
-    "response_text": "the answer as text, where the payload is absent",
-    "logging_error_codes": "errors of logging",
-    "served_entity": "which model or agent answered",
-    "requester": "who asked",
-    "request_metadata": "endpoint_name, model_name, model_version of a legacy table",
-    "session_id": "the conversation",
-    "trace": "the trace of the call",
-    "assessments": "the trace's assessments",
-    "source": "of an assessment: who",
-    "step_id": "of an assessment: the judged step",
-    "text_assessment": "of an assessment: the judgment of the answer",
-    "retrieval_assessment": "of an assessment: the judgment of a document",
-}
-"""The fields of a call that a table can have: the names that `columns` gives to columns of the table."""
 
 TRACE_PARTS = (
     *("trace_id", "client_request_id", "request_time", "state", "execution_duration_ms", "trace_location"),
@@ -50,7 +28,7 @@ TRACE_PARTS = (
 """The columns of an archived view from which a trace is put together; previews are not among them."""
 
 
-class Family(Struct, frozen=True):
+class Family(Struct, frozen=True, forbid_unknown_fields=True):
     """A kind of table. `signs` are groups of columns, and the table has at least one of each; `columns` has the
     columns that may contain each target, and the first that exists is used.
 
@@ -71,104 +49,17 @@ class Family(Struct, frozen=True):
         return frozenset({*chain.from_iterable(self.signs), *chain.from_iterable(self.columns.values())})
 
 
-def _same(*targets: str) -> dict[str, tuple[str, ...]]:
-    """The targets that are in columns of their own name."""
-    return {target: (target,) for target in targets}
+class _Tables(Struct, frozen=True, forbid_unknown_fields=True):
+    targets: dict[str, str]
+    families: tuple[Family, ...]
 
 
-_PAYLOAD = {
-    "request_id": ("databricks_request_id",),
-    **_same("client_request_id", "status_code", "request", "response", "requester", "logging_error_codes"),
-    **_same("request_metadata", "trace"),
-}
-_LEGACY = {
-    **_PAYLOAD,
-    "time": ("timestamp_ms", "timestamp", "date"),
-    "latency_ms": ("execution_time_ms",),
-    "served_entity": ("served_entity_id",),
-}
-_TRACES = {
-    "request_id": ("client_request_id", "trace_id", "request_id"),
-    "time": ("request_time", "timestamp_ms"),
-    "latency_ms": ("execution_duration", "execution_duration_ms", "execution_time_ms"),
-    **_same("trace", "assessments"),
-}
+_TABLES = packaged(__package__, "inference_tables.json", _Tables)
 
-TABLE_FAMILIES: tuple[Family, ...] = (
-    Family(
-        "assessment_logs",
-        "a derived table of judgments (<prefix>_payload_assessment_logs)",
-        (("request_id",), ("text_assessment", "retrieval_assessment")),
-        {
-            "time": ("timestamp",),
-            **_same("request_id", "source", "step_id", "text_assessment", "retrieval_assessment"),
-        },
-    ),
-    Family(
-        "request_logs",
-        "a derived table of calls (<prefix>_payload_request_logs)",
-        (("databricks_request_id",), ("request_raw", "response_raw")),
-        {
-            **_LEGACY,
-            "request": ("request_raw",),
-            "response": ("response_raw",),
-            "request_text": ("request",),
-            "response_text": ("response",),
-            "session_id": ("conversation_id",),
-        },
-    ),
-    Family(
-        "ai_gateway",
-        "an inference table of the AI Gateway (<prefix>_payload)",
-        (
-            ("databricks_request_id",),
-            ("request", "response"),
-            ("request_time", "execution_duration_ms", "logging_error_codes", "served_entity_id", "request_date"),
-        ),
-        {
-            **_PAYLOAD,
-            "time": ("request_time", "request_date"),
-            "latency_ms": ("execution_duration_ms",),
-            "served_entity": ("served_entity_id",),
-        },
-    ),
-    Family(
-        "legacy",
-        "a legacy inference table of an endpoint (<prefix>_payload)",
-        (
-            ("databricks_request_id",),
-            ("request", "response"),
-            ("timestamp_ms", "execution_time_ms", "date", "request_metadata"),
-        ),
-        _LEGACY,
-    ),
-    Family(
-        "unity_ai_gateway",
-        "an inference table of the Unity AI Gateway",
-        (("request", "response"), ("invocation_id", "event_time", "destination_model")),
-        {
-            **_PAYLOAD,
-            "request_id": ("invocation_id", "databricks_request_id", "request_id"),
-            "time": ("event_time", "request_time"),
-            "latency_ms": ("latency_ms", "execution_duration_ms"),
-            "served_entity": ("destination_model", "served_entity_id"),
-        },
-    ),
-    Family(
-        "search_traces",
-        "a DataFrame of mlflow.search_traces()",
-        (("trace",), ("trace_id", "request_id"), ("trace_metadata", "spans", "state", "request_time", "status")),
-        _TRACES,
-        own_trace=True,
-    ),
-    Family(
-        "archived_traces",
-        "an archived view of traces (one trace a row, its parts in columns)",
-        (("trace_id",), ("spans",), ("state", "request_time", "trace_metadata", "trace_location")),
-        _TRACES,
-        own_trace=True,
-    ),
-)
+MAPPING_TARGETS = _TABLES.targets
+"""The fields of a call that a table can have: the names that `columns` gives to columns of the table."""
+
+TABLE_FAMILIES = _TABLES.families
 """In the order in which they are tried."""
 
 MAPPED = Family("mapped", "a table whose columns you name (`columns`)", (), {}, payloads=False)

@@ -103,7 +103,7 @@ class _Walk:
                 continue
             found = _get(value, name, json_name)
             if found is None or field.is_default(found):  # to the API, empty is missing
-                rule = ces.MISSING_DETAIL if (name, json_name) in schema.TOLERATED else ces.MISSING_FIELD
+                rule = ces.MISSING_DETAIL if schema.is_tolerated(name, json_name) else ces.MISSING_FIELD
                 yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"Add `{json_name}`.")
         for group in message.oneofs.values():
             present = [n for n in group if _is_set(value, n, message.fields[n])]
@@ -122,7 +122,9 @@ class _Walk:
             )
             return
         if field.deprecated and not field.output_only:
-            yield finding_at(ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"Use {schema.REPLACEMENTS[name]}.")
+            yield finding_at(
+                ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"Use {schema.DOCUMENTED.replacements[name]}."
+            )
         limits = schema.range_of(message, name)
         if field.type == "map":
             if not isinstance(value, dict):
@@ -151,8 +153,8 @@ class _Walk:
             yield finding_at(
                 ces.LIMIT, path, message_, f"Write {number / 100:g} for {number:g} %." if is_percent else hint
             )
-        elif (message, name) in schema.TEXTS:
-            pattern, words = schema.TEXTS[message, name]
+        elif (text := schema.text_of(message, name)) is not None:
+            pattern, words = text
             if not re.match(pattern, value):
                 yield finding_at(ces.ENUM, path, f"expected {words}, got {describe(value)}", f"Use {words}.")
 

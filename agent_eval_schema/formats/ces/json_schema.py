@@ -62,7 +62,7 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
         properties[json_name] = kind
         properties.setdefault(field.proto_name, kind)
     definition["properties"] = properties
-    required = [n for n, f in message.fields.items() if f.required and (name, n) not in schema.TOLERATED]
+    required = [n for n, f in message.fields.items() if f.required and not schema.is_tolerated(name, n)]
     rules = [_is_set(message, n, filled=True) for n in required]
     rules += [{"oneOf": [_is_set(message, n) for n in group]} for group in message.choices]
     if rules:
@@ -87,8 +87,8 @@ def _field(message: str, name: str, field: schema.FieldType, definitions: dict[s
     elif limits:
         number = {**kind["anyOf"][0], "minimum": limits[0], "maximum": limits[1]}
         kind = {"anyOf": [number, kind["anyOf"][-1]]}
-    elif (message, name) in schema.TEXTS:
-        kind = {"type": "string", "pattern": schema.TEXTS[message, name][0].replace(r"\Z", "$")}
+    elif (text := schema.text_of(message, name)) is not None:
+        kind = {"type": "string", "pattern": text[0].replace(r"\Z", "$")}
     elif (message, name) == ("Image", "mimeType"):
         kind = {"enum": [*IMAGE_TYPES]}
     notes = {"readOnly": field.output_only, "deprecated": field.deprecated}

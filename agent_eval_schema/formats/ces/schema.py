@@ -154,59 +154,35 @@ def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
 
 
 # --- what the descriptors do not have, from the pages and comments of the API
-MAX_TURNS = 100
+class _Documented(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is documented of fields, by message and field: the least and the most of a number, or of the length of a
+    list; the pattern of a text that is not free, and the pattern in words. The required fields without which a message
+    has a meaning: public samples have no response of a tool, exports no empty list, as JSON of protobuf does, a
+    model fills in a mock response, and the others only the server writes; an event without a name, for example, has
+    none. The fields that are obsolete, and what to use instead."""
 
-_RESULT, _AGGREGATED = "EvaluationResult.", "AggregatedMetrics."
-_THRESHOLDS = "EvaluationMetricsThresholds.GoldenEvaluationMetricsThresholds."
-_RANGES: dict[tuple[str, str], tuple[int, int]] = {
-    ("Evaluation.Golden", "turns"): (0, MAX_TURNS),
-    ("Evaluation.Scenario", "maxTurns"): (0, MAX_TURNS),
-    ("Evaluation", "lastTenResults"): (0, 10),
-    (f"{_THRESHOLDS}TurnLevelMetricsThresholds", "semanticSimilaritySuccessThreshold"): (0, 4),
-    (f"{_THRESHOLDS}TurnLevelMetricsThresholds", "overallToolInvocationCorrectnessThreshold"): (0, 1),
-    (f"{_THRESHOLDS}ExpectationLevelMetricsThresholds", "toolInvocationParameterCorrectnessThreshold"): (0, 1),
-    (f"{_AGGREGATED}SemanticSimilarityMetrics", "score"): (0, 4),
-    (f"{_AGGREGATED}HallucinationMetrics", "score"): (0, 1),
-    (f"{_RESULT}SemanticSimilarityResult", "score"): (0, 4),
-    (f"{_RESULT}HallucinationResult", "score"): (-1, 1),
-    (f"{_RESULT}TaskCompletionResult", "score"): (-1, 1),
-    (f"{_RESULT}UserGoalSatisfactionResult", "score"): (-1, 1),
-    (f"{_RESULT}GoldenResult.TurnReplayResult", "toolInvocationScore"): (0, 1),
-    (f"{_RESULT}GoldenResult.TurnReplayResult", "toolOrderedInvocationScore"): (0, 1),
-    (f"{_RESULT}OverallToolInvocationResult", "toolInvocationScore"): (0, 1),
-    (f"{_RESULT}GoldenExpectationOutcome.ToolInvocationResult", "parameterCorrectnessScore"): (0, 1),
-}
+    ranges: dict[str, dict[str, tuple[int, int]]]
+    texts: dict[str, dict[str, tuple[str, str]]]
+    tolerated: dict[str, frozenset[str]]
+    replacements: dict[str, str]
+
+
+DOCUMENTED = packaged(__package__, "documented.json", _Documented)
+
+MAX_TURNS = DOCUMENTED.ranges["Evaluation.Golden"]["turns"][1]
 
 
 def range_of(message: str, name: str) -> tuple[int, int] | None:
     """The least and the most of a number, or of the length of a list; None if any will do."""
     is_count = name.endswith("Count") or name == "turnIndex"
-    return (0, (1 << 31) - 1) if is_count else _RANGES.get((message, name))
+    return (0, (1 << 31) - 1) if is_count else DOCUMENTED.ranges.get(message, {}).get(name)
 
 
-TEXTS: dict[tuple[str, str], tuple[str, str]] = {
-    ("SessionInput", "dtmf"): (r"^[0-9A-Da-d*#]+\Z", "DTMF digits: 0 to 9, A to D, * and #"),
-    ("InputAudioConfig", "noiseSuppressionLevel"): (
-        r"^(low|moderate|high|very_high)?\Z",
-        "one of low, moderate, high, very_high",
-    ),
-}
-"""The pattern of a text that is not free, and the pattern in words."""
+def text_of(message: str, name: str) -> tuple[str, str] | None:
+    """The pattern of a text that is not free, and the pattern in words."""
+    return DOCUMENTED.texts.get(message, {}).get(name)
 
-TOLERATED = frozenset(
-    {
-        ("ToolResponse", "response"),  # public samples leave it out
-        # exports have neither where it is empty, as JSON of protobuf omits empty lists: the task is what is asked
-        *(("Evaluation.Scenario", name) for name in ("rubrics", "scenarioExpectations")),
-        ("Evaluation.ScenarioExpectation.ToolExpectation", "mockToolResponse"),  # a model fills in what is not given
-        ("EvaluationResult", "displayName"),  # these only the server writes
-        *(("EvaluationPersona", name) for name in ("name", "displayName", "personality")),
-    }
-)
-"""The required fields without which a message has a meaning; an event without a name, for example, has none."""
 
-REPLACEMENTS = {
-    "taskCompletionBehavior": "userGoalBehavior",
-    "hallucinationMetricBehavior": "goldenHallucinationMetricBehavior and scenarioHallucinationMetricBehavior",
-}
-"""The fields that are obsolete, and what to use instead."""
+def is_tolerated(message: str, name: str) -> bool:
+    """Whether a message has a meaning without the required field."""
+    return name in DOCUMENTED.tolerated.get(message, ())
