@@ -19,6 +19,7 @@ from typing import Any
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.fix.effects import FIXABLE
+from agent_eval_schema.lsp import answers
 from agent_eval_schema.lsp.check import (
     MOST_TYPED,
     Found,
@@ -83,6 +84,7 @@ class Session:
         self.server = server
         self.files: dict[str, File] = {}
         self.one_check = asyncio.Lock()
+        self.has_hints = False
 
     # --- texts
     def open(self, params: Any) -> None:
@@ -277,6 +279,84 @@ class Session:
             command = Call(file.path).command("review", "--queue", "errors")
             self.server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Run: {command}"))
 
+    # --- what an editor asks about a place
+    def _current(self, params: Any) -> tuple[File | None, Found | None]:
+        """The file, and what was found in the text that the editor has now."""
+        file = self.files.get(params.text_document.uri)
+        if file is None or file.found is None or file.shown == file.version:
+            return file, None if file is None else file.found
+        if file.found.lines is None or file.is_large:
+            return file, None
+        check_lines(file.path, file.found, file.text)
+        return file, file.found
+
+    def hover(self, params: Any) -> Any:
+        file, found = self._current(params)
+        if file is None or found is None:
+            return None
+        marks = file.marks if file.shown == file.version else marks_of(found, file.text)[0]
+        text = answers.hover(found, file.text, _place(params.position), marks, PAGES)
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
+
+    async def completion(self, params: Any) -> list[Any]:
+        file = self.files.get(params.text_document.uri)
+        if file is None or file.is_large or not file.path.lower().endswith((".json", ".jsonl", ".ndjson")):
+            return []
+        is_lines = not file.path.lower().endswith(".json") if file.found is None else file.found.lines is not None
+        place = _place(params.position)
+        found = await asyncio.to_thread(answers.proposals, file.found, file.text, place, is_lines)
+        return [self._proposed(file.text, proposal) for proposal in found]
+
+    def _proposed(self, text: Text, proposal: answers.Proposal) -> Any:
+        new = answers.quoted(proposal)
+        kind = types.CompletionItemKind.Property if proposal.is_key else types.CompletionItemKind.Value
+        start, end = text.place(proposal.start), text.place(proposal.end)
+        edit = types.TextEdit(types.Range(_position(start), _position(end)), new)
+        return types.CompletionItem(visible(proposal.text), kind=kind, text_edit=edit, filter_text=new)
+
+    async def symbols(self, params: Any) -> list[Any]:
+        file, found = self._current(params)
+        if file is None or found is None:
+            return []
+        text = file.text
+        return [
+            types.DocumentSymbol(
+                f"{row}: {answers.question(found, node)}",
+                types.SymbolKind.Object,
+                self._span(text, node.start, node.end),
+                self._span(text, node.start, node.start + 1),
+            )
+            for row, node in answers.rows_listed(found)
+        ]
+
+    def _span(self, text: Text, start: int, end: int) -> Any:
+        return types.Range(*map(_position, span(text, start, end)))
+
+    async def folding(self, params: Any) -> list[Any]:
+        file, found = self._current(params)
+        if file is None or found is None or found.lines is not None:
+            return []
+        ends = ([file.text.place(o).line for o in (n.start, n.end)] for _, n in answers.rows_listed(found))
+        return [types.FoldingRange(first, last) for first, last in ends if last > first]
+
+    async def inlay_hints(self, params: Any) -> list[Any]:
+        """The number of metrics of each row, if the editor switched it on: `{"inlayHints": true}`."""
+        file, found = self._current(params)
+        if not self.has_hints or file is None or found is None:
+            return []
+        hints, text = [], file.text
+        for row, node in answers.rows_listed(found):
+            end = text.place(node.end)
+            if params.range.start.line <= end.line <= params.range.end.line:
+                metrics = answers.metrics_at(found, row)
+                label = f"{len(metrics.supported)}/{metrics.total} metrics"
+                hints.append(types.InlayHint(_position(end), label, padding_left=True))
+        return hints
+
+    def initialize(self, params: Any) -> None:
+        options = params.initialization_options
+        self.has_hints = isinstance(options, dict) and options.get("inlayHints") is True
+
     def _diagnostic(self, file: File, mark: Mark) -> Any:
         message = visible(mark.message) + (f"\n→ {visible(mark.hint)}" if mark.hint else "")
         if mark.code not in RULES:
@@ -339,6 +419,12 @@ _FEATURES: dict[str, tuple[str, Any]] = {
         types.CodeActionOptions([types.CodeActionKind.QuickFix, _FIX_ALL], resolve_provider=True),
     ),
     types.CODE_ACTION_RESOLVE: ("resolve", None),
+    types.TEXT_DOCUMENT_HOVER: ("hover", None),
+    types.TEXT_DOCUMENT_COMPLETION: ("completion", types.CompletionOptions(trigger_characters=['"'])),
+    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: ("symbols", None),
+    types.TEXT_DOCUMENT_FOLDING_RANGE: ("folding", None),
+    types.TEXT_DOCUMENT_INLAY_HINT: ("inlay_hints", None),
+    types.INITIALIZE: ("initialize", None),
 }
 """What an editor asks for, and the method of the session that answers, with its options."""
 
@@ -349,7 +435,8 @@ def make_server() -> Any:
     server = import_extra("pygls.lsp.server", "lsp", "pygls 2").LanguageServer(NAME, __version__)
     session = Session(server)
     for name, (method, options) in _FEATURES.items():
-        server.protocol.fm.builtin_features.pop(name, None)  # else pygls keeps texts of its own
+        if name != types.INITIALIZE:  # else pygls keeps texts of its own
+            server.protocol.fm.builtin_features.pop(name, None)
         server.feature(name, options)(_answering(getattr(session, method)))
     server.command(REVIEW)(lambda uri: session.review(str(uri)))
     return server

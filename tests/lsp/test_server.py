@@ -181,3 +181,29 @@ def test_a_server_without_an_editor_ends(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agent_eval_schema", "server"]
     done = subprocess.run(command, input=b"", capture_output=True, timeout=60, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_what_an_editor_asks_about_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('[\n {"request": "Why?",\n  "response": "b"},\n {"request": "How?", "response": "b"}\n]\n')
+
+    async def work(editor: Editor) -> None:
+        types, client = editor.types, editor.client
+        uri = editor.open(path)
+        await editor.checked(uri)
+        document, place = types.TextDocumentIdentifier(uri), types.Position(1, 5)
+        shown = await client.text_document_hover_async(types.HoverParams(document, place))
+        assert "**Row 0** supports " in shown.contents.value
+        symbols = await client.text_document_document_symbol_async(types.DocumentSymbolParams(document))
+        assert [(s.name, s.range.start.line) for s in symbols] == [("0: Why?", 1), ("1: How?", 3)]
+        (fold,) = await client.text_document_folding_range_async(types.FoldingRangeParams(document))
+        assert (fold.start_line, fold.end_line) == (1, 2)
+        hints = await client.text_document_inlay_hint_async(
+            types.InlayHintParams(document, editor.range((0, 0), (9, 0)))
+        )
+        assert [(h.position.line, h.label.endswith(" metrics")) for h in hints] == [(2, True), (3, True)]
+        completed = await client.text_document_completion_async(types.CompletionParams(document, types.Position(1, 5)))
+        assert "response" not in [item.label for item in completed]
+        assert "retrieved_context" in [item.label for item in completed]
+
+    edit(work, tmp_path, options={"inlayHints": True})

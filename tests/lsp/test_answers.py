@@ -1,0 +1,116 @@
+"""What an editor is answered about a place in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema.lsp import answers
+from agent_eval_schema.lsp.check import Found, check_all, marks_of
+from agent_eval_schema.lsp.text import Place, Text
+
+CHAT = {"messages": [{"role": "user", "content": "Where is\nmy order?"}]}
+ROW = {"request_id": "q1", "request": CHAT, "response": "Here.", "expected_response": "There."}
+CALL = {"tool_name": "find_order", "tool_input": {"id": 1}}
+DOCUMENT = {"doc_uri": "/docs/orders.md", "content": "x"}
+
+
+def opened(folder: Path, *rows: object, name: str = "rows.jsonl") -> tuple[Text, Found]:
+    path = folder / name
+    lines = [json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) if name.endswith("l") else "[\n" + ",\n".join(lines) + "\n]\n")
+    text = Text.of(path.read_text())
+    found = check_all(str(path), text)
+    assert found is not None
+    return text, found
+
+
+def hover(text: Text, found: Found, word: str) -> str:
+    place = text.place(text.whole.index(word) + 1)
+    return answers.hover(found, text, place, marks_of(found, text)[0], "https://pages")
+
+
+def with_role(role: str) -> dict[str, object]:
+    return {**ROW, "request_id": role, "request": {"messages": [{"role": role, "content": "a"}]}}
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_on_an_issue_its_rule_and_the_metrics_that_the_row_lost(name: str, tmp_path: Path) -> None:
+    text, found = opened(tmp_path, with_role("user"), with_role("usr"), name=name)
+    shown = hover(text, found, '"usr", "content')
+    assert shown.startswith("**AE206 message-role** (error): ")
+    assert "[AE206](https://pages/message-role.html)" in shown
+    assert "**Row 1** is invalid: it supports no metric. It lost `" in shown
+    supported = hover(text, found, "There")
+    lost = shown.partition("It lost ")[2].partition("`.")[0]
+    assert lost in supported  # what the same row without the typo supports
+    assert "`response/llm_judged/correctness/rating`" in lost
+
+
+def test_on_a_key_its_meaning_and_the_metrics_that_need_it(tmp_path: Path) -> None:
+    text, found = opened(tmp_path, ROW)
+    shown = hover(text, found, '"expected_response"')
+    assert shown.startswith("`expected_response`: the facts that a correct answer must hold\n\nMetrics that need it: `")
+    assert "**Row 0** supports " in shown
+
+
+def test_on_a_row_what_would_enable_the_rest(tmp_path: Path) -> None:
+    text, found = opened(tmp_path, {"request": "a", "response": "b"})
+    assert "`a trace or latency_seconds` would enable `agent/latency_seconds`." in hover(text, found, '"b"')
+
+
+def test_a_row_that_is_invalid_only_beside_another_lost_its_metrics_too(tmp_path: Path) -> None:
+    text, found = opened(tmp_path, ROW, ROW)
+    assert "**Row 1** is invalid" in answers.hover(found, text, Place(1, 5), [], "")
+
+
+def test_hostile_keys_are_escaped(tmp_path: Path) -> None:
+    text, found = opened(tmp_path, {**ROW, "a\u202eb": 1})
+    assert "\u202e" not in hover(text, found, "u202e")
+
+
+COMPLETIONS = [
+    ('{"request": {"messages": [{"ro', {"role"}, {"messages"}),
+    ('{"request": {"messages": [{"role": "as', {"assistant"}, {"user", "role"}),
+    ('{"request": {"messages": [{"role": ', {"assistant", "user", "system", "tool"}, {"q1"}),
+    ('{"expected_', {"expected_response", "expected_facts"}, {"request"}),
+    ('{"request": "a", "re', {"response", "retrieved_context", "request_id"}, {"request"}),
+    ('{"predicted_trajectory": [{"tool_name": "', {"find_order"}, set()),
+    ('{"retrieved_context": [{"doc_uri": "', {"/docs/orders.md"}, set()),
+    (r'{"request": "{\"messages\": [{\"role\": \"as', {"assistant"}, {"user"}),
+    ("", set(), {"request"}),
+    ("[", set(), {"request"}),
+]
+
+
+@pytest.mark.parametrize(("typed", "proposed", "others"), COMPLETIONS)
+def test_what_can_come_next(typed: str, proposed: set[str], others: set[str], tmp_path: Path) -> None:
+    row = {**ROW, "reference_trajectory": [CALL], "expected_retrieved_context": [DOCUMENT]}
+    text, found = opened(tmp_path, row, with_role("user"))
+    text, _, _ = text.edited(text.place(0), text.place(0), f"{typed}\n")
+    words = {p.text for p in answers.proposals(found, text, Place(0, len(typed)), True)}
+    assert proposed <= words
+    assert words.isdisjoint(others)
+
+
+def test_a_document_of_json_is_completed_too(tmp_path: Path) -> None:
+    text, found = opened(tmp_path, ROW, name="rows.json")
+    offset = text.whole.index('"expected_response"') + len('"expected_')
+    (first, *_) = answers.proposals(found, text, text.place(offset), False)
+    assert (first.is_key, first.start, first.end, first.text) == (True, offset - 9, offset, "expected_facts"), first
+
+
+@pytest.mark.parametrize(
+    ("is_key", "is_quoted", "expected"), [(True, False, '"a\\"b": '), (True, True, 'a\\"b'), (False, False, '"a\\"b"')]
+)
+def test_a_proposal_is_json(is_key: bool, is_quoted: bool, expected: str) -> None:
+    assert answers.quoted(answers.Proposal('a"b', is_key, 0, 0, is_quoted)) == expected
+
+
+def test_a_row_is_listed_by_its_question(tmp_path: Path) -> None:
+    text, found = opened(tmp_path, ROW, {"request": "Why?", "response": "b"}, {"response": "only"})
+    questions = [answers.question(found, node) for _, node in answers.rows_listed(found)]
+    assert questions == ["Where is my order?", "Why?", "only"]
+    assert text.lines
