@@ -150,10 +150,14 @@ else:
 
     _GUESSES = {
         **dict.fromkeys(("check", "check_eval_set", "lint"), "validate_eval_set(data)"),
-        **dict.fromkeys(("read", "load", "load_eval_set", "from_csv"), "normalize_eval_set(path)"),
+        **dict.fromkeys(
+            ("read", "load", "load_eval_set", "from_csv", "read_csv", "read_json"), "normalize_eval_set(path)"
+        ),
         **dict.fromkeys(("fix", "repair", "fix_eval_set"), "normalize_eval_set(data, fix=True)"),
         **dict.fromkeys(("compare", "compare_results"), "load_result(old).compare(load_result(new))"),
         **dict.fromkeys(("split", "sample"), "normalize_eval_set(data).sample(n)"),
+        **dict.fromkeys(("read_excel", "from_excel"), "import_eval_set(path)"),
+        **dict.fromkeys(("dedupe", "deduplicate"), "profile_eval_set(data).write(path)"),
         "redact": 'eval_set_from_inference_table(table, redact="default")',
         "detect_format": "validate_eval_set(data).format",
     }

@@ -168,6 +168,8 @@ def normalize_eval_set(
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
     columns: ColumnNames = ...,
+    select: Iterable[str] = ...,
+    ignore: Iterable[str] = ...,
 ) -> pd.DataFrame: ...
 @overload
 def normalize_eval_set(
@@ -178,6 +180,8 @@ def normalize_eval_set(
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
     columns: ColumnNames = ...,
+    select: Iterable[str] = ...,
+    ignore: Iterable[str] = ...,
 ) -> DataFrame: ...
 @overload
 def normalize_eval_set(
@@ -188,6 +192,8 @@ def normalize_eval_set(
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
     columns: ColumnNames = ...,
+    select: Iterable[str] = ...,
+    ignore: Iterable[str] = ...,
 ) -> list[dict[str, Any]]: ...
 @overload
 def normalize_eval_set(
@@ -198,6 +204,8 @@ def normalize_eval_set(
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
     columns: ColumnNames = ...,
+    select: Iterable[str] = ...,
+    ignore: Iterable[str] = ...,
 ) -> Any: ...
 def normalize_eval_set(
     data: EvalSetLike,
@@ -207,6 +215,8 @@ def normalize_eval_set(
     on_invalid: OnInvalid = "raise",
     fix: bool = False,
     columns: ColumnNames = None,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
 ) -> Any:
     """Return the canonical rows of an evaluation dataset.
 
@@ -230,6 +240,10 @@ def normalize_eval_set(
         JSON text in place of an object. A value without exactly one valid interpretation is not changed.
     columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
+    select : iterable of str, default ()
+        Rules that make a row invalid, as in `validate_eval_set`. Empty means all rules.
+    ignore : iterable of str, default ()
+        Rules that make no row invalid, in the same forms.
 
     Returns
     -------
@@ -274,7 +288,7 @@ def normalize_eval_set(
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     require_bool("fix", fix)
-    source = open_source(data, "data", columns, format=format, outputs=outputs)
+    source = open_source(data, "data", columns, format=format, outputs=outputs, select=select, ignore=ignore)
     if is_spark(source.data):
         return _normalized_on_spark(source, on_invalid, fix)
     if fix:

@@ -224,7 +224,7 @@ def likely_columns(source: Source, format: str) -> Likely:
 
 
 def _then(source: Source, rows: list[dict[str, Any]], columns: Mapping[str, str], format: str) -> str:
-    """Which platform reads the table under these names, if that is another one, and what it refuses of the first rows
+    """Which platform reads the table under these names, if that is another one, and what it rejects of the first rows
     that MLflow accepts."""
     chosen = detect(_named(source.column_names(), columns)).format if columns else None
     if source.reading.format != "auto" or chosen is None:

@@ -34,7 +34,7 @@ from agent_eval_schema.formats.openai import OPENAI
 from agent_eval_schema.formats.otel_traces import OTEL
 from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS
-from agent_eval_schema.formats.suggestions import naming_columns, reason_for
+from agent_eval_schema.formats.suggestions import are_messages, naming_columns, reason_for
 from agent_eval_schema.formats.vertex import VERTEX
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
@@ -106,7 +106,8 @@ def hint_for_unknown(
         )
         named = f"the columns as they look ({naming_columns(suggested)}): {like}"
         return f"Name the format ({format}), or {named}.{then}{also}"
-    if len(names) == 1 == batch.num_rows and all(isinstance(row.get(names[0]), list) for row in native_rows(batch)):
+    lists = [row.get(names[0]) for row in native_rows(batch)] if len(names) == 1 else []
+    if lists and all(isinstance(value, list) and not are_messages(value) for value in lists):
         return f"Pass the list of rows itself: `data[{json.dumps(names[0], ensure_ascii=False)}]`."
     return f"Name the format ({format}), or the column with the question (`--columns PATH=request`)."
 

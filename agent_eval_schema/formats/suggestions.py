@@ -423,13 +423,13 @@ def _are_texts(elements: Sequence[Any]) -> bool:
     return bool(elements) and all(isinstance(e, str) for e in elements)
 
 
-def _are_messages(elements: Sequence[Any]) -> bool:
+def are_messages(elements: Sequence[Any]) -> bool:
     return bool(elements) and all(isinstance(e, dict) and {"role", "content"} <= e.keys() for e in elements)
 
 
 def _ask(conversations: Sequence[Any]) -> bool:
     """Whether lists are of messages and end with a question: one that ends with an answer is not only a request."""
-    return all(_are_messages(messages) and messages[-1]["role"] not in _ANSWERING for messages in conversations)
+    return all(are_messages(messages) and messages[-1]["role"] not in _ANSWERING for messages in conversations)
 
 
 _ANSWERING = ("assistant", "ai", "model", "bot")
@@ -447,7 +447,7 @@ _QUESTION_MARKS = ("?", "？", "؟")  # of Latin, of Chinese and Japanese, of Ar
 _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
     "request": _holds_questions,
     "retrieved_context": lambda place: (
-        len(_keys_of(place.elements(), _OF_DOCUMENT)) == 2 and not _are_messages(place.elements())
+        len(_keys_of(place.elements(), _OF_DOCUMENT)) == 2 and not are_messages(place.elements())
     ),
     "predicted_trajectory": lambda place: (
         len(_keys_of(place.elements(), _OF_CALL)) == 2 and not _are_definitions(place.elements())

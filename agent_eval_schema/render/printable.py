@@ -44,6 +44,9 @@ GUESSES = {
         ("to_df", "to_pandas", "df", "dataframe", "to_frame"), ("rows", "metrics_table", "data", "changes")
     ),
     **dict.fromkeys(("html", "to_markdown", "render"), ("to_html",)),
+    **dict.fromkeys(("to_dict", "json", "as_dict"), ("to_json",)),
+    "summary": ("to_text",),
+    "rows": ("data",),
 }
 """Attributes that people try, and those that have it here, of which a result has some."""
 

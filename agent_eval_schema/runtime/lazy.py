@@ -6,11 +6,53 @@ TYPE_CHECKING (`as` itself, which exports it), for type checkers and editors.
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
-from types import MappingProxyType
+from inspect import CO_VARKEYWORDS
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
+
+
+KEYWORDS = {
+    **dict.fromkeys(("fmt", "file_format", "input_format"), "format"),
+    **dict.fromkeys(("target", "to_format", "output_format"), "to"),
+    **dict.fromkeys(("mapping", "rename", "column_mapping"), "columns"),
+    "fix": "normalize_eval_set(data, fix=True)",
+    "ignore": "validate_eval_set(data, ignore=…), and pass its report as the data",
+    "select": "validate_eval_set(data, select=…), and pass its report as the data",
+    "sheet_name": "a path with the sheet: FILE.xlsx#SHEET",
+    "sheet": "a path with the sheet: FILE.xlsx#SHEET",
+}
+"""Keywords that people try, with the one that a function has for it, or another call."""
+
+
+def _answering(function: FunctionType) -> Callable[..., Any]:
+    """The function, whose error about an unknown keyword names what does it here."""
+
+    @wraps(function)
+    def answering(*arguments: Any, **keywords: Any) -> Any:
+        known = function.__kwdefaults__ or {}
+        unknown = next((name for name in keywords if name not in known), None)
+        if unknown is None or _accepts(function, unknown):
+            return function(*arguments, **keywords)
+        from difflib import get_close_matches
+
+        names = [*known, *function.__code__.co_varnames[: function.__code__.co_argcount]]
+        meant = KEYWORDS.get(unknown, "")
+        meant = meant if meant in names or "(" in meant or "#" in meant else ""
+        close = get_close_matches(unknown, names, n=1)
+        why = f"; use `{meant}`" if meant else f"; did you mean {close[0]!r}?" if close else ""
+        raise TypeError(f"{function.__name__}() got an unexpected keyword argument {unknown!r}{why}")
+
+    return answering
+
+
+def _accepts(function: FunctionType, name: str) -> bool:
+    """Whether a function has a parameter of that name, or takes any."""
+    code = function.__code__
+    return name in code.co_varnames[: code.co_argcount] or bool(code.co_flags & CO_VARKEYWORDS)
 
 
 def load_on_use(
@@ -31,6 +73,9 @@ def load_on_use(
             raise AttributeError(f"module {module!r} has no attribute {name!r}{why}")
         home = import_module(f"{_PACKAGE}.{homes[name]}")
         value = home if homes[name] == name else getattr(home, name)
+        if isinstance(value, FunctionType):
+            value = _answering(value)
+            setattr(home, name, value)
         setattr(sys.modules[module], name, value)
         return value
 

@@ -67,6 +67,10 @@ def meant(value: Any, choices: Iterable[Any]) -> str:
     known = {choice.lower(): choice for choice in reversed(list(choices)) if isinstance(choice, str)}
     if (same := _WORDS_OF_OTHERS.get(plain, "")).partition(" ")[0] in known:
         return f"; did you mean {same!r}?"
+    if (is_option := plain.startswith("-")) or "validate" in known:
+        for names, answer in _ANSWERS:
+            if plain in names.split() and (not is_option or not known.keys() & set(names.split())):
+                return f"; {answer}"
     for spelling in (plain, plain.replace("_", "-")):
         for close in difflib.get_close_matches(spelling, known, n=1):
             return f"; did you mean {known[close]!r}?"
@@ -76,11 +80,27 @@ def meant(value: Any, choices: Iterable[Any]) -> str:
 _WORDS_OF_OTHERS = {
     **dict.fromkeys(("check", "lint", "test", "verify"), "validate"),
     **dict.fromkeys(("evaluate", "eval", "run"), "score"),
-    "fix": "validate FILE --fix OUT",
+    **dict.fromkeys(("fix", "repair"), "validate FILE --fix OUT"),
+    **dict.fromkeys(("load", "read", "load_eval_set"), "import"),
+    **dict.fromkeys(("dedupe", "deduplicate"), "profile FILE --write-distinct OUT"),
+    **dict.fromkeys(("sample", "split"), "from-inference-table TABLE OUT --sample N"),
+    **dict.fromkeys(("redact", "anonymize"), "from-inference-table TABLE OUT --redact default"),
     "compare": "diff",
     "stats": "profile",
     "build": "from-inference-table",
     "--json": "--output json",
+    "--keep": "--include",
     "--strict": "--fail-on warning",
 }
 """What other tools call a command or an option, and what it is here, if it begins with one of the choices."""
+
+_ANSWERS = (
+    ("help", "use `agent-eval-schema --help`"),
+    ("--sheet --sheet-name --worksheet", "name the sheet in the path: FILE.xlsx#SHEET"),
+    ("--encoding", "files are UTF-8: convert another one (`iconv -f WINDOWS-1252 -t UTF-8 FILE`)"),
+    ("--skip-rows --skiprows --header --header-row --no-header", "the header is found: no option is needed"),
+    ("--delimiter --sep --separator", "the delimiter is found: no option is needed"),
+    ("--file --input -i -f", "FILE is an argument without an option"),
+    ("-o --out --outfile --output-file", "OUT is an argument without an option, or one of `--fix`, `--html`"),
+)
+"""What has no option or command here, and what to do instead."""

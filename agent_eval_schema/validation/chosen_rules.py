@@ -30,6 +30,9 @@ def find_rule(code: str) -> Rule:
     """The rule of that code or name. Raises EvalSetError if there is none."""
     for rule in _called(code, by_prefix=False):
         return rule
+    if family := _called(code, by_prefix=True):
+        listed = ", ".join(f"{rule.code} {rule.name}" for rule in family)
+        raise EvalSetError(f"code: expected a code of one rule; {shown(code)} begins {listed}")
     raise _no_rule("code", "a code (AE206) or a name (message-role) that `agent-eval-schema rules` lists", code)
 
 

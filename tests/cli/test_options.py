@@ -112,6 +112,28 @@ WRONG = {
     "lint x.jsonl": ("COMMAND: expected one of ", MEANT("validate")),
     "fix x.jsonl": ("COMMAND: expected one of ", MEANT("validate FILE --fix OUT")),
     "validate good.jsonl --json": ("unexpected option '--json'", MEANT("--output json")),
+    "repair x.jsonl": ("COMMAND: expected one of ", MEANT("validate FILE --fix OUT")),
+    "dedupe x.jsonl": ("COMMAND: expected one of ", MEANT("profile FILE --write-distinct OUT")),
+    "sample x.jsonl": ("COMMAND: expected one of ", MEANT("from-inference-table TABLE OUT --sample N")),
+    "load_eval_set x.jsonl": ("COMMAND: expected one of ", MEANT("import")),
+    "help": ("COMMAND: expected one of ", "; use `agent-eval-schema --help`; see `agent-eval-schema --help`"),
+    **{
+        f"{command} {option}": (f"unexpected option '{option.split()[0]}'; {answer}", "--help`")
+        for command, option, answer in (
+            ("validate good.csv", "--sheet A", "name the sheet in the path: FILE.xlsx#SHEET"),
+            ("validate good.csv", "--encoding latin-1", "files are UTF-8"),
+            ("validate good.csv", "--skip-rows 2", "the header is found"),
+            ("validate good.csv", "--header 2", "the header is found"),
+            ("validate good.csv", "--delimiter ;", "the delimiter is found"),
+            ("validate", "--file good.csv", "FILE is an argument without an option"),
+            ("convert good.csv --to ragas", "-o out.jsonl", "OUT is an argument without an option"),
+        )
+    },
+    "from-inference-table inference_table.jsonl x.jsonl --keep status": (
+        "unexpected option '--keep'",
+        MEANT("--include"),
+    ),
+    "explain AE31": ("code: expected a code of one rule; 'AE31' begins AE310 ", "AE314 date-as-timestamp"),
     "validate good.jsonl --strict": ("unexpected option '--strict'", MEANT("--fail-on warning")),
     "Explain AE206": ("COMMAND: expected one of ", MEANT("explain")),
     "ces templat": ("VERB: expected one of template, update, import, get, list; got 'templat'", MEANT("template")),

@@ -300,3 +300,9 @@ def test_suggestions_depend_on_the_first_rows_only(every_input: Callable[[list[R
     hints = {issue.hint for issue in validate_eval_set(every_input(rows)).iter_issues()}
     assert len(hints) == 1
     assert "--columns ask=request" in hints.pop()
+
+
+def test_a_column_of_conversations_is_no_list_of_rows() -> None:
+    chat = [{"role": "user", "content": "When?"}, {"role": "assistant", "content": "Now."}]
+    (hint,) = {issue.hint for issue in validate_eval_set([{"chat": chat}] * 2).iter_issues()}
+    assert "Pass the list" not in hint

@@ -3,7 +3,9 @@
 import ast
 import copy
 import inspect
+import pickle
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -43,12 +45,57 @@ def test_a_name_that_is_close_is_suggested(name: str, meant: str) -> None:
         getattr(agent_eval_schema, name)
 
 
-@pytest.mark.parametrize("name", ["check", "read", "from_csv", "compare", "redact", "sample", "split", "detect_format"])
+@pytest.mark.parametrize(
+    "name",
+    ["check", "read", "from_csv", "compare", "redact", "sample", "split", "detect_format", "read_excel", "dedupe"],
+)
 def test_a_name_that_people_try_is_answered_with_a_call_that_works(name: str) -> None:
     with pytest.raises(AttributeError, match="; use `") as found:
         getattr(agent_eval_schema, name)
     called = re.findall(r"(\w+)\(", str(found.value).partition("`")[2])
     assert called[0] in agent_eval_schema.__all__
+
+
+ROWS = [{"request": "Hi", "response": "Hello", "expected_facts": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (lambda: agent_eval_schema.validate_eval_set(ROWS, fmt="mlflow"), "; use `format`"),
+        (lambda: agent_eval_schema.convert_eval_set(ROWS, target="mlflow"), "; use `to`"),
+        (lambda: agent_eval_schema.validate_eval_set(ROWS, fix=True), "; use `normalize_eval_set(data, fix=True)`"),
+        (
+            lambda: agent_eval_schema.convert_eval_set(ROWS, "mlflow", ignore=["AE303"]),
+            "; use `validate_eval_set(data, ignore=…), and pass its report as the data`",
+        ),
+        (lambda: agent_eval_schema.validate_eval_set("x.xlsx", sheet_name="a"), "; use `a path with the sheet: FILE"),
+        (lambda: agent_eval_schema.validate_eval_set(ROWS, ouputs="provided"), "; did you mean 'outputs'?"),
+        (lambda: agent_eval_schema.validate_eval_set(ROWS, bogus=1), "argument 'bogus'"),
+        (lambda: ces.import_request("x", conflicts="SKIP"), "; did you mean 'conflict'?"),
+    ],
+)
+def test_a_keyword_that_people_try_is_answered(call: Callable[[], object], answer: str) -> None:
+    with pytest.raises(TypeError, match=r"^\w+\(\) got an unexpected keyword argument '\w+'") as found:
+        call()
+    assert str(found.value).endswith(answer) or ("#" not in answer and answer in str(found.value))
+
+
+def test_the_answers_about_rules_work() -> None:
+    """Which rules count is a question to a validation; `normalize_eval_set` has both options itself."""
+    report = agent_eval_schema.validate_eval_set(ROWS, ignore=["AE303"])
+    assert agent_eval_schema.convert_eval_set(report, "mlflow").converted == 1
+    (row,) = agent_eval_schema.normalize_eval_set(ROWS, ignore=["AE303"])
+    assert (row["response"], row["expected_facts"]) == ("Hello", None)
+    assert len(agent_eval_schema.normalize_eval_set(ROWS, select=["AE1"])) == 1
+    with pytest.raises(agent_eval_schema.InvalidEvalSetError):
+        agent_eval_schema.normalize_eval_set(ROWS)
+
+
+def test_functions_keep_their_names_and_signatures() -> None:
+    function = agent_eval_schema.validate_eval_set
+    assert list(inspect.signature(function).parameters)[:2] == ["data", "format"]
+    assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_an_attribute_that_people_try_is_answered() -> None:
@@ -57,6 +104,10 @@ def test_an_attribute_that_people_try_is_answered() -> None:
         with pytest.raises(AttributeError, match=f"'Report' object has no attribute '{name}'; use `{meant}`$"):
             getattr(report, name)
     assert not hasattr(report, "bogus")
+    conversion = agent_eval_schema.convert_eval_set(report, "mlflow")
+    for name, meant in {"rows": "data", "is_valid": "lossless", "to_dict": "to_json", "summary": "to_text"}.items():
+        with pytest.raises(AttributeError, match=f"'Conversion' object has no attribute '{name}'; use `{meant}`$"):
+            getattr(conversion, name)
     assert copy.copy(report).ok
 
 

@@ -170,11 +170,16 @@ def test_explain_knows_only_its_rules() -> None:
         explain("AE999")
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("AE999", ""), ("AE20", ""), ("mesage-role", "message-role")])
+@pytest.mark.parametrize(("typed", "meant"), [("AE999", ""), ("AE77", ""), ("mesage-role", "message-role")])
 def test_an_unknown_rule_suggests_a_close_name_and_no_code(typed: str, meant: str) -> None:
     with pytest.raises(EvalSetError) as error:
         explain(typed)
     assert str(error.value).partition("did you mean ")[2] == (f"{meant!r}?" if meant else "")
+
+
+def test_the_beginning_of_codes_lists_them() -> None:
+    with pytest.raises(EvalSetError, match=r"'AE31' begins AE310 expectation-beside-inputs, AE311 placeholder-text, "):
+        explain("AE31")
 
 
 def test_select_and_ignore_take_codes_prefixes_and_names() -> None:
