@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen
@@ -98,8 +98,13 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.CLEAN
     if arguments.redact:  # a message quotes a part of a cell, in which half of an address may be
         source = source.read_as(show_values=False)
+    options: dict[str, Any] = {"overlap": arguments.overlap, "guide": arguments.guide}
+    if arguments.bundle and arguments.queue in ("", "all"):  # which would be found out when all is read
+        from agent_eval_schema.review.bundle import require_few
+
+        options["check"] = require_few
     with shown_on(partial(progress_screen, arguments, arguments.file)):
-        session = open_session(source, arguments.reviewer, overlap=arguments.overlap, guide=arguments.guide)
+        session = open_session(source, arguments.reviewer, **options)
     for issue in session.reviewed.run.builder.overall:
         if issue.code == UNREAD_TRUTH.code:
             print_note(f"{issue.message}: {issue.hint}", arguments)

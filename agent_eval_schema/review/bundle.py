@@ -22,14 +22,19 @@ MOST_ROWS = 5_000
 """Rows that a page holds, at most: each is there with all that is shown of it."""
 
 
+def require_few(rows: int) -> None:
+    """Raise EvalSetError if a page cannot hold so many rows."""
+    if rows > MOST_ROWS:
+        raise EvalSetError(
+            f"--bundle: expected at most {plural(MOST_ROWS, 'row')}, got at least {rows:,}: name a queue (--queue)"
+        )
+
+
 def bundle_page(session: Session, queue: str = "", redact: str | None = None) -> str:
     """The page with the rows of a queue (of all, if none is named), redacted if that is wanted."""
     overview = session.overview(queue)
     rows = sorted({row for q in overview["queues"] if queue in ("", q["name"]) for row in q["rows"]})
-    if len(rows) > MOST_ROWS:
-        raise EvalSetError(
-            f"--bundle: expected at most {plural(MOST_ROWS, 'row')}, got {len(rows):,}: name a queue (--queue)"
-        )
+    require_few(len(rows))
     kept = set(rows)
     queues = [{**q, "rows": [row for row in q["rows"] if row in kept]} for q in overview["queues"]]
     overview["queues"] = [q for q in queues if q["rows"]]

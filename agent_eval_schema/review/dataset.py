@@ -60,9 +60,10 @@ TITLE = 160
 
 
 class Reviewed:
-    """The rows of a source, validated once and kept in memory."""
+    """The rows of a source, validated once and kept in memory. `check` is called with the rows so far: it raises an
+    error if they are too many."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, check: Callable[[int], None] = lambda _: None) -> None:
         plan = make_plan(source)
         if find_format(plan.format).system == "ces":
             command = Call(source.name, source.options).command("convert", "rows.jsonl", "--to", "databricks")
@@ -97,14 +98,15 @@ class Reviewed:
         self.titles: list[str] = []
         self.ids: list[str | None] = []
         self.hashes: list[str] = []
-        self.searched: list[str] = []
-        """The cells of each row as the text that is searched."""
+        self.searched: list[pa.Array] = []
+        """By batch, the cells of each row as the text that is searched."""
         requests_: list[Any] = []
         joining: list[list[Array]] = []
         truths: list[Array] = []
         askings: list[Array] = []
         with progress(source.read_share) as so_far:
             for batch, checked in self.run.pairs():
+                check(len(self.titles) + batch.num_rows)
                 self.starts.append(len(self.titles))
                 self.batches.append(batch)
                 rows = rows_of(checked)
@@ -116,7 +118,9 @@ class Reviewed:
                 self.ids += verdict(checked, "id").to_pylist()
                 hashes, _ = hash_texts(texts)
                 self.hashes += [f"{h:016x}" for h in hashes.tolist()]
-                self.searched += [" ".join(map(as_text, row.values())).casefold() for row in cells]
+                self.searched.append(
+                    pa.array([" ".join(map(as_text, row.values())).casefold() for row in cells], pa.large_string())
+                )
                 requests_ += rows.column("request").to_pylist()
                 joining.append(unit_keys(rows))
                 truths.append(_filled(verdict(checked, "truth_hash")))

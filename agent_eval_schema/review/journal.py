@@ -126,6 +126,7 @@ class Journal(Struct, dict=True):
     _ended: bool = True
     _states: dict[RowKey, State] = field(default_factory=dict)
     _steps: set[str] = field(default_factory=set)
+    _last: int = 0  # the greatest number of a change
     cells: dict[RowKey, dict[str, str]] = field(default_factory=dict)
     """The cells of rows when they were changed first."""
 
@@ -212,7 +213,7 @@ class Journal(Struct, dict=True):
     def _write(
         self, changes: Sequence[tuple[Literal["set", "undo"], Change, int | None]], step: str | None = None
     ) -> list[Event]:
-        seq = max((event.seq for event in self.events), default=0) + 1
+        seq = self._last + 1
         at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         first = seq if len(changes) > 1 else None
         events = [
@@ -231,6 +232,7 @@ class Journal(Struct, dict=True):
 
     def _take(self, event: Event) -> None:
         self.events.append(event)
+        self._last = max(self._last, event.seq)
         if event.step is not None:
             self._steps.add(event.step)
         if event.cells is not None:
@@ -244,6 +246,11 @@ class Journal(Struct, dict=True):
     def states(self) -> dict[RowKey, State]:
         """The state of each row: the fold of the changes."""
         return {key: dict(state) for key, state in self._states.items()}
+
+    def state_of(self, key: RowKey) -> State | None:
+        """The state of one row; None if the journal does not have it."""
+        state = self._states.get(key)
+        return None if state is None else dict(state)
 
 
 VALUES: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -133,13 +133,14 @@ def open_session(
     *,
     overlap: int = 0,
     guide: str | os.PathLike[str] | None = None,
+    check: Callable[[int], None] = lambda _: None,
 ) -> Session:
-    """The session of a reviewer, with the journals that are beside the file."""
+    """The session of a reviewer, with the journals that are beside the file; `check` as of `Reviewed`."""
     by = default_reviewer() if reviewer is None else reviewer
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
     own, words = own_journal(base, by), "" if guide is None else read_guide(path_of(guide, "guide"))
     find = partial(other_journals, base, by)
-    return Session(Reviewed(source), own, list(find()), find=find, overlap=overlap, guide=words)
+    return Session(Reviewed(source, check), own, list(find()), find=find, overlap=overlap, guide=words)
 
 
 MOST_GUIDE = 200_000

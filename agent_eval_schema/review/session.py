@@ -17,7 +17,9 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import structs
 
 from agent_eval_schema.cells.cells import native_rows
@@ -80,6 +82,11 @@ class Session:
         self.gone: list[RowKey] = []
         self._places: dict[RowKey, int] = {}
         """The rows of keys of an earlier state of the file."""
+        self._earlier: dict[int, list[RowKey]] = {}
+        """The same by row."""
+        self._answered: dict[int, frozenset[tuple[str, str]]] = {}
+        """Of each row with a state the queues whose question is answered, and where it is answered with nothing."""
+        self._counts: Counter[tuple[str, str]] = Counter()
         self._changed: set[int] = set()
         self._find_rows((journal, *others))
         self._kinds = Counter(kind_of(fix) for fixes in reviewed.fixes.values() for fix in fixes)
@@ -121,9 +128,11 @@ class Session:
                     self._changed.add(by_id[key.id])
                 else:
                     self.gone.append(key)
-        states = self.states
-        own = {row for row in self._changed if self.reviewed.key(row) in self.journal.states()}
-        self._changed -= {row for row in own if states[row].get("status") == SUBMITTED}  # since then
+        for key, row in self._places.items():
+            if key not in self._earlier.setdefault(row, []):
+                self._earlier[row].append(key)
+        own = {row for row in self._changed if self.journal.state_of(reviewed.key(row)) is not None}
+        self._changed -= {row for row in own if self.state(row).get("status") == SUBMITTED}  # since then
 
     def row_of(self, key: RowKey) -> int | None:
         """The row that a change is about; None if it is not in the source."""
@@ -153,17 +162,29 @@ class Session:
         place = self.journal.path and os.path.realpath(self.journal.path)
         return hashlib.sha256((place or secrets.token_hex()).encode()).hexdigest()[:16]
 
-    def state(self, row: int) -> State:
-        return self.states.get(row, {})
+    def state(self, row: int, journal: Journal | None = None) -> State:
+        """What one reviewer decided about a row: this one, or that of a journal. The work is the same whatever else is
+        labeled."""
+        journal = self.journal if journal is None else journal
+        own = self.reviewed.key(row)
+        keys = [own, *self._earlier.get(row, ())]
+        states = {key: state for key in keys if (state := journal.state_of(key)) is not None}
+        if own not in states and len(states) > 1:  # the last one counts
+            states = journal.states()
+        return self._at(states).get(row, {})
 
-    def of_others(self) -> dict[str, dict[int, State]]:
-        """What the other reviewers decided, by their names and by row; also of one who has begun since."""
+    def _all_others(self) -> list[Journal]:
+        """The journals of the other reviewers as they are now, also of one who has begun since."""
         for journal in self.others:
             journal.catch_up()
         if begun := list(self._find({journal.path for journal in self.others})):
             self.others += begun
             self._find_rows(begun)
-        return {journal.by: self._at(journal.states()) for journal in self.others}
+        return self.others
+
+    def of_others(self) -> dict[str, dict[int, State]]:
+        """What the other reviewers decided, by their names and by row."""
+        return {journal.by: self._at(journal.states()) for journal in self._all_others()}
 
     def together(self) -> dict[int, State]:
         """What all reviewers decided: where they differ, what was decided together."""
@@ -202,6 +223,9 @@ class Session:
         made["together"] = [row for row in undecided(everybody) if row in mine]
         self._queues = {name: made[name] for name in QUEUE_NAMES}
         self._members = {name: frozenset(rows) for name, rows in self._queues.items()}
+        self._answered, self._counts = {}, Counter()
+        for row, state in states.items():
+            self._count(row, state)
 
     def overview(self, queue: str = "") -> dict[str, Any]:
         """What a page needs once: the queues, the rows of its list, the metrics and the coverage."""
@@ -392,9 +416,9 @@ class Session:
         if self.state(row).get("status") != SUBMITTED:
             return []
         return [
-            {"by": name, "state": {k: v for k, v in states[row].items() if not k.startswith(DRAFT)}}
-            for name, states in self.of_others().items()
-            if states.get(row, {}).get("status") == SUBMITTED
+            {"by": journal.by, "state": {k: v for k, v in state.items() if not k.startswith(DRAFT)}}
+            for journal in self._all_others()
+            if (state := self.state(row, journal)).get("status") == SUBMITTED
         ]
 
     def check(self, row: int, state: State) -> dict[str, Any]:
@@ -453,16 +477,16 @@ class Session:
     def apply(self, changes: Sequence[Mapping[str, Any]], step: str | None = None) -> list[Event]:
         """Make changes, each of a row, a path, the old and the new value. They are saved when this returns."""
         made: list[Change] = []
-        known = self.journal.states()
+        known = set[RowKey]()
         for change in changes:
             row, path = self.row_in(change), change["path"]
             if path.startswith(FIX) and path not in {fix_path(fix) for fix in self.reviewed.fixes.get(row, ())}:
                 raise EvalSetError(f"{path}: expected a fix of the row")
             require_value(path, change.get("new"))
             key, cells = self.reviewed.key(row), self._first_cells(row)
-            if key not in known:  # what was decided about the row before it changed
-                known[key] = self.state(row)
-                made += [Change(key, name, None, value, cells) for name, value in known[key].items()]
+            if key not in known and self.journal.state_of(key) is None:  # what was decided before the row changed
+                made += [Change(key, name, None, value, cells) for name, value in self.state(row).items()]
+            known.add(key)
             made.append(Change(key, path, change.get("old"), change.get("new"), cells))
         self.journal.append(made, step)
         return self._taken()
@@ -505,27 +529,29 @@ class Session:
     def _taken(self) -> list[Event]:
         """The changes since the last call, whoever made them, once the counts have them."""
         events, self._seen = self.journal.events[self._seen :], len(self.journal.events)
-        rows = {row for event in events if (row := self.row_of(event.row)) is not None}
+        states = {row: self.state(row) for event in events if (row := self.row_of(event.row)) is not None}
         if any(event.path in LABELS or event.path.startswith(FIX) for event in events):
-            states = self.states
-            self.reviewed.recount({row: states.get(row, {}) for row in rows})
-        for row in rows:
-            if any(event.path == "status" and event.new == SUBMITTED for event in events):
-                self._changed.discard(row)
+            self.reviewed.recount(states)
+        if any(event.path == "status" and event.new == SUBMITTED for event in events):
+            self._changed -= states.keys()
+        for row, state in states.items():
+            self._count(row, state)
         return events
+
+    def _count(self, row: int, state: State) -> None:
+        """Count a row anew in the progress of its queues."""
+        names = [name for name, rows in self._members.items() if row in rows]
+        answered = {("done", name) for name in names if self.is_done(name, row, state)}
+        if "truth" in names and state.get("status") == SUBMITTED and not _is_labeled(state):
+            answered.add(("empty", "truth"))
+        self._counts.subtract(self._answered.get(row, ()))
+        self._counts.update(answered)
+        self._answered[row] = frozenset(answered)
 
     def progress(self) -> dict[str, Any]:
         """How far each queue is, and the coverage now."""
-        done: Counter[str] = Counter(dict.fromkeys(self._queues, 0))
-        empty = done.copy()
-        for row, state in self.states.items():
-            for name, rows in self._members.items():
-                if row in rows:
-                    done[name] += self.is_done(name, row, state)
-                    empty[name] += name == "truth" and state.get("status") == SUBMITTED and not _is_labeled(state)
         return {
-            "done": done,
-            "empty": empty,
+            **{kind: {name: self._counts[kind, name] for name in self._queues} for kind in ("done", "empty")},
             "rows": {name: len(rows) for name, rows in self._queues.items()},
             "coverage": self.reviewed.coverage(),
             "changes": len(self.journal.events),
@@ -547,7 +573,9 @@ class Session:
     def search(self, text: str, limit: int = 10_000) -> list[int]:
         """The rows whose cells contain a text, in any case."""
         wanted = text.casefold().strip()
-        found = [row for row, text in enumerate(self.reviewed.searched) if wanted in text] if wanted else []
+        found: list[int] = []
+        for start, texts in zip(self.reviewed.starts, self.reviewed.searched if wanted else (), strict=bool(wanted)):
+            found += (np.flatnonzero(pc.match_substring(texts, wanted)) + start).tolist()
         return found[:limit]
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set, write_eval_set
+from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.review import bundle, dataset
 from agent_eval_schema.review.agreement import Agreement, agreement_text, alpha, matched
-from agent_eval_schema.review.dataset import Reviewed
-from agent_eval_schema.review.journal import Journal
+from agent_eval_schema.review.dataset import Reviewed, _last_questions
+from agent_eval_schema.review.journal import Change, Journal
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.runtime.progress import shown_on
 from tests.conftest import SAMPLES
@@ -481,3 +484,59 @@ def test_a_sample_for_audit_is_the_same_again() -> None:
     assert first == again
     assert len(first) == 50
     assert np.median(first) == pytest.approx(100, abs=40)
+
+
+def work_of_a_change(labels: int) -> int:
+    """The calls that one change, its check, the counts and the labels of another reviewer take."""
+    rows: list[Row] = [{"request_id": str(i), "request": f"question {i}", "response": "x"} for i in range(302)]
+    reviewed = Reviewed(open_source(rows))
+    journals = [Journal(by) for by in ("maria", "jonas")]
+    for journal in journals:
+        given = [("expected_response", "y"), ("status", "submitted")]
+        journal.append([Change(reviewed.key(i), path, None, value) for i in range(labels) for path, value in given])
+    work, calls = Session(reviewed, journals[0], journals[1:]), 0
+
+    def count(_: Any, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    def change(row: int) -> None:
+        work.apply(
+            [{"row": row, "path": "expected_response", "new": "z"}, {"row": row, "path": "status", "new": "submitted"}]
+        )
+        work.progress(), work.check(row, work.state(row)), work.others_of(row)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "states", None)  # which copies all
+        change(300)  # what is made once
+        sys.setprofile(count)
+        change(301)
+        sys.setprofile(None)
+    again = Session(reviewed, journals[0], journals[1:])
+    assert (work.progress(), work.state(301)) == (again.progress(), {"expected_response": "z", "status": "submitted"})
+    assert work.progress()["done"]["all"] == labels + 2
+    return calls
+
+
+def test_a_change_costs_the_same_whatever_is_labeled() -> None:
+    few, many = work_of_a_change(3), work_of_a_change(299)
+    assert many < few + 100
+
+
+@pytest.mark.parametrize("queue", ["", "all"])
+def test_a_page_of_too_many_rows_is_rejected_before_the_work(
+    queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, page, checked = (
+        written(tmp_path, [{**ROWS[0], "request_id": str(i)} for i in range(40)]),
+        tmp_path / "p.html",
+        [],
+    )
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 4)
+    monkeypatch.setattr(bundle, "MOST_ROWS", 10)
+    monkeypatch.setattr(dataset, "_last_questions", lambda rows: checked.append(rows.num_rows) or _last_questions(rows))
+    command = ["review", path, "--reviewer", "maria", "--bundle", str(page), *(["--queue", queue] if queue else [])]
+    assert main(command) == 2
+    assert "--bundle: expected at most 10 rows, got at least 12: name a queue (--queue)" in capsys.readouterr().err
+    assert (checked, page.exists()) == ([4, 4], False)
+    assert main([*command[:6], "--queue", "errors"]) == 0
