@@ -32,7 +32,7 @@ from agent_eval_schema.formats.ces.rows import by_json_names, objects
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, Row, Written
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.arrow import to_rows
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
@@ -89,8 +89,7 @@ class Losses:
         if rows:
             source = open_source(written.back, format=written.format, outputs="generated")
             for _, checked in CheckedRun(source, make_plan(source)).reread():
-                _, columns = to_columns([rows_of(checked)])
-                back += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+                back += to_rows(rows_of(checked))
                 masks += verdict(checked, "presence").to_pylist()
                 notes += verdict(checked, "issues").to_pylist()
         if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
@@ -307,8 +306,7 @@ class UnreadValues:
             new = sorted({s.row for _, s in part} - unaltered.keys())
             altered = [_altered_at(source_rows[s.row], s.path) for _, s in part]
             read = check_batch(batch_of_rows([*(source_rows[i] for i in new), *altered]), self._plan)
-            _, columns = to_columns([rows_of(read)])
-            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            rows = to_rows(rows_of(read))
             unaltered.update(zip(new, rows, strict=False))
             for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
                 before = unaltered[suspect.row]

@@ -35,7 +35,7 @@ from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.shapes import expects_calls_of_session
-from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.arrow import to_rows
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.work_folder import PartsFolder
@@ -260,12 +260,12 @@ class Work:
         theirs, ours = (find_format(name).calls_of for name in (self._run.plan.format, self._target))
         of_session = ours == "session" or (theirs == "session" and ours == "turn")
         for batch, checked in self._run.pairs():
-            _, columns = to_columns([rows_of(checked)])
-            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            canonical = rows_of(checked)
+            rows = to_rows(canonical)
             valid = np.asarray(verdict(checked, "valid")).astype(bool)
             positions = self._run.positions(start, len(rows)).tolist()
             self.losses.left_out([positions[i] for i in np.flatnonzero(~valid)], "row")
-            passed = {n for n in columns if n not in COLUMNS} | {"trace"}  # a trace is passed on unchanged
+            passed = {*canonical.schema.names}.difference(COLUMNS) | {"trace"}  # a trace is passed on unchanged
             sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
             masks = verdict(checked, "presence").to_pylist()

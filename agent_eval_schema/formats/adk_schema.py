@@ -73,35 +73,10 @@ def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
 PART: Schema = {"$ref": "Part"}
 
 
-# --- the older forms, of which google-adk reads some keys and ignores the others
-def _object(required: Sequence[str], **properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": required}
+_OLDER = packaged(__package__, "adk_older.json", dict[str, Schema])
+"""The older forms, of which google-adk reads some keys and ignores the others."""
 
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-_TEXT: Schema = {"type": "string"}
-_ANY_OBJECT: Schema = {"type": "object", "additionalProperties": True}
-_OPTIONAL_TEXT: Schema = {"anyOf": [_TEXT, {"type": "null"}]}
-_OPTIONAL_OBJECT: Schema = {"anyOf": [_ANY_OBJECT, {"type": "null"}]}
-
-TURN = _object(
-    ["query"],
-    query=_OPTIONAL_TEXT,
-    reference=_OPTIONAL_TEXT,
-    expected_tool_use=_list(
-        _object(["tool_name", "tool_input"], tool_name=_OPTIONAL_TEXT, tool_input=_OPTIONAL_OBJECT)
-    ),
-    expected_intermediate_agent_responses=_list(_object(["author", "text"], author=_TEXT, text=_TEXT)),
-)
-SESSION = _object(
-    ["name", "data"],
-    name=_TEXT,
-    data=_list(TURN),
-    initial_session=_object([], app_name=_TEXT, user_id=_TEXT, state=_ANY_OBJECT),
-)
+TURN, SESSION = _OLDER["TURN"], _OLDER["SESSION"]
 
 
 def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pkgutil import get_data
 
-import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.formats.detection import Columns
 from agent_eval_schema.formats.format import Row
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import DROPPED_FIELD
+from agent_eval_schema.runtime.tables import packaged
 
 
 class Kept(Struct, frozen=True):
@@ -42,7 +41,7 @@ class Kept(Struct, frozen=True):
 
 @cache
 def kept_by_classes() -> Mapping[str, Kept]:
-    return msgspec.json.decode(get_data(__name__, "kept.json") or b"", type=dict[str, Kept])
+    return packaged(__package__, "kept.json", dict[str, Kept])
 
 
 def dropped_of(name: str, kind: str) -> Columns:

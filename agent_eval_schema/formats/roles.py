@@ -59,56 +59,22 @@ _TRUE = frozenset({"truth", "guideline"})
 _NOT_ASKED = frozenset({"sql", "meta", "score", "tool", "call", "document"})
 
 _NONE: Meanings = frozenset()
-_NOT_OF_ROW = frozenset(
-    ["answer", "output", "truth", "made", "tool", "call", "label", "choice", "user", "document", "fact", "meta", "task"]
+
+
+class _Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """The meanings that a name must have, those that it must not have, and its role."""
+
+    needs: str
+    role: str
+    column: str | None = None
+    without: str = ""
+
+
+_RULES = tuple(
+    (frozenset(rule.needs.split()), frozenset(rule.without.split()), Role(rule.role, rule.column))
+    for rule in packaged(__package__, "roles.json", list[_Rule])
 )
-
-
-def _rules() -> tuple[tuple[Meanings, Meanings, Role], ...]:
-    def rule(needs: str, role: str, column: str | None = None, without: Meanings = _NONE) -> None:
-        rules.append((frozenset(needs.split()), without, Role(role, column)))
-
-    rules: list[tuple[Meanings, Meanings, Role]] = []
-    rule("score", "score")
-    rule("meta", "metadata")
-    rule("id document truth", "expected documents", "expected_retrieved_context")
-    rule("id document relevant", "expected documents", "expected_retrieved_context")
-    rule("id document", "documents", "retrieved_context")
-    rule("id session", "session", "session_id", _NOT_OF_ROW)
-    rule("id", "ID", "request_id", _NOT_OF_ROW)
-    rule("id", "metadata")
-    rule("latency", "latency", "latency_seconds")
-    rule("sql made", "response", "response")
-    rule("sql", "SQL", "expected_response")
-    rule("choice", "choice")
-    rule("keyword", "keywords")
-    rule("label truth", "label", "expected_response")
-    rule("label made", "response", "response")
-    rule("label", "label")
-    for truth in ("truth", "guideline"):
-        rule(f"{truth} call", "expected tool calls", "reference_trajectory")
-        rule(f"{truth} tool", "expected tool calls", "reference_trajectory")
-    rule("document truth", "expected documents", "expected_retrieved_context")
-    rule("document relevant", "expected documents", "expected_retrieved_context")
-    rule("call", "tool calls", "predicted_trajectory", frozenset({"document"}))
-    rule("tool", "tool definitions")
-    rule("document", "documents", "retrieved_context")
-    rule("guideline", "guidelines", "guidelines")
-    rule("fact", "facts", "expected_facts")
-    rule("truth", "ground truth", "expected_response", frozenset({"ask", "task", "user"}))
-    rule("truth answer", "ground truth", "expected_response")
-    rule("truth output", "ground truth", "expected_response")
-    rule("made", "response", "response", frozenset({"ask", "task", "truth"}))
-    rule("output", "response", "response", frozenset({"ask", "user"}))
-    rule("answer", "answer", "response", frozenset({"ask", "user"}))
-    rule("ask", "request", "request", frozenset({"truth", "made"}))
-    rule("user text", "request", "request", frozenset({"truth", "made"}))
-    rule("task", "task", "request", frozenset({"truth", "made", "ask"}))
-    return tuple(rules)
-
-
-_RULES = _rules()
-"""The meanings that a name must have, those that it must not have, and its role; the first one that fits."""
+"""The first one that fits counts."""
 
 
 def is_answer(name: str) -> bool:

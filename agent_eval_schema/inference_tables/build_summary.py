@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 import msgspec
@@ -61,20 +61,7 @@ REDACTED = {
 
 _PACKAGES = {"phonenumbers": "phonenumbers", "stdnum": "python-stdnum"}
 
-FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("calls", ("filtered", "feedback")),
-    (
-        "readable",
-        (
-            *("outside_window", "status", "oversize", "malformed", "partial", "batch_mismatch", "no_request"),
-            *("no_response", "defect"),
-        ),
-    ),
-    ("distinct", ("repeated", "duplicate_question", "near_duplicate")),
-    ("new", ("in_existing", "question_in_existing", "near_in_existing")),
-    ("sampled", ("not_sampled",)),
-    ("rows", ("invalid",)),
-)
+FUNNEL_STEPS = [(step, tuple(r.name for r in of)) for step, of in groupby(REASONS.values(), lambda r: r.step)]
 """The steps of the funnel: the name of the remaining rows, and the reasons for which rows are excluded in it."""
 
 
@@ -453,8 +440,7 @@ def summarized(
             removed = tuple(Removed(r, reasons[r]) for r in of_step if reasons.get(r))
             left -= sum(gone.rows for gone in removed)
             steps.append(FunnelStep(name, left, removed))
-    unknown = set(reasons) - REASONS.keys()
-    assert not unknown, f"reasons without a place in the funnel: {unknown}"
+    assert reasons.keys() <= REASONS.keys(), set(reasons) - REASONS.keys()
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     issues = {**codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
     redaction, notes = "hook" if hook else plan.redact, list[str]()

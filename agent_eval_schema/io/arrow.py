@@ -94,6 +94,12 @@ def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType
     return kinds, columns
 
 
+def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The normalized rows of a batch, with None where a value is absent."""
+    _, columns = to_columns([batch])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 # --- tables of other libraries: Polars, DuckDB, Hugging Face, and what has the Arrow PyCapsule interface
 Back = Callable[[pa.Table], Any]
 """Makes a table of the library that the data is from."""

@@ -25,7 +25,7 @@ from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.formats.format import Format
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.shapes import MADE_URI
-from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.arrow import to_rows
 from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.review.journal import FIX, State
 from agent_eval_schema.schema import COLUMNS
@@ -53,8 +53,7 @@ def fix_path(fix: CellFix) -> str:
 
 def canonical_rows(batch: pa.RecordBatch, plan: Plan) -> list[dict[str, Any]]:
     """The rows of a batch in canonical form."""
-    _, columns = to_columns([rows_of(check_batch(batch, replace(plan, columns=True)))])
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return to_rows(rows_of(check_batch(batch, replace(plan, columns=True))))
 
 
 def with_labels(row: Mapping[str, Any], state: State) -> dict[str, Any]:

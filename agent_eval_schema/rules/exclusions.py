@@ -17,6 +17,8 @@ class Reason(Struct, frozen=True, forbid_unknown_fields=True):
     a row can be none of an evaluation dataset."""
 
     name: str
+    step: str
+    """Of the funnel: the name of the rows that are left."""
     sentence: str
     remedy: str
     switchable: bool = False

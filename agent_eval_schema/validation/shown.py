@@ -12,7 +12,7 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.decoding.chat import join_text
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.arrow import to_rows
 from agent_eval_schema.metrics.catalog import GROUND_TRUTH, METRICS
 from agent_eval_schema.metrics.support import metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
@@ -96,9 +96,7 @@ def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
 def rows_one_by_one(run: CheckedRun) -> Iterator[dict[str, Any]]:
     """The normalized rows, with None where a value is absent."""
     for batch in run.normalized():
-        _, columns = to_columns([batch])
-        for row in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, row, strict=True))
+        yield from to_rows(batch)
 
 
 ROWS, ROWS_IN_CSV = 10_000, 500

@@ -20,6 +20,7 @@ from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import conversion
+from agent_eval_schema.runtime.tables import file_of_package
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.text.describe import describe, key_name
@@ -415,27 +416,4 @@ def golden_template() -> str:
     >>> ces.read_golden_csv(ces.golden_template()).evaluations[0]["displayName"]
     'Refund happy path'
     """
-    turns = [{"turn_index": turn, "action_type": action, **cells} for turn, action, cells in _TEMPLATE]
-    return _csv_text([_TEMPLATE_HEAD, *turns])
-
-
-_TEMPLATE_HEAD = {
-    "display_name": "Refund happy path",
-    "evaluation_id": "refund-happy-path",
-    "description": "A customer asks for a refund and sends a photo",
-    "tags": "refund;p0",
-    "evaluation_groups": "Regression",
-}
-_AGENT, _ORDER = {"response_agent": "refunds_agent"}, {"tool_name": "get_order"}
-_NOTE = {"expectation_note": "looks up the order"}
-_TEMPLATE: list[tuple[int, str, GoldenCells]] = [
-    (1, "INPUT_UPDATED_VARIABLES", {"updated_variables_json": '{"customer_id":"C-1"}'}),
-    (1, "INPUT_TEXT", {"text_content": "I want a refund, please"}),
-    (1, "EXPECTATION_TOOL_CALL", {**_ORDER, "tool_call_args_json": '{"order_id":"42"}', **_NOTE}),
-    (1, "EXPECTATION_TOOL_RESPONSE", _ORDER),
-    (1, "EXPECTATION_AGENT_TRANSFER", {"agent_transfer_target": "refunds_agent"}),
-    (1, "EXPECTATION_TEXT", {**_AGENT, "text_content": "Please send a photo."}),
-    (2, "INPUT_IMAGE", {"image_mime_type": "image/png", "image_content": "iVBORw0KGgo="}),
-    (2, "INPUT_TOOL_RESPONSE", {"tool_name": "scan_receipt", "tool_response_json": '{"output":{"total":12.5}}'}),
-    (2, "EXPECTATION_TEXT", {**_AGENT, "text_content": "Your refund is on its way."}),
-]
+    return file_of_package(__package__, "golden_template.csv").decode()
