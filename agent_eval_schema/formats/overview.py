@@ -7,10 +7,10 @@ format is what its writer makes of one canonical row. The formats of other packa
 from __future__ import annotations
 
 import json
-from pkgutil import get_data  # the import of importlib.resources takes longer than all else of this command
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_eval_schema.runtime.extensions import is_any_extension
+from agent_eval_schema.runtime.tables import file_of_package
 
 if TYPE_CHECKING:
     from agent_eval_schema.formats.format import Format
@@ -60,7 +60,7 @@ def _example(form: Format) -> Any:
 
 def overview() -> list[FormatOverview]:
     """Every format, by name."""
-    entries = json.loads(get_data(__package__, "overview.json") or "")
+    entries = json.loads(file_of_package(__package__, "overview.json"))
     found = [FormatOverview(**{**entry, "signs": tuple(map(tuple, entry["signs"]))}) for entry in entries]
     if is_any_extension("formats"):
         from agent_eval_schema.formats.registry import formats_of_packages

@@ -147,6 +147,7 @@ ALLOWED = {
     "integrations/mlflow/prepare_spark.py": "what the executors of this run have collected",
     "integrations/ces/client.py": "an answer of the service, whose size and types the client checks",
     "formats/overview.py": "a file of this package",
+    "inference_tables/options.py": "a file of this package",
     "runtime/tables.py": "the files of this package",
     "render/rule.py": "text that it has encoded itself",
 }
