@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import pandas as pd
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.evaluation.result_blocks import MetricComparison, name_of, written_alike
+from agent_eval_schema.evaluation.result_blocks import SHOWN_BESIDE, MetricComparison, name_of, open_row, written_alike
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, Z, holm, paired_test
@@ -25,7 +26,21 @@ from agent_eval_schema.metrics.intervals import (
     standard_error,
 )
 from agent_eval_schema.metrics.metric_info import SHARE, MetricInfo
-from agent_eval_schema.render.blocks import Block, Cell, Line, Only, Part, Section, Table, Terms, View, Words
+from agent_eval_schema.render.blocks import (
+    Block,
+    Cell,
+    Effect,
+    Line,
+    Only,
+    OpenRow,
+    OpenRows,
+    Part,
+    Section,
+    Table,
+    Terms,
+    View,
+    Words,
+)
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, NextCommand, counted, number, plural, signed
 from agent_eval_schema.render.printable import Savable
@@ -82,8 +97,9 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         matched_by: str,
         remarks: Sequence[str] = (),
         results: Sequence[str | None] = (),
+        cells_of: CellsOfRow | None = None,
     ) -> None:
-        self._results = list(results)
+        self._results, self._cells_of = list(results), cells_of
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
         self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
         self._alpha = CHANCE
@@ -197,7 +213,7 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
 
     def _view(self) -> View:
         rows = self.rows
-        names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
+        names, blank = ("key", "request_id", "metric", "old", "new", "difference", "row"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
         changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
         return comparison_view(
@@ -205,6 +221,8 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
             command=self._command,
             alpha=self._alpha,
             failed=self._failed,
+            results=self._results,
+            cells_of=self._cells_of,
         )
 
     def to_markdown(self) -> str:
@@ -284,7 +302,12 @@ def compare(
     tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
     fewest, most = min(tested, default=0), max(tested, default=0)
     words = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
-    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results)
+
+    def cells_of(row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        one, other = (table.iloc[at[row]] for table, at in ((old, at_old), (new, at_new)))
+        return one.to_dict(), other.to_dict()
+
+    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results, cells_of)
 
 
 IDENTIFYING = ("request_id", "prompt", "request", "inputs")
@@ -446,11 +469,18 @@ def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, 
     )
 
 
-AT_ONCE = 5
-"""Rows of a table that a notebook does not fold."""
+AT_ONCE, OPENED = 5, 200
+"""Rows of a table that a notebook does not fold, and those of a page that open."""
 
-Changed = tuple[str, str, str, float, float, float]
-"""The key, the ID and the metric of a score that differs, the old score, the new one and the difference."""
+Changed = tuple[str, str, str, float, float, float, int]
+"""The key, the ID and the metric of a score that differs, the old score, the new one, the difference, and the number of
+the row among those of both results."""
+
+CellsOfRow = Callable[[int], tuple[dict[str, Any], dict[str, Any]]]
+"""The cells of a row of both results, in the old and in the new one."""
+
+OF_EACH = ("response", "outputs", "predicted_trajectory", "error")
+"""The cells of a row that are the agent's: the others are those of the dataset."""
 
 
 def comparison_view(
@@ -465,6 +495,8 @@ def comparison_view(
     command: str = "",
     alpha: float = CHANCE,
     failed: bool | None = None,
+    results: Sequence[str | None] = (),
+    cells_of: CellsOfRow | None = None,
 ) -> View:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
     the two results; then the scores that differ. `units` names the independent units, and
@@ -478,7 +510,14 @@ def comparison_view(
     tested = sum(line.p_value == line.p_value for line in judged)
     names = ["Row", "request_id", "Metric", "#before", "#after", "#difference"]
     title = "Scores that differ, regressions first"
-    scores = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
+    table = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
+    scores: list[Block] = [table]
+    if cells_of is not None:
+        opened = [_open_row(row, *cells_of(row.place), is_open=not i) for i, row in enumerate(rows[:OPENED])]
+        more = "more: `rows` and to_json() have all"
+        heads = ["metric", "before", "after", "difference"]
+        both = OpenRows(heads, opened, len(rows), "A row opens to its question and both answers.", more)
+        scores = [Only("page", [both]), Only("notebook", [table])]
     if failed is None:
         failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)
     is_unjudged = not judged and any(line.difference for line in figures)
@@ -501,10 +540,12 @@ def comparison_view(
     on_page: list[Block] = [
         *([Terms([(f"Only {which}", count) for which, count in only])] if only else []),
         *([Section("means", "Metrics", [*means, *apart])] if lines else []),
-        *([Section("scores", title, [scores])] if rows else []),
+        *([Section("scores", title, scores)] if rows else []),
     ]
+    runs = " → ".join(os.path.basename(name) for name in results if name)
     return View(
         title=verdict,
+        about=[Only("html", [Line(runs, "muted")])] if runs else [],
         verdict=verdict,
         mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],
@@ -523,7 +564,7 @@ class Difference:
 
     def __init__(self, info: MetricInfo, row: Changed) -> None:
         self.info = info
-        self.key, self.request_id, self.metric, self.old, self.new, self.difference = row
+        self.key, self.request_id, self.metric, self.old, self.new, self.difference, self.place = row
         is_new, self.is_lost = self.old != self.old, self.new != self.new
         self.is_new = is_new
         self.gain = 0.0 if is_new else float("-inf") if self.is_lost else info.sign * self.difference
@@ -601,16 +642,37 @@ def _figures(lines: Sequence[MetricComparison]) -> Table:
 
 
 def _means(lines: Sequence[MetricComparison], adjusted: bool, alpha: float, title: str) -> Table:
-    names = ["metric", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows", "#p"]
+    names = ["metric", "#before", "#after", "#change", "#95% interval", "%worse ← → better", "#up", "#down", "#rows"]
+    widest = max((_extent(line) for line in lines if _is_share(line)), default=0.0)
     return Table(
-        [*names, *(["#Holm p"] if adjusted else [])],
-        [_mean(line, adjusted, alpha) for line in lines],
+        [*names, "#p", *(["#Holm p"] if adjusted else [])],
+        [_mean(line, adjusted, alpha, widest) for line in lines],
         title=title,
         at_once=AT_ONCE,
     )
 
 
-def _mean(line: MetricComparison, adjusted: bool, alpha: float) -> list[Words | Cell]:
+def _is_share(line: MetricComparison) -> bool:
+    return all(0 <= mean <= 1 for mean in (line.old, line.new))
+
+
+def _extent(line: MetricComparison) -> float:
+    return max(abs(value) for value in (line.difference, line.low, line.high) if value == value)
+
+
+def _effect(line: MetricComparison, widest: float, is_certain: bool) -> Effect | None:
+    """A line of the forest plot. Metrics with means from 0 to 1 share the length of the line, others have their own."""
+    reach = widest if _is_share(line) else _extent(line)
+    if not line.info.sign or not reach:
+        return None
+    at = [50 + 48 * line.info.sign * value / reach for value in (line.difference, line.low, line.high)]
+    interval = None if line.low != line.low else (min(at[1:]), abs(at[2] - at[1]))
+    words = "worse" if line.gain < 0 else "better" if line.gain > 0 else "unchanged"
+    label = f"{line.metric}: {words}, {'significant' if is_certain else 'may be chance'}"
+    return Effect(at[0], interval, label, _mood(line.gain), is_certain)
+
+
+def _mean(line: MetricComparison, adjusted: bool, alpha: float, widest: float) -> list[Words | Cell]:
     mood = _mood(line.gain) if line.p_adjusted < alpha else ""
     interval = MISSING if line.low != line.low else f"{signed(line.low)} to {signed(line.high)}"
     lost = ", ".join(f"{n:,} {what}" for n, what in ((line.lost, "lost"), (line.gained, "gained")) if n)
@@ -621,6 +683,7 @@ def _mean(line: MetricComparison, adjusted: bool, alpha: float) -> list[Words | 
         new,
         Cell(signed(line.difference), mood),
         interval,
+        Cell(picture=_effect(line, widest, line.p_adjusted < alpha)),
         f"{line.higher:,}",
         f"{line.lower:,}",
         f"{line.rows:,}{f' ({lost})' if lost else ''}",
@@ -638,3 +701,14 @@ def _score(row: Difference) -> list[Words | Cell]:
     pair = [Cell(text, number=value) for text, value in zip(row.change.split(" → "), (row.old, row.new), strict=True)]
     difference = Cell(signed(row.difference), _mood(row.gain), row.difference)
     return [row.key, row.request_id, row.metric, *pair, difference]
+
+
+def _open_row(row: Difference, old: dict[str, Any], new: dict[str, Any], *, is_open: bool) -> OpenRow:
+    """A score that differs: the question, what is expected, and what both results have of the agent and the judge."""
+    names = [*OF_EACH, f"{row.metric}/reason"]
+    both = {f"{name}, {when}": of.get(name) for name in names for when, of in (("before", old), ("after", new))}
+    shared = [name for name in (*SHOWN_BESIDE, "reference_trajectory") if name not in OF_EACH]
+    cells = {name: old.get(name) for name in shared} | both
+    _, _, metric, *scores = _score(row)
+    numbers = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (metric, *scores)]
+    return replace(open_row(row.key, cells, cells, numbers, failed=False, match="call"), is_open=is_open)

@@ -674,7 +674,8 @@ def worst_rows(
         scores, failed = [column[i] for column in columns], cells.get(FAILURE) == 1
         shown = open_row(f"{row:,}", cells, (*SHOWN_BESIDE, *explained), scores, failed=failed, match=match)
         rows.append(replace(shown, is_open=i == 0))
-    return OpenRows(metrics, rows, row_count)
+    about = "Those that failed first, then those with the worst scores."
+    return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more")
 
 
 def _ranked(

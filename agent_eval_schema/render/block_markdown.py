@@ -68,7 +68,7 @@ def _all(blocks: Iterable[Block]) -> Iterator[str]:
                 yield "\n".join(f"- {plain(term)}: {plain(text)}" for term, text in block.pairs)
             case Table():
                 yield _table(block)
-            case Only(form="html"):
+            case Only(form="html" | "notebook"):
                 yield from _all(block.blocks)
             case Fold():
                 yield _folded(block.title, "\n\n".join(_all(block.blocks)))

@@ -64,13 +64,24 @@ class Strip(Struct, frozen=True):
     label: str
 
 
+class Effect(Struct, frozen=True):
+    """A change and its interval on a line with zero in the middle, in percent of the line; better is to the right.
+    `is_certain`: the interval is on one side of zero by the test that counts."""
+
+    point: float
+    interval: tuple[float, float] | None
+    label: str
+    mood: str = ""
+    is_certain: bool = False
+
+
 class Cell(Struct, frozen=True):
     """Words and a picture, the number by which a page sorts the cell, and the columns that it covers."""
 
     words: Words = ""
     mood: str = ""
     number: float | None = None
-    picture: Meter | Strip | None = None
+    picture: Meter | Strip | Effect | None = None
     span: int = 1
 
 
@@ -279,11 +290,14 @@ class OpenRow(Struct, frozen=True):
 
 
 class OpenRows(Struct, frozen=True):
-    """The first of `total` rows, each with its scores in columns; a page searches and sorts them."""
+    """The first of `total` rows in the order that `about` says, each with its scores in columns; a page searches and
+    sorts them. `more` says how to see the others."""
 
     columns: Sequence[str]
     rows: Sequence[OpenRow]
     total: int
+    about: str
+    more: str
 
 
 Block = (

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, ScoreComparison
+from agent_eval_schema.render.blocks import Block, Cell, Effect, Table
 from tests.evaluation.test_result import result
 from tests.evaluation.test_task import SEED
+
+
+def _blocks(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        yield from _blocks(getattr(block, "blocks", ()))
 
 
 def test_a_comparison_by_hand() -> None:
@@ -147,6 +155,43 @@ def test_two_metrics_are_adjusted_by_holm_and_the_colors_follow() -> None:
     text = str(found)
     assert "Holm p" in text
     assert "Holm p: adjusted for 2 metrics" in " ".join(text.split())
+
+
+def test_the_picture_of_a_change_has_better_to_the_right_and_shows_what_may_be_chance() -> None:
+    points, faults = (
+        CustomMetric(name, lambda row, name=name: row[name], lower_is_better=name == "faults", scale=(0.0, 1.0))
+        for name in ("points", "faults")
+    )
+    old, new = (
+        EvalTask([{"points": p, "faults": f} for p, f in zip(of, faulty, strict=True)], [points, faults]).evaluate()
+        for of, faulty in (([1.0] * 20, [0.5, 0.4] * 10), ([0.0] * 20, [0.4, 0.5] * 9 + [0.5, 0.0]))
+    )
+    found = old.compare(new)
+    means = next(block for block in _blocks(found._view().blocks) if isinstance(block, Table))
+    pictures = [cell.picture for row in means.rows for cell in row if isinstance(cell, Cell) and cell.picture]
+    certain, chance = (picture for picture in pictures if isinstance(picture, Effect))
+    assert (certain.point, certain.is_certain, certain.mood) == (2.0, True, "error")  # −1: the whole left half
+    assert chance.point > 50  # fewer faults are better
+    assert not chance.is_certain
+    assert chance.interval is not None
+    assert chance.interval[0] < 50 < sum(chance.interval)
+    page = found.to_html()
+    assert page.count('class="effect ') == 2
+    assert 'aria-label="points: worse, significant"' in page
+    assert "worse ← → better" not in str(found)
+
+
+def test_a_row_of_the_page_has_its_question_and_both_answers() -> None:
+    old, new = (
+        result([{**SEED[0], "prompt": f"Where is <order> {i}?", "response": f"{answer} {i}"} for i in range(8)])
+        for answer in ("Here", "There")
+    )
+    rows = [{**SEED[i % 2], "prompt": f"Where is <order> {i}?", "response": f"There {i}"} for i in range(8)]
+    page = old.compare(result(rows)).to_html()
+    assert "Where is &lt;order&gt; 1?" in page
+    assert "<order>" not in page
+    assert page.index("response, before") < page.index("Here 1") < page.index("response, after") < page.index("There 1")
+    assert new.compare(old).to_markdown().count("Here") == 0
 
 
 def test_one_session_cannot_be_tested() -> None:

@@ -16,6 +16,7 @@ from agent_eval_schema.render.blocks import (
     Changes,
     Column,
     Detail,
+    Effect,
     Example,
     Examples,
     Fold,
@@ -162,9 +163,12 @@ def every_block(hostile: str) -> list[Block]:
     cell = Cell((hostile, Part(hostile, "path"), Part(hostile, "message"), Part(hostile, "name")), hostile)
     meter = Meter(1.0, hostile)
     table = Table(
-        [Column(hostile), Column(hostile, is_number=True)], [[hostile, Cell(hostile, picture=meter)]], hostile
+        [Column(hostile), Column(hostile, is_number=True)],
+        [[hostile, Cell(hostile, picture=meter)], [hostile, Cell(picture=Effect(9, (1, 9), hostile))]],
+        hostile,
     )
     example = Example(hostile, hostile, [hostile])
+    opened = OpenRow(hostile, hostile, [Cell(hostile)], [(hostile, hostile)], None)
     return [
         Section("id", hostile, [Line(hostile), Heading(hostile), Terms([(hostile, hostile)])], short=hostile),
         Items([("", hostile)]),
@@ -175,7 +179,7 @@ def every_block(hostile: str) -> list[Block]:
         Group([Part(hostile, "tag"), hostile], [Line(hostile)], meter),
         Several([Line(hostile)] * 2, hostile, at_once=1),
         Fold(hostile, [Line(hostile)]),
-        OpenRows([hostile], [OpenRow(hostile, hostile, [Cell(hostile)], [(hostile, hostile)], None)], 1),
+        OpenRows([hostile], [opened], 1, hostile, hostile),
     ]
 
 

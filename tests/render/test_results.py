@@ -99,10 +99,10 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
     lines = [MetricComparison("recall", 10, 1, 0, 0.5, 0.4, -0.1, -0.15, -0.05, 1, 3, 0.01, 0.01, 0.02, 10, "")]
     latency = replace(lines[0], metric="latency_in_seconds", difference=-1.0, p_value=math.nan, p_adjusted=math.nan)
     changed = [
-        ("0", "", "latency_in_seconds", 2.0, 1.0, -1.0),
-        ("1", "", "recall", 1.0, math.nan, math.nan),
-        ("2", "", "recall", 0.0, 1.0, 1.0),
-        ("3", "", "recall", 1.0, 0.5, -0.5),
+        ("0", "", "latency_in_seconds", 2.0, 1.0, -1.0, 0),
+        ("1", "", "recall", 1.0, math.nan, math.nan, 1),
+        ("2", "", "recall", 0.0, 1.0, 1.0, 2),
+        ("3", "", "recall", 1.0, 0.5, -0.5, 3),
     ]
     document = comparison_view([*lines, latency], changed, 0, 2, "10 rows")
     assert document.verdict == "1 score worse, 1 missing, 2 better: recall significantly lower (0.5 → 0.4)"
@@ -120,7 +120,7 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
         ": recall significantly lower (0.5 → 0.4) and 1 other significant change"
     )
     untested = [replace(lines[0], p_value=math.nan, p_adjusted=math.nan)]
-    new = [("4", "", "recall", math.nan, 1.0, math.nan)]
+    new = [("4", "", "recall", math.nan, 1.0, math.nan, 4)]
     assert comparison_view(untested, new, 0, 0, "10 rows").verdict == "0 scores lower, 1 new, 0 higher"
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]
