@@ -23,6 +23,9 @@ from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.roles import role_of
 from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_context, text_only, write_texts
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.columns import CONVERSATION_BESIDE
+from agent_eval_schema.rules.dataset import MIXED_KINDS
 from agent_eval_schema.text.jsontext import encode_text, structured
 
 Calls = list[dict[str, Any]]
@@ -152,20 +155,30 @@ def turns_of_conversations() -> Unfold:
     """A row per answer of a conversation, and one for a question after the last answer, which has no response. A row
     with its own question or answer is a row, too, whether there is a conversation beside them or not."""
     count = 0
+    kinds: set[bool] = set()
 
     def turns(row: Row) -> Iterator[Unfolded]:
         nonlocal count
         conversation = structured(row.get("conversation"))
         messages = list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
+        found = []
+        if bool(messages) not in kinds and kinds:
+            what = "a conversation beside questions" if messages else "a question beside conversations"
+            found.append(Finding(MIXED_KINDS, f"expected rows of one kind, got {what}"))
+        kinds.add(bool(messages))
         if "conversation" not in row or (not messages and _is_given(row)):
-            yield dict(row), ()
+            yield dict(row), found
             return
         if _is_given(row):
-            yield {k: v for k, v in row.items() if k != "conversation"}, ()
-            row = {k: v for k, v in row.items() if k not in _OF_LAST}
+            if row.get("query") is not None or row.get("response") is not None:
+                message = "expected `conversation`, or `query` and `response`, got both"
+                found.append(Finding(CONVERSATION_BESIDE, message, "conversation"))
+            yield {k: v for k, v in row.items() if k != "conversation"}, found
+            row, found = {k: v for k, v in row.items() if k not in _OF_LAST}, []
         count += 1
         truth = {k: v for k, v in row.items() if k in _OF_LAST}
-        yield from with_truth(rows_of({k: v for k, v in row.items() if k not in truth}, messages), truth)
+        rows = with_truth(rows_of({k: v for k, v in row.items() if k not in truth}, messages), truth)
+        yield from ((unfolded, [*findings, *(found if i == 0 else ())]) for i, (unfolded, findings) in enumerate(rows))
 
     def rows_of(row: Row, messages: list[Any]) -> Iterator[Unfolded]:
         others = structured(row["conversation"])

@@ -12,6 +12,7 @@ pydantic-evals 2.20.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from agent_eval_schema.decoding.chat import read_arguments
@@ -32,6 +33,8 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
+from agent_eval_schema.rules.expectations import TARGET_NO_CHOICE
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import encode_text, python_value, structured
 
 _EXPECTED = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "reference_trajectory")
@@ -300,6 +303,19 @@ def _read_targets(source: Row, row: dict[str, Any]) -> None:
         row["custom_expected"] = {_TARGETS: targets}
 
 
+_LETTERS = f"{ascii_uppercase}123456789"
+"""How Inspect calls the choices, in order."""
+
+
+def _inspect_targets(source: Row) -> Iterator[Finding]:
+    choices, targets = all_of(source.get("choices")), structured(source.get(_TARGETS))
+    for target in (targets if isinstance(targets, list) else [targets]) if choices else ():
+        if target is not None and str(target).upper() not in [*_LETTERS[: len(choices)]]:
+            last = _LETTERS[: len(choices)][-1]
+            message = f"expected the letter of a choice, `A` to `{last}`, got {describe(target)}"
+            yield Finding(TARGET_NO_CHOICE, message, _TARGETS)
+
+
 def _write_targets(row: Row, written: dict[str, Any]) -> None:
     targets = (row.get("custom_expected") or {}).get(_TARGETS)
     if isinstance(targets, list) and targets[:1] == [row.get("expected_response")]:
@@ -323,6 +339,8 @@ INSPECT = Format(
     own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
     read_rest=_read_targets,
     write_rest=_write_targets,
+    inspect_row=_inspect_targets,
+    inspected=("choices",),
     writer=Writer(
         cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell
         texts=("input", _TARGETS),  # a chat, or several targets, are one text to its reader of CSV files
@@ -361,5 +379,6 @@ PYDANTIC_EVALS: Format = Format(
     own=frozenset({"evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()}),
     **rest_of("inputs", "expected_output"),
     nested=(_PYDANTIC_CASES.nested,),
+    forbids_columns=True,
     writer=Writer(document=lambda rows: _PYDANTIC_CASES.document(rows, PYDANTIC_EVALS), save=save_json),
 )

@@ -283,6 +283,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     one_kind: tuple[str, str, str] = ("", "", "")
     """A field (`SUPPORT_FIELDS`) that all rows of a file have or none has, as the platform loads rows of one kind, and
     the names of a row with and without it."""
+    forbids_columns: bool = False
+    """Whether its class rejects a whole file for a column, or a key beside its rows, that it does not declare."""
     expects_no_call: bool = False
     """Whether an empty list of expected calls means that no tool is to be called."""
     calls_of: Literal["turn", "conversation", "session"] = "turn"

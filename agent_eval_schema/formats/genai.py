@@ -515,6 +515,7 @@ GENAI = Format(
     instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
     instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
+    one_kind=("response", "answered row", "unanswered row"),
     without_request="Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first.",
     nested=(
         Nested(_is_result, _rows_of_result, parts=_RESULTS, columns=_COLUMNS, lists=_RESULTS),

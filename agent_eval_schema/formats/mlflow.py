@@ -36,6 +36,7 @@ from agent_eval_schema.rules.pages import MLFLOW_EVALUATE, MLFLOW_TRACES
 from agent_eval_schema.schema import COLUMNS, NonBlank
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
@@ -314,6 +315,9 @@ def _request(text: str, is_json: bool, row: int, notes: Notes, *, are_cases: boo
         return encode_text({"messages": chat.user_message(goal if isinstance(goal, str) and goal else text)})
     if isinstance(value, jsontext.Malformed):
         return text if is_json else encode_text(text)
+    if isinstance(value, dict) and "goal" in value:
+        message = f"expected a goal beside {listed(TEST_CASE[1:])} only, got {describe(value)}"
+        _note(notes, row, "inputs", requests.GOAL_BESIDE_INPUTS, message)
     if not isinstance(value, dict):
         _note(notes, row, "inputs", requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
         found = chat.read_messages(value) if isinstance(value, list) else None
@@ -591,5 +595,6 @@ MLFLOW = Format(
     has_canonical=True,
     words=WORDS,
     remarks=remarks,
+    one_kind=("recorded_session", "test case of a simulated user", "other row"),
     writer=Writer(write_mlflow, MLFLOW_ROW, texts=("outputs",)),
 )

@@ -1,6 +1,7 @@
 """AE1: the columns of a table, and the cells of scalar columns (IDs, counts, flags) and of tags."""
 
 from agent_eval_schema.rules.pages import (
+    AZURE_EVALUATE,
     EVALUATION_SCHEMA,
     INFERENCE_TABLES,
     JSON,
@@ -250,6 +251,8 @@ HEADER_ROW = _schema_page.warning(
 
 _SPOKEN = [{"type": "human", "content": "Hi"}, {"type": "ai", "content": "Hello"}]
 
+_TALK = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
+
 DROPPED_FIELD = Page(RAGAS_DATASET).warning(
     "AE198 dropped-field",
     "The platform drops a field that rows of this kind do not have.",
@@ -257,6 +260,22 @@ DROPPED_FIELD = Page(RAGAS_DATASET).warning(
     hint="Write the row as one of the other kind, or keep the field in a file of its own.",
     bad=({"user_input": _SPOKEN, "retrieved_contexts": ["Hello."]},),
     good=({"user_input": "Hi", "response": "Hello", "retrieved_contexts": ["Hello."]},),
+)
+
+FORBIDDEN_COLUMN = Page("https://ai.pydantic.dev/evals/", no_example="The rule concerns a key of a document.").error(
+    "AE184 forbidden-column",
+    "The platform rejects the whole file for a key that it does not know.",
+    why="The class of Pydantic Evals forbids extra keys of a dataset and of its cases.",
+    hint="Put the value into `metadata`.",
+)
+
+CONVERSATION_BESIDE = Page(AZURE_EVALUATE).error(
+    "AE199 conversation-beside-question",
+    "A row has a `conversation` beside a question or an answer of its own.",
+    why="An evaluator rejects the row: it takes a conversation, or `query` and `response`.",
+    hint="Remove the `conversation`, or `query` and `response`.",
+    bad=({"query": "Hi", "response": "Hello", "conversation": _TALK},),
+    good=({"conversation": _TALK},),
 )
 
 REPEATED_KEY = Page(JSON).error(

@@ -65,8 +65,9 @@ MIXED_KINDS = Page(RAGAS_DATASET).warning(
     "AE909 mixed-kinds-of-rows",
     "The rows are of two kinds, but the platform loads one kind per file.",
     why=(
-        "Ragas rejects single-turn beside multi-turn samples, Azure conversations beside questions; Vertex AI rejects "
-        "the whole file if one row lacks the response that another has."
+        "Ragas rejects single-turn beside multi-turn samples, and a dataset of MLflow test cases of simulated users "
+        "beside other rows; Azure scores no row of questions beside conversations; Vertex AI rejects the whole file if "
+        "one row lacks the response that another has."
     ),
     hint="Put the rows of each kind into a file of their own, or complete them.",
     bad=(

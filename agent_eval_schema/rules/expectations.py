@@ -164,3 +164,15 @@ PLACEHOLDER = Page(CORRECTNESS).warning(
     ),
     good=({**_ROW, "expected_response": "None of the employees."},),
 )
+
+TARGET_NO_CHOICE = Page("https://inspect.aisi.org.uk/scorers.html").warning(
+    "AE315 target-no-choice",
+    "The target of a sample with choices is not the letter of one of them.",
+    why="The scorer `choice` fails at the text of a choice, and no answer is correct for a letter beyond the last.",
+    hint="Write the letter of the choice as `target`: `A` is the first.",
+    bad=(
+        {"input": "Capital of France?", "target": "Paris", "choices": ["Lyon", "Paris"]},
+        {"input": "Capital of France?", "target": "C", "choices": ["Lyon", "Paris"]},
+    ),
+    good=({"input": "Capital of France?", "target": "B", "choices": ["Lyon", "Paris"]},),
+)

@@ -31,6 +31,7 @@ OPENAI_EVALS: Final = "https://platform.openai.com/docs/guides/evals"
 OPENAI_RESPONSES: Final = "https://platform.openai.com/docs/api-reference/responses/create"
 OTEL_GENAI: Final = "https://opentelemetry.io/docs/specs/semconv/gen-ai/"
 PANDAS_CSV: Final = "https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html"
+AZURE_EVALUATE: Final = "https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk"
 RAGAS_DATASET: Final = "https://docs.ragas.io/en/stable/concepts/components/eval_dataset/"
 VERTEX_AGENTS: Final = "https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents"
 

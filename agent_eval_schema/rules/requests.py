@@ -315,6 +315,15 @@ TEST_CASE_VALUE = Page(MLFLOW_SIMULATOR, good=({"goal": "Book a flight", "person
     ),
 )
 
+GOAL_BESIDE_INPUTS = Page(MLFLOW_SIMULATOR).warning(
+    "AE232 goal-beside-inputs",
+    "Inputs have a goal and keys that a test case does not have.",
+    why="An MLflow dataset rejects all records: the goal makes this one a session, and the other keys do not.",
+    hint="Put the other keys into `context`, or rename `goal`.",
+    bad=({"inputs": {"goal": "Book a flight", "question": "Which flights are there?"}},),
+    good=({"inputs": {"goal": "Book a flight", "context": {"question": "Which flights are there?"}}},),
+)
+
 OUTPUTS_AS_JSON = _mlflow_page.info(
     "AE224 outputs-as-json",
     "outputs has no known response format.",

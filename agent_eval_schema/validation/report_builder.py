@@ -403,7 +403,8 @@ class ReportBuilder:
         if self._has_criteria:
             self._inspect_criteria()
         field = self._format.one_kind[0]
-        is_open = field == "response" and self.outputs != "provided"  # which the agent will complete
+        # which the agent will complete; and where outputs are given, sessions are those that were recorded
+        is_open = (field == "response") != (self.outputs == "provided") and field in ("response", "recorded_session")
         if field and not is_open and (message := mixed_kinds(self._format, self.usable_masks)):
             has = (self.masks & np.uint64(BIT[field])) != 0
             fewer = has if has[self.usable].mean() <= 0.5 else ~has
@@ -427,6 +428,8 @@ class ReportBuilder:
         is_lacking = any(not (has_truth if truth in _ANSWERS else self._has(truth)) for truth in truths)
         is_truth = is_lacking or (what != "" and not is_guess(what))
         rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
+        if self._format.forbids_columns and not is_truth:
+            rule, message = columns.FORBIDDEN_COLUMN, f"expected a key that the class declares, got `{name}`"
         is_key = name not in self.columns
         if is_truth or not is_key:
             self._log(Finding(rule, message, column_of(name) if is_key else name, name if is_key else None, hint))

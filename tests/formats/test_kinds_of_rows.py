@@ -60,6 +60,10 @@ MIXED: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"input": "q"}, {"scenario": "Ann wants a day off.", "turns": None, "expected_outcome": "Booked."}],
         "expected rows of one kind, got 1 golden and 1 conversational golden: the fewer in row 1",
     ),
+    "vertex-genai": (
+        [{"prompt": "Hi", "response": "a"}, {"prompt": "Ho", "response": None}, {"prompt": "Hu", "response": ""}],
+        "expected rows of one kind, got 2 unanswered rows and 1 answered row: the fewer in row 0",
+    ),
 }
 
 
@@ -80,12 +84,54 @@ def test_a_file_that_its_platform_refuses_is_reported(form: str, container: str,
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_row_without_a_response_beside_one_with_it_is_a_loss_in_vertex(order: tuple[int, int]) -> None:
-    rows = [SINGLE, {"request": "Who decides?", "expected_response": "The manager."}]
-    made = convert_eval_set([rows[i] for i in order], "vertex")
+@pytest.mark.parametrize("target", ["vertex", "vertex-genai"])
+@pytest.mark.parametrize("empty", [{}, {"response": ""}])
+def test_a_row_without_a_response_beside_one_with_it_is_a_loss_in_vertex(
+    order: tuple[int, int], target: Any, empty: dict[str, Any]
+) -> None:
+    rows = [SINGLE, {"request": "Who decides?", "expected_response": "The manager.", **empty}]
+    made = convert_eval_set([rows[i] for i in order], target)
     (message,) = [i.message for i in made.losses.itertuples() if i.code == "AE816"]
     assert set(message.rpartition("got ")[2].split(" and ")) == {"1 answered row", "1 unanswered row"}
-    assert "AE816" not in set(convert_eval_set([rows[1]] * 2, "vertex").losses["code"])
+    assert "AE816" not in set(convert_eval_set([rows[1]] * 2, target).losses["code"])
+
+
+QUESTION, CASE = {"inputs": {"question": "Hi"}}, {"inputs": {"goal": "Book a flight", "persona": "In a hurry"}}
+
+
+def test_test_cases_beside_other_rows_are_reported_as_a_dataset_of_mlflow_refuses_them() -> None:
+    (issue,) = [i for i in validate_eval_set([QUESTION, CASE, QUESTION]).issues.itertuples() if i.code == "AE909"]
+    assert issue.message == (
+        "expected rows of one kind, got 2 other rows and 1 test case of a simulated user: the fewer in row 1"
+    )
+    assert "AE816" in set(convert_eval_set([QUESTION, CASE], "mlflow").losses["code"])
+    assert all("AE909" not in validate_eval_set([row, row]).counts for row in (QUESTION, CASE))
+
+
+def test_a_goal_beside_other_inputs_is_reported_as_a_dataset_of_mlflow_refuses_it() -> None:
+    report = validate_eval_set([{"inputs": {"goal": "Book", "question": "Which?"}}])
+    (issue,) = [i for i in report.issues.itertuples() if i.code == "AE232"]
+    assert (issue.row, issue.column, "the keys goal, question" in issue.message) == (0, "inputs", True)
+    assert "AE232" not in validate_eval_set([CASE]).counts
+
+
+TALK = {"conversation": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}}
+PAIR = {"query": "Ho", "response": "Hello"}
+
+
+@pytest.mark.parametrize("rows", [[PAIR, TALK], [TALK, PAIR], [PAIR, PAIR, TALK, PAIR]])
+def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[str, Any]], tmp_path: Any) -> None:
+    (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reports = [validate_eval_set(data).issues for data in (rows, str(path))]
+    found = [i.row for issues in reports for i in issues.itertuples() if i.code == "AE909"]
+    assert found == [next(i for i, row in enumerate(rows) if row.keys() != rows[0].keys())] * 2
+    assert all("AE909" not in validate_eval_set([row, row], format="azure").counts for row in rows)
+
+
+def test_a_conversation_beside_a_question_of_the_row_is_an_error() -> None:
+    report = validate_eval_set([{**PAIR, **TALK}])
+    assert (report.counts["AE199"], report.ok) == (1, False)
+    assert "AE199" not in validate_eval_set([{**TALK, "query": None}]).counts
 
 
 OF_TEXTS = ("azure", "vertex-genai", "ragas", "deepeval", "promptfoo", "bedrock-rag")
@@ -105,3 +151,22 @@ def test_the_uri_of_a_document_without_content_is_not_written_as_its_text(
     assert "ZZURI" not in re.sub(r'"\w+_context_ids": \[[^\]]*\]|"document_id": "ZZURI"', "", json.dumps(data))
     kept = "ZZURI" in json.dumps(data)
     assert kept or {"retrieved_context", "expected_retrieved_context"} <= set(made.losses["column"])
+
+
+def test_a_key_that_pydantic_evals_forbids_is_an_error() -> None:
+    cases = [{"inputs": "Hi", "expected_output": "Hello"}]
+    report = validate_eval_set({"cases": [{**cases[0], "owner": "hr"}], "team": 1})
+    found = {i.column: i.message for i in report.issues.itertuples() if i.code == "AE184"}
+    assert found == {name: f"expected a key that the class declares, got `{name}`" for name in ("owner", "team")}
+    assert not report.ok
+    assert validate_eval_set({"name": "leave", "cases": cases, "report_evaluators": []}).ok
+
+
+@pytest.mark.parametrize(
+    ("target", "count"), [("B", 0), ("b", 0), (["A", "B"], 0), (None, 0), ("Paris", 1), ("C", 1), (["A", "Paris"], 1)]
+)
+def test_a_target_of_inspect_is_the_letter_of_a_choice(target: Any, count: int) -> None:
+    row = {"input": "Capital of France?", "target": target}
+    report = validate_eval_set([{**row, "choices": ["Lyon", "Paris"]}], format="inspect")
+    assert report.counts.get("AE315", 0) == count
+    assert "AE315" not in validate_eval_set([row], format="inspect").counts
