@@ -46,7 +46,7 @@ from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.rules.columns import PREFERRED_TRUTH
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import structured, texts_in
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation import ces_turns
 from agent_eval_schema.validation.checked_batch import mixed_kinds, rows_of, verdict
@@ -211,7 +211,13 @@ class Work:
         written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
         if compare:
             self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
+        executes = self._writer.executes if self._run.plan.format != self._target else {}
         for row, cells in zip(rows, written, strict=True):
+            for name in executes.keys() & cells.keys():
+                for path, text in texts_in(cells[name], name):
+                    if executes[name].search(text):
+                        message = f"{self._target} executes or replaces {describe(text)}"
+                        self.losses.add(conversion.EXECUTED, row, name, message, path)
             for name in cells.keys() - self._kept if self._kept is not None else ():
                 if not is_default(name, cells[name]):
                     message = f"`{visible(name)}` is dropped when {self._release} loads the file"

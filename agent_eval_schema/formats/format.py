@@ -18,6 +18,7 @@ A column that contains more than its fields read is passed through as `<format>_
 still agrees with the canonical columns. So a row comes back as it was, and in another format nothing of it is lost.
 """
 
+import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -77,6 +78,8 @@ class Writer(Struct, frozen=True):
     """Columns whose text is not parsed: in a file whose cells are text, any other value comes back as its JSON text."""
     replaces: Columns = ()
     """Passed-through columns whose values are in other columns now."""
+    executes: Mapping[str, re.Pattern[str]] = {}
+    """Columns, and what the platform executes in their texts, though another format means it literally."""
     marks: Mapping[str, Any] = {}
     """Columns that mark the format, and their values where a row has none; `write_rest` adds those of None."""
 

@@ -300,6 +300,9 @@ def _joined(*parts: Any) -> dict[str, Any]:
 _OBJECTS = frozenset({"vars", "metadata", "options"})
 
 
+_EXECUTED = re.compile(rf"\{{\{{|\{{%|\{{#|^{_READ}")
+"""Templates of Nunjucks, which nothing escapes, and the address of a file (promptfoo 0.123.1)."""
+
 PROMPTFOO = Format(
     name="promptfoo",
     title="promptfoo",
@@ -334,5 +337,10 @@ PROMPTFOO = Format(
         Nested(lambda names, _: any(_EXPECTED.fullmatch(name) for name in names), row_of_csv),
     ),
     # in a CSV file every column is a variable
-    writer=Writer(marks={"assert": [], "options": None}, texts=("vars", "assert")),
+    writer=Writer(
+        marks={"assert": [], "options": None},
+        texts=("vars", "assert"),
+        # an answer that is empty is asked for again
+        executes={"vars": _EXECUTED, "assert": _EXECUTED, "providerOutput": re.compile("^$")},
+    ),
 )

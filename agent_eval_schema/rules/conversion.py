@@ -118,3 +118,14 @@ NOT_LOADED = _loss_page.info(
     why="The class was recorded with the package of the platform: of a row it keeps the columns that it declares.",
     hint="No action needed if only you read the column; otherwise put its value into a field that the platform keeps.",
 )
+
+EXECUTED = _loss_page.warning(
+    "AE818 executed-by-platform",
+    "A value contains what the platform executes: a template, or the address of a file.",
+    why=(
+        "promptfoo renders templates in variables and assertions, reads the file of `file://…`, and calls the provider "
+        "again where an answer is empty. Nothing escapes them."
+    ),
+    hint="Reword the value, or leave the row out: the test would be of another text.",
+    url="https://github.com/promptfoo/promptfoo/issues/10434",
+)

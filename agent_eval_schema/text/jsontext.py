@@ -8,7 +8,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -350,6 +350,19 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 def column_of(path: str) -> str:
     """The column that a path begins with."""
     return str(steps_of(path)[0])
+
+
+def texts_in(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """The texts in a value, each with its path below this one."""
+    left = [(path, value)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, Mapping):
+            left += [(f"{path}.{key}", part) for key, part in reversed(list(value.items()))]
+        elif isinstance(value, list):
+            left += reversed([(f"{path}[{i}]", part) for i, part in enumerate(value)])
 
 
 def value_at(row: Any, path: str) -> Any:

@@ -69,10 +69,11 @@ CASES: dict[str, Row] = {
 def test_an_evaluation_dataset_comes_back(document: Row, through: str, tmp_path: Path) -> None:
     place, rows, back = (tmp_path / name for name in ("in.json", "rows.jsonl", "back.json"))
     place.write_text(json.dumps(document), encoding="utf-8")
+    kinds = {"AE816"} if document in (CASES["single cases"], CASES["a question without an answer"]) else set()
     if through:
-        assert convert_file(str(place), str(rows), through).lossless
+        assert set(convert_file(str(place), str(rows), through).losses["code"]) <= kinds
     made = convert_file(str(rows if through else place), str(back), "vertex-genai")
-    assert made.lossless, made.losses["message"].tolist()
+    assert set(made.losses["code"]) == kinds, made.losses["message"].tolist()  # cases with and without a response
     assert json.loads(back.read_text()) == document
 
 

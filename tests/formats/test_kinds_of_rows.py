@@ -130,7 +130,7 @@ def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[s
 
 def test_a_conversation_beside_a_question_of_the_row_is_an_error() -> None:
     report = validate_eval_set([{**PAIR, **TALK}])
-    assert (report.counts["AE199"], report.ok) == (1, False)
+    assert (report.counts["AE199"], report.valid_mask.tolist()) == (1, [False, True])
     assert "AE199" not in validate_eval_set([{**TALK, "query": None}]).counts
 
 
@@ -170,3 +170,24 @@ def test_a_target_of_inspect_is_the_letter_of_a_choice(target: Any, count: int) 
     report = validate_eval_set([{**row, "choices": ["Lyon", "Paris"]}], format="inspect")
     assert report.counts.get("AE315", 0) == count
     assert "AE315" not in validate_eval_set([row], format="inspect").counts
+
+
+EXECUTED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"request": "What is {{ context }}?"}, ["vars.question"]),
+    ({"expected_response": "{# none #}", "response": ""}, ["providerOutput", "assert[0].value"]),
+    ({"expected_facts": ["a", "{% if x %}"]}, ["assert[0].value[1]"]),
+    ({"retrieved_context": [{"doc_uri": "a", "content": "file:///etc/hostname"}]}, ["vars.context"]),
+    ({"request": "Is {x} at https://a.example/file:// a {template}?"}, []),
+]
+"""Rows, and where promptfoo (0.123.1) executes or replaces a value."""
+
+
+@pytest.mark.parametrize(("row", "paths"), EXECUTED)
+def test_what_the_target_executes_is_a_loss(row: dict[str, Any], paths: list[str]) -> None:
+    rows = [{"request": "Hi", "response": "Hello"}, {"request": "Hi", "response": "Hello", **row}]
+    made = convert_eval_set(rows, "promptfoo")
+    found = made.losses[made.losses["code"] == "AE818"]
+    assert sorted(found["path"]) == sorted(paths)
+    assert set(found["row"]) <= {1}
+    assert "AE818" not in set(convert_eval_set(made.data, "promptfoo", format="promptfoo").losses["code"])
+    assert "AE818" not in set(convert_eval_set(rows, "mlflow").losses["code"])
