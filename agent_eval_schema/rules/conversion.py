@@ -121,7 +121,7 @@ NOT_LOADED = _loss_page.info(
 
 EXECUTED = _loss_page.warning(
     "AE818 executed-by-platform",
-    "A value contains what the platform executes: a template, or the address of a file.",
+    "A value contains a template or an address that the platform executes.",
     why=(
         "promptfoo renders templates in variables and assertions, reads the file of `file://…`, and calls the provider "
         "again where an answer is empty. Nothing escapes them."
