@@ -18,7 +18,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Union
 
 from msgspec import Struct
@@ -140,12 +140,13 @@ async def _awaited(value: Any) -> Any:
 
 
 def error_line(error: BaseException) -> str:
-    """The error in one line, also of an exception whose `str` raises."""
+    """The error in one line, also of an exception whose `str` raises or exits: a row without an outcome would be waited
+    for without an end."""
+    name = type.__getattribute__(type(error), "__name__")
     try:
-        text = str(error)
-    except Exception:
+        text = str(error)[:LONGEST_ERROR]
+    except BaseException:
         text = ""
-    name = type(error).__name__
     return visible(f"{name}: {text}" if text else name)[:LONGEST_ERROR]
 
 
@@ -211,15 +212,17 @@ class _LoopSlot:
     async def _outcome(self, row: int, inputs: Any) -> CallOutcome:
         start = time.perf_counter()
 
-        async def traced() -> tuple[Any, str | None]:
-            answer: Coroutine[Any, Any, Any] = self._call(inputs)
-            return await answer, _last_trace()
+        async def traced() -> CallOutcome:
+            try:
+                value = await self._call(inputs)
+            except (KeyboardInterrupt, SystemExit) as error:  # which would end the loop, and all of its calls
+                return CallOutcome(row, error=error_line(error), trace_id=_last_trace())
+            return CallOutcome(row, value, seconds=time.perf_counter() - start, trace_id=_last_trace())
 
         try:
-            value, trace_id = await asyncio.wait_for(traced(), self._timeout)
+            return await asyncio.wait_for(traced(), self._timeout)
         except BaseException as error:
             late = self._timeout is not None and time.perf_counter() - start >= self._timeout
             if late and isinstance(error, asyncio.TimeoutError):
                 return CallOutcome(row, error=f"no answer within {self._timeout:g} s: the call was canceled")
             return CallOutcome(row, error=error_line(error), trace_id=_last_trace())
-        return CallOutcome(row, value, seconds=time.perf_counter() - start, trace_id=trace_id)

@@ -39,6 +39,20 @@ class Unspeakable(Exception):
         raise RuntimeError("no words")
 
 
+class Exiting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class _Silent(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError("no name")
+
+
+class Nameless(Exception, metaclass=_Silent):
+    pass
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -49,13 +63,15 @@ class Unspeakable(Exception):
         (KeyboardInterrupt(), "KeyboardInterrupt"),
         (TimeoutError("of its own"), "TimeoutError: of its own"),
         (Unspeakable(), "Unspeakable"),
+        (Exiting(), "Exiting"),
+        (Nameless(), "Nameless"),
+        (GeneratorExit(), "GeneratorExit"),
+        (StopAsyncIteration("x"), "StopAsyncIteration: x"),
     ],
 )
+@pytest.mark.parametrize("timeout", [None, 5])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_what_raises_fails_its_row_only(error: BaseException, said: str, is_async: bool) -> None:
-    if is_async and not isinstance(error, Exception):
-        pytest.skip("ends an event loop, as Python wants it")
-
+def test_what_raises_fails_its_row_only(error: BaseException, said: str, is_async: bool, timeout: float | None) -> None:
     def call(i: int) -> int:
         if i == 1:
             raise error
@@ -64,7 +80,7 @@ def test_what_raises_fails_its_row_only(error: BaseException, said: str, is_asyn
     async def call_async(i: int) -> int:
         return call(i)
 
-    found = outcomes(call_async if is_async else call, 4, max_workers=2, timeout=5)
+    found = outcomes(call_async if is_async else call, 4, max_workers=2, timeout=timeout)
     assert [o.error for o in found] == [None, said, None, None]
     assert found[1].seconds is None
 
