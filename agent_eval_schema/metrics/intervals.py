@@ -91,7 +91,9 @@ def mean_interval(
         return MeanInterval(*found, design_effect=effect, note="no interval: all scores are the same")
     else:
         t = t_quantile((1 + level) / 2, count - 1)
-        lowest, highest = scale if scale is not None and scores.min() >= scale[0] else ANY
+        lowest, highest = scale or ANY
+        lowest = lowest if lowest <= scores.min() else -math.inf  # an end that scores are beyond is none
+        highest = highest if scores.max() <= highest else math.inf
         low, high = max(mean - t * error, lowest), min(mean + t * error, highest)
     unknown = "" if scale is not None or is_binary(scores) else ASSUMED_SHARE if ends else ASSUMED_NEAR
     return MeanInterval(*found, float(low), float(high), effect, assumes=unknown)

@@ -174,7 +174,9 @@ def test_what_an_interval_assumes_of_an_unknown_scale() -> None:
 
 def test_a_scale_that_a_score_is_outside_of_is_not_that_of_the_scores() -> None:
     scores = np.array([1.0, 4, 5, 3, 5, 2])
-    assert mean_interval(scores, scale=(0, 1)).low == mean_interval(scores).low
+    found, free = mean_interval(scores, scale=(0, 1)), mean_interval(scores)
+    assert (found.low, found.high) == (free.low, free.high)  # one that ended at 1 did not hold the mean
+    assert mean_interval(scores, scale=(2, 5)).high == min(free.high, 5)
 
 
 def test_huge_scores() -> None:
