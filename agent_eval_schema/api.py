@@ -8,7 +8,6 @@ data ──open_source──▶ Source ──check_source──▶ Report ──
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
@@ -34,6 +33,7 @@ from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import System, metrics_of
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import path_of, require_bool, require_choice
@@ -605,7 +605,7 @@ def eval_set_from_traces(
     if failed:
         row, issue = next(iter(failed.items()))
         message = f"{len(failed)} of {report.row_count} traces could not be read; row {row}: {issue.message}"
-        warnings.warn(message, UnreadableTraceWarning, stacklevel=2)
+        warn_caller(message, UnreadableTraceWarning)
     return report.rows[list(COLUMNS)]
 
 
@@ -623,7 +623,7 @@ def _of_traces_on_spark(df: Any, columns: ColumnNames, labels: Any) -> DataFrame
     checked = CheckedFrame(df, source, plan)
     if failed := sum(checked.counts[code] for code in _UNREADABLE):
         message = f"{failed:,} of {checked.row_count:,} traces could not be read: see spark_validate"
-        warnings.warn(message, UnreadableTraceWarning, stacklevel=3)
+        warn_caller(message, UnreadableTraceWarning)
     return checked.normalized("keep").select(*COLUMNS)
 
 

@@ -7,7 +7,6 @@ such a file emits a warning.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -18,6 +17,7 @@ from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.io.write import keeps_types
+from agent_eval_schema.runtime.warn import warn_caller
 
 
 class ValuesAsTextWarning(UserWarning):
@@ -65,4 +65,4 @@ class TextCounts:
         """Emit a warning with the number of values of each column that are read back as text, if there are any."""
         if found := ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count):
             message = f"values that are not text ({found}) are read back as their JSON text: write .jsonl to keep them"
-            warnings.warn(message, ValuesAsTextWarning, stacklevel=3)
+            warn_caller(message, ValuesAsTextWarning)

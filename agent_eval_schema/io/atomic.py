@@ -14,7 +14,6 @@ import shutil
 import stat
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -29,6 +28,7 @@ from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.privacy import error_text
 
 
@@ -89,9 +89,7 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         rename(temporary, place)
         if links > 1:
             others = "another hard link, which has" if links == 2 else f"{links - 1} other hard links, which have"
-            warnings.warn(
-                f"{path}: is a new file: the old one had {others} the old content", HardLinkWarning, stacklevel=4
-            )
+            warn_caller(f"{path}: is a new file: the old one had {others} the old content", HardLinkWarning)
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
     except pa.ArrowException as error:  # a type that the format does not have

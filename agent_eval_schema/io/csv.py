@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
 from typing import IO, NamedTuple
@@ -34,6 +33,7 @@ from agent_eval_schema.io.streams import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.rules.columns import SHORT_LINE
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
@@ -308,7 +308,7 @@ class Formulas:
             return
         what = "1 cell as a formula" if self.count == 1 else f"{self.count:,} cells as formulas"
         first = f"the first one in {self._first}: open the file as text, or write .jsonl"
-        warnings.warn(f"{path}: a spreadsheet reads {what}, {first}", FormulaWarning, stacklevel=3)
+        warn_caller(f"{path}: a spreadsheet reads {what}, {first}", FormulaWarning)
 
 
 _FORMULA_SIGNS = frozenset("=+-@\t\r")
@@ -343,7 +343,7 @@ def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, f
         writer = csv.writer(text)
         writer.writerow(schema.names)
         for batch in batches:
-            columns = [_csv_cells(batch, n) for n in schema.names]
+            columns = [csv_cells(batch, n) for n in schema.names]
             for name, cells in zip(schema.names, columns, strict=True):
                 formulas.count_in(name, cells, count)
             writer.writerows(zip(*columns, strict=True))
@@ -353,7 +353,8 @@ def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, f
     return count
 
 
-def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
+def csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
+    """The cells of a column as texts: JSON of what is no text."""
     at = batch.schema.get_field_index(name)
     if at < 0:
         return [None] * batch.num_rows

@@ -6,7 +6,6 @@ giskard = "giskard_eval_schema:GISKARD"
 
 import os
 import sys
-import warnings
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from glob import glob
 from typing import Any, Generic, Protocol, TypeVar
 
 from agent_eval_schema.errors import ExtensionWarning
+from agent_eval_schema.runtime.warn import warn_caller
 
 PREFIX = "agent_eval_schema."
 """What the groups of entry points begin with: `agent_eval_schema.formats`."""
@@ -75,7 +75,7 @@ def _installed(group: str, kind: type[T], taken: Collection[str]) -> dict[str, E
 
 def _warn(group: str, name: str, package: str, why: str) -> None:
     message = f"{name} of {package} is not used ({PREFIX}{group}): {why}"
-    warnings.warn(message, ExtensionWarning, stacklevel=4)
+    warn_caller(message, ExtensionWarning)
 
 
 @cache

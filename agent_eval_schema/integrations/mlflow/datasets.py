@@ -9,7 +9,6 @@ All rows are written in one transaction, or none.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from functools import partial
 from typing import Any, get_args
@@ -38,6 +37,7 @@ from agent_eval_schema.integrations.mlflow.store import DatasetStore
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.render.blocks import Section, Table, Terms, View
 from agent_eval_schema.render.printable import as_inline
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
@@ -283,7 +283,7 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
     if failed:
         record, issue = failed[0]
         message = f"{len(failed)} of {len(read)} records could not be read whole; {record['id']}: {issue.message}"
-        warnings.warn(message, UnreadableRecordWarning, stacklevel=2)
+        warn_caller(message, UnreadableRecordWarning)
     rows = [row for row, _ in read]
     return canonical_frame(rows) if rows else canonical_frame([dict.fromkeys([*COLUMNS, SOURCE])]).head(0)
 

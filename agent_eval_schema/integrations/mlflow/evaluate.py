@@ -12,7 +12,6 @@ import asyncio
 import functools
 import inspect
 import os
-import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -37,6 +36,7 @@ from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, 
 from agent_eval_schema.integrations.mlflow.tracking import REQUEST_TAG
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.runtime.event_loop import LoopThread
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
@@ -276,7 +276,7 @@ def evaluate_eval_set(
             f"expected rows with inputs, got test cases: use mlflow.genai.evaluate(data={simulator}, predict_fn=...)"
         )
     if prepared.reduced:
-        warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
+        warn_caller(prepared.reduced, ReducedInputsWarning)
     supported = SupportedScorers() if own is not None else supported_scorers(prepared.report, model=model)
     chosen = own or list(supported)
     if not chosen:

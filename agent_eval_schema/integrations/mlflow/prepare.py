@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, overload
 
@@ -40,6 +39,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.validation.checked_run import CheckedRun
@@ -263,9 +263,9 @@ def prepare_for_evaluate(
 def _warn(invalid: str, reduced: str) -> None:
     """Warn the caller of `prepare_for_evaluate`, if there is something to warn of."""
     if invalid:
-        warnings.warn(invalid, InvalidRowsWarning, stacklevel=3)
+        warn_caller(invalid, InvalidRowsWarning)
     if reduced:
-        warnings.warn(reduced, ReducedInputsWarning, stacklevel=3)
+        warn_caller(reduced, ReducedInputsWarning)
 
 
 def prepare(
