@@ -166,7 +166,7 @@ ROW_FILES = (
 )
 """What every command reads rows from."""
 
-ROWS_OUT = "a .jsonl, .json, .csv (.gz, .zst) or .parquet file, a URL of one, or - for JSON Lines on stdout"
+ROWS_OUT = "a .jsonl, .json, .csv (.gz, .zst), .parquet or .xlsx file, a URL of one, or - for JSON Lines on stdout"
 """Where a command writes rows."""
 
 INPUT, OUTPUT, RULES, EXIT = "input", "output", "rules", "exit code"

@@ -1,5 +1,5 @@
-"""Batches → a file, by its extension: Parquet, JSON Lines, JSON, CSV or a Delta folder; and a text file → the same file
-with some cells replaced."""
+"""Batches → a file, by its extension: Parquet, JSON Lines, JSON, CSV, Excel or a Delta folder; and a text file → the
+same file with some cells replaced."""
 
 import codecs
 import os
@@ -9,9 +9,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.atomic import FileState, replacing, require_place, require_unchanged
 from agent_eval_schema.io.csv import Formulas, formulas_in, rewrite_csv, write_csv
+from agent_eval_schema.io.excel_writer import write_excel
 from agent_eval_schema.io.json import rewrite_json, write_json
 from agent_eval_schema.io.jsonl import rewrite_jsonl, write_jsonl
 from agent_eval_schema.io.parquet import write_parquet
@@ -22,8 +23,8 @@ from agent_eval_schema.io.streams import Edits, Renames, creating, opened
 def write_batches(
     path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, read: FileState | None = None
 ) -> int:
-    """Stream rows into a JSONL, JSON, CSV or Parquet file, or a new Delta folder `….delta`, by its file extension; to
-    stdout (`"-"`) as JSON Lines. Returns the number of rows.
+    """Stream rows into a JSONL, JSON, CSV, Parquet or Excel file, or a new Delta folder `….delta`, by its file
+    extension; to stdout (`"-"`) as JSON Lines. Returns the number of rows.
 
     `schema` names all columns: a batch may lack some, and then they are null. `read` is the state of the file that the
     rows come from: if it is the one that is replaced, it must not have changed.
@@ -52,8 +53,10 @@ def require_writable(path: str) -> None:
     if ending not in _WRITERS:
         known = " or ".join([*_WRITERS, DELTA])
         raise EvalSetError(f"{path}: unknown file extension: expected {known}")
-    if compression_of(path) and _WRITERS[ending] is write_parquet:
-        raise EvalSetError(f"{path}: expected {ending} without {compression_of(path)}: Parquet compresses its pages")
+    if compression_of(path) and _WRITERS[ending] in (write_parquet, write_excel):
+        raise EvalSetError(f"{path}: expected {ending} without {compression_of(path)}: it is compressed itself")
+    if ending == ".xlsx":
+        import_extra("openpyxl", "excel", "openpyxl 3.1")
     return None
 
 
@@ -73,6 +76,7 @@ _WRITERS: dict[str, Callable[[str, Iterable[pa.RecordBatch], pa.Schema], int]] =
     ".csv": write_csv,
     ".parquet": write_parquet,
     ".pq": write_parquet,
+    ".xlsx": write_excel,
 }
 
 

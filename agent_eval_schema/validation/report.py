@@ -521,12 +521,13 @@ class Report(Savable):  # numpydoc ignore=PR01
         Parameters
         ----------
         path : str or os.PathLike
-            The path of the file. The file extension selects the kind: `.jsonl` or `.parquet`.
+            The path of the file. The file extension selects the kind: `.jsonl`, `.parquet` or `.xlsx`.
 
         Returns
         -------
         int
-            The number of rows that were written: the original cells and a column `_issues`, a list of objects.
+            The number of rows that were written: the original cells and a column `_issues`, a list of objects. In
+            Excel each issue is a comment of its cell.
 
         Raises
         ------

@@ -1012,7 +1012,7 @@ def test_a_repeated_column_is_not_lost(capsys: pytest.CaptureFixture[str], tmp_p
     ("arguments", "words"),
     [
         (["good.jsonl", "good.csv", "--diff"], "--fix and --diff take one FILE"),
-        (["good.jsonl", "--fix", "x.xlsx"], "unknown file extension"),
+        (["good.jsonl", "--fix", "x.xls"], "unknown file extension"),
         (["good.jsonl", "--fix", "no-folder/x.jsonl"], "no such folder"),
     ],
 )

@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "no data": ([{"request": "Hi"}, {"request": object()}], "rows.parquet", "row 1, column request: expected plain"),
     "no row": ([{"request": "Hi"}, 3], "rows.jsonl", "row 1: expected an object with columns"),
     "two columns of one name": (pd.DataFrame([[1, 2]], columns=["a", "a"]), "rows.csv", "two columns are called 'a'"),
-    "another kind of file": ([{"request": "Hi"}], "rows.xlsx", "unknown file extension"),
+    "another kind of file": ([{"request": "Hi"}], "rows.xls", "unknown file extension"),
     "no table": (np.int64(3), "rows.csv", "got an int64"),
 }
 
