@@ -20,7 +20,15 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.nested import require_one_format
-from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
+from agent_eval_schema.formats.opening import (
+    ArrowArray,
+    ArrowStream,
+    EvalSetLike,
+    LocalEvalSet,
+    SparkFrame,
+    is_spark,
+    open_source,
+)
 from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.values_as_text import TextCounts
@@ -338,13 +346,7 @@ def _normalized_on_spark(source: Source, on_invalid: OnInvalid, fix: bool) -> Da
 
 @overload
 def metric_support(
-    data: pd.DataFrame
-    | Sequence[Mapping[str, Any]]
-    | Mapping[str, Any]
-    | str
-    | os.PathLike[str]
-    | ArrowStream
-    | Source,
+    data: LocalEvalSet,
     *,
     system: System = ...,
     format: InputFormat = ...,

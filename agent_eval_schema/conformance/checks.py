@@ -25,6 +25,7 @@ from agent_eval_schema.formats.names import FormatName, TargetFormat
 from agent_eval_schema.formats.overview import FormatOverview, overview
 from agent_eval_schema.formats.registry import FORMATS, find_format, formats_of_packages
 from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.report import Report
 
@@ -34,23 +35,9 @@ CANARY = "canary-7f3a"
 CALLS_PER_ROW = 1_000
 """Calls of Python functions per row that a validation may take, twice what the slowest format of this package takes."""
 
-ROWS: list[dict[str, Any]] = [
-    {
-        "request_id": f"r{i}",
-        "request": {"messages": [{"role": "user", "content": f"Question {i}?"}]},
-        "response": f"Answer {i}",
-        "expected_response": f"Truth {i}",
-        "expected_facts": [f"fact {i}", "and another"],
-        "guidelines": {"tone": ["Be brief."]},
-        "retrieved_context": [{"doc_uri": f"doc-{i}", "content": f"text {i}"}],
-        "expected_retrieved_context": [{"doc_uri": f"doc-{i}", "content": f"text {i}"}],
-        "predicted_trajectory": [{"tool_name": "search", "tool_input": {"q": i}}],
-        "reference_trajectory": [{"tool_name": "search", "tool_input": {"q": i}}],
-        "session_id": "s1",
-        "tags": {"team": "docs"},
-    }
-    for i in range(3)
-]
+_SAMPLES = packaged(__package__, "samples.json", dict[str, list[Any]])
+
+ROWS: list[dict[str, Any]] = _SAMPLES["rows"]
 """Canonical rows with a value in every column that a person writes."""
 
 FEW = [
@@ -59,23 +46,7 @@ FEW = [
 ]
 """The same, each time with one further column only: ground truth of one kind, as platforms require."""
 
-DAMAGE: tuple[Any, ...] = (
-    None,
-    "",
-    " ",
-    0,
-    -1.5,
-    True,
-    [],
-    {},
-    [None],
-    [[]],
-    {"": None},
-    "{",
-    "[1",
-    "\x00",
-    [1, "a", {}],
-)
+DAMAGE = _SAMPLES["damage"]
 """Values that a cell may hold in place of what a format expects."""
 
 

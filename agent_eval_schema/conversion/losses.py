@@ -18,8 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
-from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -40,6 +39,7 @@ from agent_eval_schema.metrics.support import fields_of, metrics_of, missing_nee
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import RULES, conversion
 from agent_eval_schema.rules.columns import DROPPED_FIELD
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.edits import edits
@@ -405,10 +405,8 @@ _CHANGES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 
 # --- results of Customer Engagement Suite, which do not consist of rows
-ReadKeys = EllipsisType | Mapping[str, Any]
-"""The keys that are read of a value; lists are looked through, of `ALL` everything is read."""
-
-ALL = ...
+ReadKeys = Literal[True] | Mapping[str, Any]
+"""The keys that are read of a value; lists are looked through, of True everything is read."""
 
 
 def unread_fields(evaluation: CesEvaluation) -> Iterator[tuple[str, Any]]:
@@ -426,7 +424,7 @@ def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, A
     if isinstance(value, list):
         for i, item in enumerate(value):
             yield from unread(item, shape, f"{path}[{i}]")
-    elif isinstance(value, dict) and not isinstance(shape, EllipsisType):
+    elif isinstance(value, dict) and shape is not True:
         for key, part in value.items():
             below = f"{path}.{key}" if path else key
             if key in shape:
@@ -452,37 +450,5 @@ def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
                 yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
 
 
-_CALL: ReadKeys = dict.fromkeys(("tool", "toolsetTool", "displayName", "args"), ALL)
-_SAID: ReadKeys = {"chunks": dict.fromkeys(("text", "transcript"), ALL)}
-_ERROR: ReadKeys = dict.fromkeys(("errorType", "errorMessage"), ALL)
-
-_READ: ReadKeys = {
-    **dict.fromkeys(("displayName", "name"), ALL),
-    "goldenResult": {
-        "turnReplayResults": {
-            **dict.fromkeys(("conversation", "turnLatency"), ALL),
-            **dict.fromkeys(("toolInvocationScore", "toolOrderedInvocationScore"), ALL),
-            "overallToolInvocationResult": {"toolInvocationScore": ALL},
-            "errorInfo": _ERROR,
-            **{key: {"score": ALL} for key in ("semanticSimilarityResult", "hallucinationResult")},
-            "expectationOutcome": {
-                **dict.fromkeys(("expectation", "outcome"), ALL),
-                "observedToolCall": _CALL,
-                "observedAgentResponse": _SAID,
-                "toolInvocationResult": {"parameterCorrectnessScore": ALL},
-            },
-        }
-    },
-    "scenarioResult": {
-        **dict.fromkeys(("conversation", "task", "allExpectationsSatisfied", "taskCompleted", "rubricOutcomes"), ALL),
-        **{key: {"score": ALL} for key in ("taskCompletionResult", "userGoalSatisfactionResult")},
-        "expectationOutcomes": {
-            "observedToolCall": {"toolCall": _CALL},
-            "observedAgentResponse": _SAID,
-            "expectation": {"toolExpectation": {"expectedToolCall": _CALL}},
-        },
-    },
-    **dict.fromkeys(("evaluationStatus", "evaluationRun", "appVersion"), ALL),
-    "errorInfo": _ERROR,
-}
-"""What result_rows.py reads of a result."""
+_READ = packaged(__package__, "result_fields.json", dict[str, Any])
+"""What `formats/ces/rows.py` reads of a result."""

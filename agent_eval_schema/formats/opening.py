@@ -69,6 +69,11 @@ class Checked(Protocol):
     def __checked_source__(self) -> Source: ...
 
 
+LocalEvalSet: TypeAlias = (
+    "pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | ArrowStream | Source"
+)
+"""Data for which results are pandas DataFrames."""
+
 _Table: TypeAlias = ArrowStream | ArrowArray | SparkFrame | Source | Checked
 EvalSetLike: TypeAlias = (
     "pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | _Table"

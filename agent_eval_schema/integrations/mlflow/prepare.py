@@ -4,8 +4,7 @@ valid."""
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
@@ -19,7 +18,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.mlflow_run import KEYS_TAG, ROW_TAG
 from agent_eval_schema.evaluation.row_keys import keys_as_text, row_keys
 from agent_eval_schema.formats.column_names import ColumnNames
-from agent_eval_schema.formats.opening import ArrowStream, EvalSetLike, SparkFrame, is_spark, open_source
+from agent_eval_schema.formats.opening import EvalSetLike, LocalEvalSet, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
 from agent_eval_schema.formats.shapes import expects_calls_of_session
 from agent_eval_schema.integrations.mlflow.frames import (
@@ -121,13 +120,7 @@ class Prepared(Struct, frozen=True):
 
 @overload
 def prepare_for_evaluate(
-    data: pd.DataFrame
-    | Sequence[Mapping[str, Any]]
-    | Mapping[str, Any]
-    | str
-    | os.PathLike[str]
-    | ArrowStream
-    | Source,
+    data: LocalEvalSet,
     *,
     evaluator: Evaluator = ...,
     inputs: Inputs = ...,
