@@ -40,20 +40,6 @@ INFORMATIONAL = ("tool_call_count_v1", "inference_call_count_v1", "token_usage_v
 
 _NAMES = [name for name in dict.fromkeys((*_METRICS, *OPTIONS)) if name not in INFORMATIONAL]
 
-_OUTER = {
-    "type": "object",
-    "properties": {
-        "criteria": {"type": "object", "additionalProperties": True},
-        "customMetrics": {
-            "anyOf": [
-                {"type": "object", "additionalProperties": {"$ref": "CustomMetricConfig"}},
-                {"type": "null"},
-            ]
-        },
-    },
-    "required": ["criteria"],
-}
-
 
 class Criteria(Struct, frozen=True):
     """What is wrong with the criteria, and the metrics that read the rows."""
@@ -70,7 +56,7 @@ def criteria_beside(path: str | None) -> Criteria:
     config = parse(Path(place).read_bytes())
     if isinstance(config, Malformed):
         return Criteria([_finding("", config.message)], {})
-    found = [_as_criterion(finding) for _, finding in adk_schema.inspect_value(config, _OUTER)]
+    found = [_as_criterion(finding) for _, finding in adk_schema.inspect_value(config, adk_schema.CRITERIA)]
     if found:
         return Criteria(found, {})
     criteria = config["criteria"]

@@ -73,10 +73,10 @@ def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
 PART: Schema = {"$ref": "Part"}
 
 
-_OLDER = packaged(__package__, "adk_older.json", dict[str, Schema])
-"""The older forms, of which google-adk reads some keys and ignores the others."""
+_FORMS = packaged(__package__, "adk_forms.json", dict[str, Schema])
 
-TURN, SESSION = _OLDER["TURN"], _OLDER["SESSION"]
+TURN, SESSION, CRITERIA = _FORMS["TURN"], _FORMS["SESSION"], _FORMS["CRITERIA"]
+"""A turn and a session of the older forms, of which google-adk reads some keys and ignores the others; and criteria."""
 
 
 def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:

@@ -8,34 +8,10 @@ from typing import Any
 
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import IMAGE_TYPES
+from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.schema import DIALECT, REF
 
-_SCALARS: dict[str, dict[str, Any]] = {
-    "string": {"type": "string"},
-    "bool": {"type": "boolean"},
-    "bytes": {"type": "string", "contentEncoding": "base64", "pattern": "^[A-Za-z0-9+/_-]*={0,2}$"},
-    "int32": {
-        "anyOf": [
-            {"type": "integer", "minimum": -(1 << 31), "maximum": (1 << 31) - 1},
-            {"type": "string", "pattern": r"^-?\d{1,20}$"},
-        ]
-    },
-    "double": {
-        "anyOf": [
-            {"type": "number"},
-            {"enum": ["NaN", "Infinity", "-Infinity"]},
-            {"type": "string", "pattern": r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"},
-        ]
-    },
-    schema.TIMESTAMP: {
-        "type": "string",
-        "pattern": r"^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$",
-    },
-    schema.DURATION: {"type": "string", "pattern": r"^-?\d{1,12}(\.\d{1,9})?s$"},
-    schema.STRUCT: {"type": "object"},
-    schema.STATUS: {"type": "object"},
-}
-_SCALARS["float"] = _SCALARS["double"]
+_SCALARS = packaged(__package__, "scalars.json", dict[str, dict[str, Any]])
 
 
 def evaluation_schema() -> dict[str, Any]:
