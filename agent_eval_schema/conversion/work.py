@@ -211,14 +211,15 @@ class Work:
         written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
         if compare:
             self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
-        executes = self._writer.executes if self._run.plan.format != self._target else {}
+        is_own = self._run.plan.format == self._target  # of which its platform makes what it made of the source
+        executes = {} if is_own else self._writer.executes
         for row, cells in zip(rows, written, strict=True):
             for name in executes.keys() & cells.keys():
                 for path, text in texts_in(cells[name], name):
                     if executes[name].search(text):
                         message = f"{self._target} executes or replaces {describe(text)}"
                         self.losses.add(conversion.EXECUTED, row, name, message, path)
-            for name in cells.keys() - self._kept if self._kept is not None else ():
+            for name in cells.keys() - self._kept if self._kept is not None and not is_own else ():
                 if not is_default(name, cells[name]):
                     message = f"`{visible(name)}` is dropped when {self._release} loads the file"
                     self.losses.add(conversion.NOT_LOADED, row, name, message)

@@ -19,6 +19,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
@@ -107,8 +108,20 @@ def _message(entry: Any) -> Iterator[dict[str, Any]]:
     content = entry.get("content", entry)
     text = _text(content) if isinstance(content, dict) else content
     role = (content.get("role") if isinstance(content, dict) else None) or entry.get("author") or entry.get("role")
-    if isinstance(text, str):
+    parts = _parts(content)
+    if any("function_call" in part or "function_response" in part for part in parts):
+        for message in chat.of_parts({"role": "user" if role == "user" else "model", "parts": parts}) or ():
+            for call in message.get("tool_calls", ()):
+                call.setdefault("id", call["function"]["name"])  # as a result without an ID is that of the name
+            result = structured(message["content"]) if message["role"] == "tool" else None
+            own = result.get(_RESULT) if isinstance(result, dict) and len(result) == 1 else None
+            yield {**message, "content": own} if isinstance(own, str) else message
+    elif isinstance(text, str):
         yield {"role": "user" if role == "user" else "assistant", "content": text}
+
+
+_RESULT = "result"
+"""The key of the result of a function that is a text: a response of the API is an object."""
 
 
 def _write_request(row: Row, written: dict[str, Any]) -> None:
@@ -118,11 +131,33 @@ def _write_request(row: Row, written: dict[str, Any]) -> None:
     last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), None)
     if last is None:
         return
-    roles = {"user": "user", "assistant": "model"}
-    before = [m for m in messages[:last] if m["role"] in roles and isinstance(m.get("content"), str)]
     written["prompt"] = _question(messages[last].get("content"))
+    tools = chat.tools_of_calls(messages)
+    before = [c for c in (_as_turn(message, tools) for message in messages[:last]) if c is not None]
     if before:
-        written["history"] = [_content(m["content"], roles[m["role"]]) for m in before]
+        written["history"] = before
+
+
+def _as_turn(message: Row, tools: Mapping[str, str]) -> dict[str, Any] | None:
+    """A message of a history as a Content; None if it has no place there."""
+    role, text = message["role"], chat.join_text(message.get("content"))
+    if role == "tool":
+        own, response = message.get("tool_call_id"), structured(text)
+        name = tools.get(str(own)) or message.get("name") or own
+        result = {"id": own, "name": name, "response": response if isinstance(response, dict) else {_RESULT: text}}
+        return {"role": "user", "parts": [{"function_response": without_null(result)}]}
+    calls = message.get("tool_calls") or () if role == "assistant" else ()
+    parts = [
+        {"function_call": without_null({"id": call.get("id"), "name": name, "args": arguments or {}})}
+        for call in calls
+        for name, arguments in chat.read_tool_calls([{"tool_calls": [call]}])
+    ]
+    if isinstance(text, str) and (text or not parts):
+        parts.insert(0, {"text": text})
+    return {"role": _ROLES[role], "parts": parts} if role in _ROLES and parts else None
+
+
+_ROLES = {"user": "user", "assistant": "model"}
 
 
 def _question(content: Any) -> str:

@@ -191,3 +191,29 @@ def test_what_the_target_executes_is_a_loss(row: dict[str, Any], paths: list[str
     assert set(found["row"]) <= {1}
     assert "AE818" not in set(convert_eval_set(made.data, "promptfoo", format="promptfoo").losses["code"])
     assert "AE818" not in set(convert_eval_set(rows, "mlflow").losses["code"])
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "balance", "arguments": '{"employee":"E1"}'}}
+
+
+@pytest.mark.parametrize("answer", ["12", '{"days":12}'])
+@pytest.mark.parametrize("said", [None, "I look."])
+def test_calls_in_the_history_of_the_gen_ai_service_are_kept(answer: str, said: str | None, tmp_path: Any) -> None:
+    messages = [
+        {"role": "user", "content": "How many days?"},
+        {"role": "assistant", "content": said, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": answer},
+        {"role": "assistant", "content": "12."},
+        {"role": "user", "content": "And next year?"},
+    ]
+    made = convert_eval_set([{"request": {"messages": messages}, "response": "25."}], "vertex-genai")
+    assert made.lossless, made.losses["message"].tolist()
+    (row,) = made.data.to_dict("records")
+    called, result = row["history"][1]["parts"][-1], row["history"][2]["parts"][0]
+    assert called == {"function_call": {"id": "c1", "name": "balance", "args": {"employee": "E1"}}}
+    assert (result["function_response"]["name"], row["prompt"]) == ("balance", "And next year?")
+    made.write(path := str(tmp_path / "dataset.json"))
+    (given,), (again,) = (
+        validate_eval_set(data).iter_rows() for data in ([{"request": {"messages": messages}, "response": "25."}], path)
+    )
+    assert again["request"] == given["request"]
