@@ -40,7 +40,7 @@ from agent_eval_schema.validation.settings import find_settings
 MOST_TYPED = 32 << 20
 """Characters of a file that is checked while someone types; a larger one is checked when it is saved."""
 
-MOST_MARKS = 1_000
+MOST_MARKS = 500
 """Issues that are shown of a file, at most: errors before others."""
 
 MOST_OF_ROW = 100
@@ -170,13 +170,13 @@ def _compared(issue: Issue, rows: Rows, text: Text) -> Mark:
 def check_lines(path: str, found: Found, text: Text) -> int:
     """Check the lines of JSON Lines that have no state yet; returns how many there were."""
     assert found.lines is not None
-    own = [line for line in text.lines if not is_blank(line)]
+    found.rows = rows_of("jsonl", path, text)._replace(names=found.rows.names)
+    own = [text.lines[line] for line in found.rows.lines]
     new = list(dict.fromkeys(line for line in own if line not in found.lines))
     if new:
         for line, state in zip(new, _checked_lines(path, found, new), strict=True):
             found.lines[line] = state
     found.states = [found.lines[line] for line in own]
-    found.rows = rows_of("jsonl", path, text, len(own))._replace(names=found.rows.names)
     return len(new)
 
 
@@ -199,16 +199,11 @@ def _checked_lines(path: str, found: Found, lines: Sequence[str]) -> list[State]
 def marks_of(found: Found, text: Text) -> tuple[list[Mark], int]:
     """The issues of a file at their places, and how many more there are."""
     marks, more = list[Mark](), 0
-    line = -1
+    noted = [row for row, state in enumerate(found.states) if state.notes]
     for severe in (True, False):
-        row_lines = iter(i for i, of_row in enumerate(text.lines) if not is_blank(of_row))
-        for row, state in enumerate(found.states):
-            line = next(row_lines, 0) if found.lines is not None else 0
-            if not state.notes:
-                continue
+        for row in noted:
+            state, line = found.states[row], found.rows.lines[row] if found.lines is not None else 0
             wanted = [n for n in state.notes if (RULES[n["code"]].severity is Severity.ERROR) == severe]
-            if not wanted:
-                continue
             if len(marks) >= MOST_MARKS:
                 more += len(wanted)
                 continue

@@ -21,14 +21,16 @@ BOM = "\ufeff"
 
 
 class Rows(NamedTuple):
-    """The nodes of rows, made when they are asked for; `header` has the names of the columns of a table, `documents`
-    what the file is, if its rows are parts of that, `names` the columns that are read under names of ours."""
+    """The nodes of rows, made when they are asked for. `header` has the names of the columns of a table, `documents`
+    what the file is, if its rows are parts of that, `names` the columns that are read under names of ours, `lines` the
+    lines of the rows of JSON Lines."""
 
     size: int
     node: Callable[[int], Node | None]
     header: Node | None = None
     documents: Sequence[Node] = ()
     names: Mapping[str, str] = {}
+    lines: Sequence[int] = ()
 
     def path(self, path: str | None) -> str:
         """The path in the file of one under our names."""
@@ -46,23 +48,21 @@ def json_node(text: str, start: int, end: int) -> Node | None:
     return parse(Layer(text[start:end], range(start, end + 1))).root
 
 
-def rows_of(kind: str, path: str, text: Text, count: int) -> Rows:
-    """The rows of a file of which `path` is a copy; `count` is the number of rows that its checker found."""
+def rows_of(kind: str, path: str, text: Text, count: int | None = None) -> Rows:
+    """The rows of a file of which `path` is a copy; `count` is the number of rows that its checker
+    found (None: as many as there are)."""
     whole = text.whole
     if kind == "csv":
         return _of_csv(path, whole)
-    if kind == "yaml":
-        nodes = _of_yaml(whole)
-    elif kind == "json":
-        nodes = _elements(path, whole)
+    if kind == "jsonl":
+        starts, lines = text.starts, [i for i, line in enumerate(text.lines) if not is_blank(line)]
+        found = Rows(len(lines), lambda row: json_node(whole, starts[lines[row]], starts[lines[row] + 1]), lines=lines)
     else:
-        starts = text.starts
-        spans = [(starts[i], starts[i + 1]) for i, line in enumerate(text.lines) if not is_blank(line)]
-        nodes = [partial(json_node, whole, *span) for span in spans]
-    found = Rows(len(nodes), lambda row: nodes[row]() if row < len(nodes) else None)
-    if found.size == count:
+        nodes = _of_yaml(whole) if kind == "yaml" else _elements(path, whole)
+        found = Rows(len(nodes), lambda row: nodes[row]() if row < len(nodes) else None)
+    if count is None or found.size == count:
         return found
-    documents = [node for make in nodes if (node := make()) is not None]
+    documents = [node for row in range(found.size) if (node := found.node(row)) is not None]
     parts = _listed(documents, count)
     return Rows(count, lambda row: parts[row] if row < len(parts) else None, documents=documents)
 
@@ -71,7 +71,7 @@ _Nodes = list[Callable[[], Node | None]]
 
 
 def is_blank(line: str) -> bool:
-    return not line.strip(" \t\r\n\v\f")
+    return line[:1] != "{" and not line.strip(" \t\r\n\v\f")
 
 
 def _of_csv(path: str, whole: str) -> Rows:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text.jsontext import is_structured
 
 
@@ -118,8 +119,8 @@ class Parsed(NamedTuple):
 
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
-_MOST_TOKENS = 200_000
-"""Parts of a row that are read, at most: a place behind them is that of the row."""
+_MOST_TOKENS, _MOST_OPEN = 200_000, MAX_DEPTH + 64
+"""Parts of a row that are read, at most, and levels of them: a place behind them is that of the row."""
 
 
 def parse(layer: Layer) -> Parsed:
@@ -133,7 +134,7 @@ def parse(layer: Layer) -> Parsed:
         sign, start, end = token[0][0], places[token.start()], places[token.end()]
         in_object = bool(open_) and open_[-1].kind == "{"
         prefix = None
-        if number == _MOST_TOKENS:
+        if number == _MOST_TOKENS or len(open_) > _MOST_OPEN:
             break
         if sign in "}]":
             if open_:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -207,3 +208,121 @@ def test_what_an_editor_asks_about_a_file(tmp_path: Path) -> None:
         assert "retrieved_context" in [item.label for item in completed]
 
     edit(work, tmp_path, options={"inlayHints": True})
+
+
+HOSTILE = [
+    "[" * 100_000,
+    '{"request": ' * 50_000,
+    '{"request": "' + "\\" * 99_999,
+    '"' * 100_001,
+    "\0\ud800\udfff{\u2028\x0c\r\r\n",
+    '{"request": "\\ud800", "response": "a\u202e"}\r{"request": 1}',
+    '{"request": {"messages": [{"role": "\u001b]8;;x\u0007"}]}, "a`b": "::error::x"}\n' * 50,
+    "request,response\n" + '"' * 9_999,
+    "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c, *c]\n" * 9,
+    "- " * 9_000,
+    "",
+]
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.csv", "rows.yaml"])
+def test_no_text_ends_the_server_or_makes_it_hang(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("")
+
+    async def work(editor: Editor) -> None:
+        types, client = editor.types, editor.client
+        for version, text in enumerate(HOSTILE, 1):
+            uri = editor.open(path, text, version)
+            await editor.checked(uri, version)
+            document, place = types.TextDocumentIdentifier(uri), types.Position(0, 3)
+            await client.text_document_hover_async(types.HoverParams(document, place))
+            await client.text_document_completion_async(types.CompletionParams(document, place))
+            await client.text_document_document_symbol_async(types.DocumentSymbolParams(document))
+            await client.text_document_folding_range_async(types.FoldingRangeParams(document))
+            await editor.actions(uri, (0, 0), (0, 9))
+        editor.type(uri, 99, (7, 3), (2, 1), "{}\n")  # places that are not there
+        assert await editor.checked(uri, 99) is not None
+        assert not any("internal error" in d.message for p in editor.diagnostics for d in p.diagnostics)
+
+    edit(work, tmp_path, **resolving())
+
+
+def test_what_is_no_message_does_not_end_the_server(tmp_path: Path) -> None:
+    def message(body: bytes) -> bytes:
+        return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    parts = [message(b) for b in (b"[" * 99_999, b"{", b"[]", b"7", b'{"jsonrpc": "2.0", "method": 7}', b"\xff")]
+    ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}
+    command = [sys.executable, "-m", "agent_eval_schema", "server"]
+    data = b"x\r\n\r\n" + b"".join(parts) + message(json.dumps(ask).encode())
+    done = subprocess.run(command, input=data, capture_output=True, timeout=60, cwd=tmp_path)
+    assert b'"hoverProvider"' in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_large_file_is_checked_when_it_is_opened_and_saved(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lsprotocol import types
+
+    from agent_eval_schema.lsp import server
+
+    monkeypatch.setattr(server, "MOST_TYPED", 10)
+    published: list[Any] = []
+
+    class Client:
+        server_capabilities = types.ServerCapabilities(position_encoding="utf-16")
+        text_document_publish_diagnostics = published.append
+
+    async def work() -> None:
+        session = server.Session(Client())
+        uri = rows.as_uri()
+        document = types.TextDocumentIdentifier(uri)
+        session.open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "", 1, rows.read_text("utf-8"))))
+        file = session.files[uri]
+        await file.tasks["all"]
+        assert [d.code for d in published[-1].diagnostics] == ["AE206", None]
+        assert published[-1].diagnostics[1].message.endswith("it is checked when it is saved.")
+        change = types.TextDocumentContentChangeWholeDocument(GOOD * 2)
+        changed = types.VersionedTextDocumentIdentifier(2, uri)
+        session.change(types.DidChangeTextDocumentParams(changed, [change]))
+        assert file.tasks["all"].done()  # nothing is to be checked
+        rows.write_text(GOOD * 2, encoding="utf-8")
+        session.save(types.DidSaveTextDocumentParams(document))
+        await file.tasks["all"]
+        assert [d.code for d in published[-1].diagnostics] == [None]
+
+    asyncio.run(work())
+
+
+def test_what_an_earlier_text_was_to_be_checked_for_is_cancelled(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lsprotocol import types
+
+    from agent_eval_schema.lsp import server
+
+    published: list[Any] = []
+    checked: list[str] = []
+    check_all = server.check_all
+
+    def noting(path: str, text: Any, stopped: Any) -> Any:
+        checked.append(text.whole)
+        return check_all(path, text, stopped)
+
+    monkeypatch.setattr(server, "check_all", noting)
+
+    class Client:
+        server_capabilities = types.ServerCapabilities(position_encoding="utf-16")
+        text_document_publish_diagnostics = published.append
+
+    async def work() -> None:
+        session = server.Session(Client())
+        uri = rows.as_uri()
+        session.open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "", 1, BAD)))
+        for version in range(2, 50):
+            change = types.TextDocumentContentChangeWholeDocument(GOOD * version)
+            document = types.VersionedTextDocumentIdentifier(version, uri)
+            session.change(types.DidChangeTextDocumentParams(document, [change]))
+        await session.files[uri].tasks["all"]
+        assert checked == [GOOD * 49]
+        assert [(p.version, list(p.diagnostics)) for p in published] == [(49, [])]
+
+    asyncio.run(work())
