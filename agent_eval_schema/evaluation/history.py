@@ -25,7 +25,20 @@ from agent_eval_schema.evaluation.comparison import MatchedRows
 from agent_eval_schema.evaluation.result_blocks import written_alike
 from agent_eval_schema.metrics.intervals import NAN, mean_interval
 from agent_eval_schema.metrics.metric_info import MetricInfo
-from agent_eval_schema.render.blocks import Block, Cell, Line, Meter, Part, Section, Table, View, Words
+from agent_eval_schema.render.blocks import (
+    Block,
+    Cell,
+    Line,
+    Meter,
+    Only,
+    Part,
+    Section,
+    Table,
+    Trend,
+    Trends,
+    View,
+    Words,
+)
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, share, signed
@@ -215,11 +228,13 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         first: Words = ""
         if count:
             key, metric, _, scores = self.rows.iloc[0]
-            first = (Part(f"row {key}", "code"), f" {metric} {_over_runs(scores)}")
+            first = (Part(f"row {key}", "#rows"), f" {metric} {_over_runs(scores)}")
         names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#rows"]
         table = Table(names, [_of_run(x, self._infos[x.metric]) for x in self.lines], title="Metrics")
         about = [Line(remark, "warning") for remark in self.remarks]
-        blocks: list[Block] = [Section("runs", "Metrics over the runs", [table, *about])]
+        by_metric = {metric: [line for line in self.lines if line.metric == metric] for metric in self._infos}
+        pictures = Only("page", [Trends([_picture(of, self._infos[metric]) for metric, of in by_metric.items()])])
+        blocks: list[Block] = [Section("runs", "Metrics over the runs", [pictures, table, *about])]
         if self._repeats:
             names = ["metric", "configuration", "#runs", "#agreement", "#flaky rows", "#std of a row", "#noise"]
             words = (
@@ -306,6 +321,28 @@ def _noise(scores: Numbers, configurations: Sequence[str]) -> float:
     old, new = groups[0], groups[-1]
     variance = float((new.mean(axis=1) - old.mean(axis=1)).var(ddof=1))
     return min(1.0, within * (1 / old.shape[1] + 1 / new.shape[1]) / variance) if variance else NAN
+
+
+# --- the pictures
+WIDTH, HEIGHT = 240, 80
+
+
+def _picture(lines: Sequence[MetricOfRun], info: MetricInfo) -> Trend:
+    """The means of a metric over the runs, and the band of their intervals; higher is up."""
+    there = [value for line in lines for value in (line.mean, line.low, line.high) if math.isfinite(value)]
+    lowest, span = min(there, default=0.0), max(there, default=0.0) - min(there, default=0.0)
+
+    def point(run: int, value: float) -> tuple[float, float]:
+        height = HEIGHT * (1 - (value - lowest) / span) if span else HEIGHT / 2
+        return round(WIDTH * run / max(len(lines) - 1, 1), 1), round(height, 1)
+
+    banded = [(i, line) for i, line in enumerate(lines) if math.isfinite(line.low + line.high)]
+    edge = [point(i, line.high) for i, line in banded] + [point(i, line.low) for i, line in reversed(banded)]
+    means = written_alike(info, [line.mean for line in lines])
+    runs = [f"{line.run} {mean}" for line, mean in zip(lines, means, strict=True)]
+    points = [point(i, line.mean) if math.isfinite(line.mean) else None for i, line in enumerate(lines)]
+    band = " ".join(f"{x},{y}" for x, y in edge)
+    return Trend(info.name, points, band, runs, (runs[0], runs[-1]), (WIDTH, HEIGHT))
 
 
 # --- the cells of the tables

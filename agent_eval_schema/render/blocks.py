@@ -276,6 +276,24 @@ class Curve(Struct, frozen=True):
     label: str
 
 
+class Trend(Struct, frozen=True):
+    """A number over the runs: where it is in a picture of `size` (None where a run has none), the band of its
+    intervals as the points of a polygon, the words of each run, and those of the first and the last."""
+
+    title: str
+    points: Sequence[tuple[float, float] | None]
+    band: str
+    runs: Sequence[str]
+    ends: tuple[str, str]
+    size: tuple[int, int]
+
+
+class Trends(Struct, frozen=True):
+    """Pictures beside each other, one per number."""
+
+    trends: Sequence[Trend]
+
+
 class OpenRow(Struct, frozen=True):
     """A row of a result: how it is known, its scores; when opened its cells and both trajectories (or None)."""
 
@@ -316,6 +334,7 @@ Block = (
     | Funnel
     | Histograms
     | Curve
+    | Trends
     | OpenRows
 )
 

@@ -12,6 +12,7 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, ScoreHistory, load_result
 from agent_eval_schema.cli import main
+from agent_eval_schema.evaluation.history import _picture
 from tests.evaluation.test_saved_result import scores_file
 
 
@@ -71,6 +72,18 @@ def test_rows_that_change_sides() -> None:
     assert "4 runs of 4 rows: quality 0.5 → 0.475 → 0.6 → 0.15; 3 rows changed sides" in text
     assert "row 0 quality 1 → 0 → 1 → 0" in re.sub("<[^>]+>", "", found.to_html())
     assert "0.5 → 0.9 → 0.4 → 0.6" in text
+
+
+def test_the_picture_of_a_metric_by_hand() -> None:
+    found = history([0.5] * 4, [None, 0, 0, 1], [1.0] * 4)
+    picture = _picture([line for line in found.lines if line.metric == "quality"], found._infos["quality"])
+    assert [point and point[0] for point in picture.points] == [0, 120, 240]
+    heights = [point[1] for point in picture.points if point]
+    assert heights[1] > heights[0] > heights[2]  # higher is up
+    assert picture.runs[0] == "1 0.500"
+    page = found.to_html()
+    assert page.count("<polyline") == len(found._infos)
+    assert '<a href="#rows">' in page
 
 
 def test_scores_of_another_scale_have_no_sides() -> None:

@@ -33,6 +33,8 @@ from agent_eval_schema.render.blocks import (
     Several,
     Table,
     Terms,
+    Trend,
+    Trends,
     View,
 )
 from agent_eval_schema.render.phrases import NextCommand
@@ -180,6 +182,7 @@ def every_block(hostile: str) -> list[Block]:
         Several([Line(hostile)] * 2, hostile, at_once=1),
         Fold(hostile, [Line(hostile)]),
         OpenRows([hostile], [opened], 1, hostile, hostile),
+        Trends([Trend(hostile, [(0, 1), None], "0,1", [hostile], (hostile, hostile), (9, 9))]),
     ]
 
 
@@ -189,7 +192,7 @@ def test_hostile_text_is_escaped_in_every_block(hostile: str) -> None:
     for html in (view_page(found), as_inline(found)):
         tags = Tags(html)
         assert tags.open == []
-        assert {tag for tag, _ in tags.seen} <= ALLOWED | {"del", "ins", "ul", "li"}
+        assert {tag for tag, _ in tags.seen} <= ALLOWED | {"del", "ins", "ul", "li", "circle", "polygon", "polyline"}
         assert not [name for _, attributes in tags.seen for name in attributes if name.startswith("on")]
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]", as_text(found, width=80)
