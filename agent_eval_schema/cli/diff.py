@@ -1,13 +1,18 @@
 """diff: the changes between two versions of an evaluation dataset."""
 
+from __future__ import annotations
+
 import argparse
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cli.options import EXIT, INPUT, ROW_FILES, Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.render.phrases import SIGNS, plural
+from agent_eval_schema.render.phrases import SIGNS, code_block, plural
+
+if TYPE_CHECKING:
+    from agent_eval_schema.diff.diff import Diff
 
 
 def add(commands: Commands) -> None:
@@ -31,7 +36,7 @@ def add(commands: Commands) -> None:
     command.reads_and_writes(["files"])
     command.add_reading()
     command.add_system("databricks", "databricks")
-    command.add_output("comparison", default=None)
+    command.add_output("comparison", "json", "markdown", default=None)
     command.add_settings("format", "outputs", "columns", "output", "diff_fail_on")
     command.add_html("comparison")
     command.group(EXIT).add_argument(
@@ -54,9 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise EvalSetError(f"expected OLD and NEW, or --since COMMIT; got {plural(len(arguments.files), 'file')}")
     old, new = arguments.files
     found = diff_eval_sets(old, new, **_reading(arguments))
-    as_json = arguments.output == "json"
-    text = found.to_json() if as_json else found.to_text(color=in_color(), system=arguments.system)
-    print_text(text, arguments.output)
+    if arguments.output == "json":
+        print_text(found.to_json(), "json")
+    else:
+        _print(_text_of(found, arguments), arguments)
     save_page(found, "comparison", arguments)
     return _exit_code(arguments, not found.same, found.losses)
 
@@ -72,23 +78,32 @@ def _since(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.text.visible import visible
 
     if arguments.html or arguments.output == "json":
-        raise EvalSetError("--since prints text: --html and --output json compare OLD with NEW")
+        raise EvalSetError("--since prints text or Markdown: --html and --output json compare OLD with NEW")
     commit, is_different, has_losses = Commit(arguments.since, arguments.files), False, False
     for number, (old, new) in enumerate(commit.changes):
         name = commit.name(old)
         if new is None:
-            print_text(f"{SIGNS['error']}{visible(name)}: the dataset is deleted: all of its rows are lost.\n")
+            _print(f"{SIGNS['error']}{visible(name)}: the dataset is deleted: all of its rows are lost.\n", arguments)
             is_different = has_losses = True
             continue
         copy = commit.fetch(number, old)
         with naming(os.path.dirname(copy), "."), naming(copy, name):  # advice names no copy of ours
             source = replace(open_source(copy, "old"), name=name)
             found = diff_eval_sets(source, new, **_reading(arguments))
-        print_text(found.to_text(color=in_color(), system=arguments.system))
+        _print(_text_of(found, arguments), arguments)
         is_different, has_losses = is_different or not found.same, has_losses or found.losses
     if not commit.changes:
-        print_text(f"{SIGNS['good']}No evaluation dataset has changed since {visible(commit.revision)}.\n")
+        _print(f"{SIGNS['good']}No evaluation dataset has changed since {visible(commit.revision)}.\n", arguments)
     return _exit_code(arguments, is_different, has_losses)
+
+
+def _text_of(found: Diff, arguments: argparse.Namespace) -> str:
+    return found.to_text(color=in_color() and arguments.output != "markdown", system=arguments.system)
+
+
+def _print(text: str, arguments: argparse.Namespace) -> None:
+    """Print the text of a comparison; as Markdown, in a block of code, which shows cells and names as they are."""
+    print_text(code_block(text) if arguments.output == "markdown" else text, arguments.output)
 
 
 def _reading(arguments: argparse.Namespace) -> dict[str, Any]:

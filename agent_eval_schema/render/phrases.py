@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -177,6 +178,12 @@ _OPTIONS_OF = {
 def counted(counts: Iterable[tuple[int, str]]) -> list[str]:
     """`["2 added", "1 moved"]`: each number with its words, without those that are 0."""
     return [f"{count:,} {words}" for count, words in counts if count]
+
+
+def code_block(text: str) -> str:
+    """A text as a block of code in Markdown, which no backtick of the text ends."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text.rstrip()}\n{fence}\n"
 
 
 def plural(count: int, noun: str) -> str:

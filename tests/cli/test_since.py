@@ -97,13 +97,27 @@ def test_without_a_change_that_is_said(repository: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "✓ No evaluation dataset has changed since HEAD.\n"
 
 
+def test_as_markdown_no_cell_ends_its_block(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (repository / "evals/good.jsonl").open("a") as file:
+        file.write('{"request_id": "new", "request": "````\\n# Title <b>", "response": "No."}\n')
+    git("rm", "-q", "evals/ragas.jsonl")
+    assert main(["diff", "--since", "HEAD", "--output", "markdown", "--fail-on", "never"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    fences = [line for line in lines if line.startswith("```")]
+    assert len(fences) == 4
+    assert all(opened == f"{closed}text" for opened, closed in zip(fences[::2], fences[1::2], strict=True))
+    text = "\n".join(lines)
+    assert "1 added" in text
+    assert "evals/ragas.jsonl: the dataset is deleted" in text
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--since", "HEAD", "evals/none.jsonl"], "no file of this repository matches evals/none.jsonl"),
         (["--since", "nope"], "--since: expected a commit of this repository, got 'nope'"),
         (["--since=--output=x"], "--since: expected a commit of this repository, got '--output=x'"),
-        (["--since", "HEAD", "--html", "page.html"], "--since prints text"),
+        (["--since", "HEAD", "--html", "page.html"], "--since prints text or Markdown"),
         (["evals/good.jsonl"], "expected OLD and NEW, or --since COMMIT; got 1 file"),
     ],
 )

@@ -367,6 +367,39 @@ def test_the_action_stops_a_bad_commit(change: str, repository: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("there", ["", "17"], ids=["first", "again"])
+def test_the_action_comments_what_a_pull_request_changes(there: str, repository: Path) -> None:
+    """In the summary of the job, and as a comment, which a later run replaces."""
+    changed(repository, BAD["a row less"])
+    git(repository, "commit", "-q", "-a", "-m", "a row less")
+    shutil.rmtree(repository.parent / "work")
+    repository.rename(repository.parent / "work")
+    summary, temporary = repository.parent / "summary.md", repository.parent / "temp"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+        assert run_step(1, repository.parent, files="evals/*.jsonl", artifact="").returncode == 1
+    changes = (temporary / "agent-eval-schema-changes.md").read_text(encoding="utf-8")
+    assert summary.read_text(encoding="utf-8") == changes
+    assert changes.startswith("```text\n--- HEAD^1:evals/")
+    assert "1 removed" in changes
+    program = temporary / "gh"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {temporary}/calls\n[ "$2" != --paginate ] || echo "{there}"\n')
+    program.chmod(0o755)
+    step = next(step for step in ACTION["runs"]["steps"] if step["name"].startswith("Comment"))
+    own = {
+        "PATH": f"{temporary}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(temporary),
+        "COMMENTS": "all",
+        "COMMENT": "c",
+    }
+    subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], env={**os.environ, **own}, check=True)
+    last = (temporary / "calls").read_text().splitlines()[-1]
+    body = temporary / "agent-eval-schema-comment.md"
+    assert last == f"api {f'-X PATCH c/{there}' if there else 'all'} -F body=@{body}"
+    assert body.read_text(encoding="utf-8") == f"<!-- agent-eval-schema -->\n{changes}"
+
+
+@pytest.mark.process
 def test_the_action_fetches_the_commit_that_checkout_did_not(repository: Path) -> None:
     changed(repository, BAD["a row less"])
     git(repository, "commit", "-q", "-a", "-m", "a row less")
