@@ -387,7 +387,7 @@ def require_place(path: str, *, stdout: bool = False) -> None:
     if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device such as /dev/null
         raise EvalSetError(f"{path}: cannot be written: it is not a file")
     if not os.access(folder, os.W_OK):
-        raise EvalSetError(f"{path}: cannot be written")
+        raise EvalSetError(f"{path}: cannot be written: the folder is read-only: {folder}")
 
 
 def require_local_place(path: str) -> None:

@@ -121,7 +121,10 @@ def test_what_may_not_be_touched(what: str, rows: Path) -> None:
     command = [*limits, sys.executable, "-m", "agent_eval_schema", *convert]
     done = subprocess.run(command, cwd=rows.parent, capture_output=True, text=True, check=False)
     rows.parent.chmod(0o755)
-    require_told((done.returncode, "", done.stderr), "out.jsonl: cannot be written" if what == "the folder" else "rows")
+    require_told(
+        (done.returncode, "", done.stderr),
+        "out.jsonl: cannot be written: the folder is read-only: " if what == "the folder" else "rows",
+    )
     assert out.read_text() == "old"
     assert sorted(rows.parent.iterdir()) == [out, rows]
 
