@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,13 +113,11 @@ def opened(path: str, text: Text | None, **options: Any) -> tuple[Source, Source
 
 
 def _copy(path: str, text: Text, folder: TemporaryFolder) -> str:
-    copy = folder.file(os.path.basename(path))
-    with open(copy, "wb") as file:
-        file.write(text.whole.encode("utf-8", "surrogatepass"))
+    folder.append(os.path.basename(path), text.whole.encode("utf-8", "surrogatepass"))
     beside = os.path.join(os.path.dirname(path), TEST_CONFIG)
     if os.path.isfile(beside) and os.path.basename(path) != TEST_CONFIG:
-        shutil.copyfile(beside, folder.file(TEST_CONFIG))
-    return copy
+        folder.append(TEST_CONFIG, Path(beside).read_bytes())
+    return folder.file(os.path.basename(path))
 
 
 def check_all(path: str, text: Text | None, stopped: Callable[[], bool] = lambda: False) -> Found | None:
