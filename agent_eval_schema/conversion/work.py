@@ -212,15 +212,15 @@ class Work:
         if compare:
             self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
         is_own = self._run.plan.format == self._target  # of which its platform makes what it made of the source
-        executes = {} if is_own else self._writer.executes
+        executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
         for row, cells in zip(rows, written, strict=True):
-            for name in executes.keys() & cells.keys():
-                for path, text in texts_in(cells[name], name):
+            for name in executes:
+                for path, text in texts_in(cells.get(name), name):
                     if executes[name].search(text):
                         message = f"{self._target} executes or replaces {describe(text)}"
                         self.losses.add(conversion.EXECUTED, row, name, message, path)
-            for name in cells.keys() - self._kept if self._kept is not None and not is_own else ():
-                if not is_default(name, cells[name]):
+            for name in cells:
+                if kept is not None and name not in kept and not is_default(name, cells[name]):
                     message = f"`{visible(name)}` is dropped when {self._release} loads the file"
                     self.losses.add(conversion.NOT_LOADED, row, name, message)
             for name in texts:

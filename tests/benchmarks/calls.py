@@ -100,7 +100,7 @@ BUDGETS = {
     "validate documents": 9,
     "normalize a list": 90,
     "prepare a list": 127,
-    "convert a list": 480,
+    "convert a list": 482,
     "diff two lists": 82,
     "profile a list": 161,
     "score trajectories": 66,
