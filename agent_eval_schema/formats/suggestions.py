@@ -132,7 +132,7 @@ def suggested_columns(
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
     by_role = sorted([*places, *inner], key=lambda place: place.doubt)
-    roles = Counter(role_of(place.path).column for place in by_role)
+    roles = Counter([role_of(place.path).column for place in by_role])
     for place in by_role:
         column = _column_for(place, free, roles)
         if column is not None and column not in found and (paths := _fit(place, column)):
@@ -240,7 +240,7 @@ def _column_for(place: _Place, free: Sequence[str], roles: Counter[str | None]) 
     question is answered with, and so is the completion beside a prompt, of which no model is named. The names of
     documents without an agent's answer are those of the expected ones."""
     column, name = role_of(place.path).column, role_of(place.path).name
-    others = roles - Counter([column])
+    others = {role for role, count in roles.items() if count > (role == column)}
     if column == "request" and place.is_sql():
         column = "expected_response"
     is_lone = name == "answer" or (place.name.lower() == "completion" and "response" not in others)

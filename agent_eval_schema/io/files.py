@@ -121,7 +121,7 @@ def _require_text(path: str, kind: str) -> None:
     with opened(path) as stream:
         head = stream.read(CHUNK)
     packed = compression_of(path)
-    if extension := extension_of(head):
+    if extension := extension_of(head[:4]):
         name = (ending_of(path) if extension in COMPRESSIONS else "") + extension
         advice = "unpack the file" if packed else f"save it under a name that ends with {name}"
         raise EvalSetError(f"{path}: expected text, got what a {extension} file begins with: {advice}")
