@@ -9,7 +9,9 @@ from agent_eval_schema.errors import EvalSetError
 
 
 def add(commands: Commands) -> None:
-    add_command(commands, "server", run, "check evaluation datasets in an editor (a language server over stdin)")
+    add_command(
+        commands, "server", run, "check evaluation datasets in an editor (a language server over stdin)", ["server"]
+    )
 
 
 def run(_: argparse.Namespace) -> int:

@@ -128,7 +128,8 @@ def test_criteria_beside_a_file_count_though_its_text_is_a_copy(tmp_path: Path) 
 
 
 # --- while someone types
-EDITABLE = [path for path in FILES if path.suffix == ".jsonl" and checked(path)[1].lines is not None]
+UNFOLDED = ("bedrock_rag", "otel_traces")  # whose rows are not their lines
+EDITABLE = [path for path in FILES if path.suffix == ".jsonl" and not path.name.startswith(UNFOLDED)]
 PIECES = st.sampled_from(
     ["", '"', "}", "\n", "usr", " ", "é😀", '{"request": " ", "response": "a"}\n', "\\", "\r\n", "null"]
 )
