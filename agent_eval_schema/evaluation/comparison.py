@@ -545,7 +545,7 @@ def comparison_view(
     runs = " → ".join(os.path.basename(name) for name in results if name)
     return View(
         title=verdict,
-        about=[Only("html", [Line(runs, "muted")])] if runs else [],
+        about=[Only("page", [Line(runs, "muted")])] if runs else [],
         verdict=verdict,
         mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],

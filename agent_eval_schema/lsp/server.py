@@ -19,6 +19,7 @@ from typing import Any
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.fix.effects import FIXABLE
+from agent_eval_schema.io.git import DEFAULT
 from agent_eval_schema.lsp import answers
 from agent_eval_schema.lsp.check import (
     MOST_TYPED,
@@ -36,6 +37,7 @@ from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
@@ -366,10 +368,12 @@ class Session:
             start, end = span(file.text, *place_of(file.found.rows, mark.first, mark.path))
             location = types.Location(file.uri, types.Range(_position(start), _position(end)))
             related = [types.DiagnosticRelatedInformation(location, f"row {mark.first}")]
+        # any JSON or YAML file is opened in an editor; whether one is a dataset shows by its columns, or by its name
+        is_other = mark.code == UNKNOWN_FORMAT.code and not DEFAULT.search(file.path)
         return types.Diagnostic(
             _range(mark),
             message,
-            severity=types.DiagnosticSeverity.Hint if mark.is_note else _SEVERITIES[mark.severity],
+            severity=types.DiagnosticSeverity.Hint if mark.is_note or is_other else _SEVERITIES[mark.severity],
             code=mark.code,
             code_description=types.CodeDescription(f"{PAGES}/{RULES[mark.code].name}.html"),
             source=NAME,

@@ -103,6 +103,22 @@ def test_a_file_that_cannot_be_read_has_one_error_and_others_are_none_of_the_ser
     edit(work, rows.parent)
 
 
+def test_a_file_that_may_be_no_dataset_is_no_error_unless_its_name_says_that_it_is_one(rows: Path) -> None:
+    """Each `package.json` that is opened would have one."""
+    package, dataset = rows.parent / "package.json", rows.parent / "eval_set.json"
+    for path in (package, dataset):
+        path.write_text('[{"name": "x", "version": "1.0.0"}]')
+
+    async def work(editor: Editor) -> None:
+        from lsprotocol import types
+
+        for path, severity in ((package, types.DiagnosticSeverity.Hint), (dataset, types.DiagnosticSeverity.Error)):
+            found = [d for d in await editor.checked(editor.open(path)) if d.code == "AE113"]
+            assert {d.severity for d in found} == {severity}
+
+    edit(work, rows.parent)
+
+
 def resolving() -> dict[str, Any]:
     """The capabilities of an editor that asks for an edit when it is chosen."""
     from lsprotocol import types
