@@ -101,6 +101,6 @@ _ANSWERS = (
     ("--skip-rows --skiprows --header --header-row --no-header", "the header is found: no option is needed"),
     ("--delimiter --sep --separator", "the delimiter is found: no option is needed"),
     ("--file --input -i -f", "FILE is an argument without an option"),
-    ("-o --out --outfile --output-file", "OUT is an argument without an option, or one of `--fix`, `--html`"),
+    ("-o --out --outfile --output-file", "OUT is an argument without an option; `--fix` writes rows, `--html` a page"),
 )
 """What has no option or command here, and what to do instead."""
