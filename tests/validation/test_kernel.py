@@ -191,9 +191,9 @@ def test_a_file_without_rows_is_told(name: str, text: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "text"), [("a.jsonl", LINE * 2), ("a.json", ARRAY), ("a.csv", "request,response\nHi,x\nHo,y\n")]
 )
-def test_of_a_utf_16_file_without_bom_no_row_is_valid(name: str, text: str, encoding: str, tmp_path: Path) -> None:
-    report = whole(file(tmp_path, name, text.encode(encoding)))
-    assert report.row_count > report.valid_count == 0
+def test_a_utf_16_file_without_bom_is_named(name: str, text: str, encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(EvalSetError, match="line 1: expected UTF-8, got UTF-16 or UTF-32: save the file as UTF-8"):
+        whole(file(tmp_path, name, text.encode(encoding)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
