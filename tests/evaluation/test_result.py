@@ -105,7 +105,10 @@ def test_formats_that_call_trajectories_otherwise() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": ["taste"]}, "metrics: expected one of trajectory_exact_match, .*; got 'taste'; `EvalTask` computes those of answers"),
+        (
+            {"metrics": ["taste"]},
+            "metrics: expected one of trajectory_exact_match, .*; got 'taste'; `EvalTask` computes those of answers",
+        ),
         (
             {"metrics": ["bleu"]},
             r"bleu is not a trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it",
