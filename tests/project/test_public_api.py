@@ -37,7 +37,8 @@ def members(kind: type) -> list[str]:
 
 
 def _is_ours(kind: Any) -> bool:
-    return str(getattr(kind, "__module__", "")).startswith("agent_eval_schema")
+    module = type.__getattribute__(kind, "__module__") if isinstance(kind, type) else getattr(kind, "__module__", "")
+    return str(module).startswith("agent_eval_schema")  # a class of the tests has no names
 
 
 def signature(function: Any) -> str:
