@@ -253,7 +253,7 @@ class AddColumns(argparse.Action):
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from None
         setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), *pairs])
-        namespace.column_files = [*namespace.column_files, text]
+        namespace.column_files = [*getattr(namespace, "column_files", ()), text]  # a build has no default
 
 
 def column_pairs(text: str) -> list[tuple[str, str]]:

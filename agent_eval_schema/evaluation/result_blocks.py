@@ -671,7 +671,8 @@ def worst_rows(
     rows = []
     for i, (row, cells) in enumerate(chosen):
         explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
-        scores, failed = [column[i] for column in columns], cells.get(FAILURE) == 1
+        scores = [column[i] for column in columns]
+        failed = not is_absent(failure := cells.get(FAILURE)) and failure == 1
         shown = open_row(f"{row:,}", cells, (*SHOWN_BESIDE, *explained), scores, failed=failed, match=match)
         rows.append(replace(shown, is_open=i == 0))
     about = "Those that failed first, then those with the worst scores."

@@ -306,7 +306,7 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "row <script>",
     ),
     "conversion": (
-        "15 of 37 rows converted, 54 losses; ground truth lost or changed: expected_facts, guidelines",
+        "15 of 37 rows converted, 58 losses; ground truth lost or changed: expected_facts, guidelines",
         "validate",
     ),
     "profile": ("12 distinct questions in 12 valid rows", "agent-eval-schema from-inference-table --help"),

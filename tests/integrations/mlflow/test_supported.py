@@ -221,7 +221,7 @@ def test_judges_of_retrieved_documents(judge: Judge) -> None:
         found.reasons.at[1, "retrieval_relevance"]
         == "the row lacks a trace with a RETRIEVER span, or content in retrieved_context"
     )
-    assert "yes, no, yes" in found.to_text(width=100)
+    assert "yes, no, yes" in found.to_html()
 
 
 def retrieval(answer: str, documents: list[str]) -> Row:
