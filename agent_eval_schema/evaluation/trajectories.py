@@ -101,8 +101,10 @@ class TrajectoryOptions(Struct, frozen=True):
                 if metric == SINGLE_TOOL_USE:
                     hint = "give it as ToolUseMetric(tool_name=...), on the command line as --tool-name T"
                     raise EvalSetError(f"{metric} needs the name of a tool: {hint}")
-                problem = no_choice("metrics", metric, TRAJECTORY_METRICS)
-                raise EvalSetError(f"{problem}; `EvalTask` computes those of answers, such as exact_match")
+                problem, *close = str(no_choice("metrics", metric, TRAJECTORY_METRICS)).partition("; did you mean")
+                raise EvalSetError(
+                    f"{problem}; `EvalTask` computes those of answers, such as exact_match{''.join(close)}"
+                )
             if not isinstance(metric, str | ToolUseMetric):
                 use = f'{ToolUseMetric.__name__}(tool_name="search")'
                 expected = f"names ({', '.join(TRAJECTORY_METRICS)}) or {use}"

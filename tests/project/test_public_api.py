@@ -107,7 +107,7 @@ def test_every_error_and_warning_has_a_public_name() -> None:
         getattr(agent_eval_schema, name)
     todo, found = [Exception, UserWarning], set()
     while todo:
-        for kind in todo.pop().__subclasses__():
+        for kind in type.__subclasses__(todo.pop()):
             todo.append(kind)
             if _is_ours(kind) and not kind.__name__.startswith("_"):
                 found.add(kind.__name__)
