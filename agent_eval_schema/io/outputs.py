@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import require_no_journal
-from agent_eval_schema.io.places import JOURNALS, files_of, is_url, part_of, real_path
+from agent_eval_schema.io.places import JOURNALS, ending_of, files_of, is_url, part_of, real_path
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.text.visible import visible
@@ -43,7 +43,7 @@ def settle(
         require_no_journal(out)
         own = _identities(out)
         for what in (taken[identity] for identity in own if identity in taken):
-            if (name, what) != in_place:
+            if (name, what) != in_place or ending_of(out) == ".xlsx":  # a workbook has more than the rows
                 would = f"{name} would" if name else "would"
                 raise EvalSetError(f"{out}: {would} overwrite {what}: choose another path")
         taken |= dict.fromkeys(own, name)

@@ -93,3 +93,18 @@ def test_a_sheet_has_a_number_of_rows_and_is_compressed_itself(tmp_path: Path, m
     with pytest.raises(EvalSetError, match=r"expected \.xlsx without \.gz: it is compressed itself"):
         write_eval_set([{"request": "Why?"}], tmp_path / "rows.xlsx.gz")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workbook_is_not_fixed_in_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its title, its styles and its other sheets would be gone."""
+    path = tmp_path / "team.xlsx"
+    book = openpyxl.Workbook()
+    for row in (["Catalog"], ["request", "response"], ["Hi", "Hello"]):
+        book.active.append(row)
+    book.create_sheet("Notes")
+    book.save(path)
+    before = path.read_bytes()
+    assert main(["validate", str(path), "--fix", str(path)]) == 2
+    assert "--fix would overwrite FILE: choose another path" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert main(["validate", str(path), "--fix", str(tmp_path / "fixed.xlsx")]) == 0
