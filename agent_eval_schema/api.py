@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, overload
 
 import numpy as np
 import pyarrow as pa
@@ -57,9 +57,36 @@ from agent_eval_schema.validation.validate import check_source, report_on
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
+    from typing_extensions import Unpack
 
     from agent_eval_schema.inference_tables.result import EvalSetBuild
     from agent_eval_schema.validation.spark_frames import CheckedFrame
+
+
+# The options of the overloads; the functions have their defaults.
+class _Supporting(TypedDict, total=False):
+    system: System
+    format: InputFormat
+    outputs: Outputs
+    columns: ColumnNames
+
+
+class _Normalizing(TypedDict, total=False):
+    format: InputFormat
+    outputs: Outputs
+    on_invalid: OnInvalid
+    fix: bool
+    columns: ColumnNames
+    select: Iterable[str]
+    ignore: Iterable[str]
+
+
+class _FromTraces(TypedDict, total=False):
+    columns: ColumnNames
+    extend: EvalSetLike | None
+    dedupe: Literal["id", "question", "near"] | None
+    near: float
+    labels: EvalSetLike | None
 
 
 def validate_eval_set(
@@ -169,52 +196,14 @@ def validate_eval_set(
 
 @overload
 def normalize_eval_set(
-    data: pd.DataFrame | Mapping[str, Any] | str | os.PathLike[str],
-    *,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    on_invalid: OnInvalid = ...,
-    fix: bool = ...,
-    columns: ColumnNames = ...,
-    select: Iterable[str] = ...,
-    ignore: Iterable[str] = ...,
+    data: pd.DataFrame | Mapping[str, Any] | str | os.PathLike[str], **options: Unpack[_Normalizing]
 ) -> pd.DataFrame: ...
 @overload
-def normalize_eval_set(
-    data: SparkFrame,
-    *,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    on_invalid: OnInvalid = ...,
-    fix: bool = ...,
-    columns: ColumnNames = ...,
-    select: Iterable[str] = ...,
-    ignore: Iterable[str] = ...,
-) -> DataFrame: ...
+def normalize_eval_set(data: SparkFrame, **options: Unpack[_Normalizing]) -> DataFrame: ...
 @overload
-def normalize_eval_set(
-    data: Sequence[Mapping[str, Any]],
-    *,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    on_invalid: OnInvalid = ...,
-    fix: bool = ...,
-    columns: ColumnNames = ...,
-    select: Iterable[str] = ...,
-    ignore: Iterable[str] = ...,
-) -> list[dict[str, Any]]: ...
+def normalize_eval_set(data: Sequence[Mapping[str, Any]], **options: Unpack[_Normalizing]) -> list[dict[str, Any]]: ...
 @overload
-def normalize_eval_set(
-    data: ArrowStream | ArrowArray,
-    *,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    on_invalid: OnInvalid = ...,
-    fix: bool = ...,
-    columns: ColumnNames = ...,
-    select: Iterable[str] = ...,
-    ignore: Iterable[str] = ...,
-) -> Any: ...
+def normalize_eval_set(data: ArrowStream | ArrowArray, **options: Unpack[_Normalizing]) -> Any: ...
 def normalize_eval_set(
     data: EvalSetLike,
     *,
@@ -345,32 +334,11 @@ def _normalized_on_spark(source: Source, on_invalid: OnInvalid, fix: bool) -> Da
 
 
 @overload
-def metric_support(
-    data: LocalEvalSet,
-    *,
-    system: System = ...,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    columns: ColumnNames = ...,
-) -> pd.DataFrame: ...
+def metric_support(data: LocalEvalSet, **options: Unpack[_Supporting]) -> pd.DataFrame: ...
 @overload
-def metric_support(
-    data: SparkFrame,
-    *,
-    system: System = ...,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    columns: ColumnNames = ...,
-) -> DataFrame: ...
+def metric_support(data: SparkFrame, **options: Unpack[_Supporting]) -> DataFrame: ...
 @overload
-def metric_support(
-    data: EvalSetLike,
-    *,
-    system: System = ...,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    columns: ColumnNames = ...,
-) -> Any: ...
+def metric_support(data: EvalSetLike, **options: Unpack[_Supporting]) -> Any: ...
 def metric_support(
     data: EvalSetLike,
     *,
@@ -495,25 +463,9 @@ class UnreadableTraceWarning(UserWarning):
 
 
 @overload
-def eval_set_from_traces(
-    traces: SparkFrame,
-    *,
-    columns: ColumnNames = ...,
-    extend: EvalSetLike | None = ...,
-    dedupe: Literal["id", "question", "near"] | None = ...,
-    near: float = ...,
-    labels: EvalSetLike | None = ...,
-) -> DataFrame: ...
+def eval_set_from_traces(traces: SparkFrame, **options: Unpack[_FromTraces]) -> DataFrame: ...
 @overload
-def eval_set_from_traces(
-    traces: Any,
-    *,
-    columns: ColumnNames = ...,
-    extend: EvalSetLike | None = ...,
-    dedupe: Literal["id", "question", "near"] | None = ...,
-    near: float = ...,
-    labels: EvalSetLike | None = ...,
-) -> pd.DataFrame: ...
+def eval_set_from_traces(traces: Any, **options: Unpack[_FromTraces]) -> pd.DataFrame: ...
 def eval_set_from_traces(
     traces: Any,
     *,

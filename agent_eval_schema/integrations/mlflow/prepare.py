@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import TYPE_CHECKING, Any, TypedDict, get_args, overload
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,7 @@ from agent_eval_schema.validation.validate import check_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from typing_extensions import Unpack
 
 
 class ReducedInputsWarning(UserWarning):
@@ -118,39 +119,23 @@ class Prepared(Struct, frozen=True):
         self.frame["tags"] = pd.Series(tags, self.frame.index, dtype="object")
 
 
+class _Preparing(TypedDict, total=False):
+    """The options of the overloads; the function has their defaults."""
+
+    evaluator: Evaluator
+    inputs: Inputs
+    on_invalid: OnInvalid
+    format: InputFormat
+    outputs: Outputs
+    columns: ColumnNames
+
+
 @overload
-def prepare_for_evaluate(
-    data: LocalEvalSet,
-    *,
-    evaluator: Evaluator = ...,
-    inputs: Inputs = ...,
-    on_invalid: OnInvalid = ...,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    columns: ColumnNames = ...,
-) -> pd.DataFrame: ...
+def prepare_for_evaluate(data: LocalEvalSet, **options: Unpack[_Preparing]) -> pd.DataFrame: ...
 @overload
-def prepare_for_evaluate(
-    data: SparkFrame,
-    *,
-    evaluator: Evaluator = ...,
-    inputs: Inputs = ...,
-    on_invalid: OnInvalid = ...,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    columns: ColumnNames = ...,
-) -> DataFrame: ...
+def prepare_for_evaluate(data: SparkFrame, **options: Unpack[_Preparing]) -> DataFrame: ...
 @overload
-def prepare_for_evaluate(
-    data: EvalSetLike,
-    *,
-    evaluator: Evaluator = ...,
-    inputs: Inputs = ...,
-    on_invalid: OnInvalid = ...,
-    format: InputFormat = ...,
-    outputs: Outputs = ...,
-    columns: ColumnNames = ...,
-) -> Any: ...
+def prepare_for_evaluate(data: EvalSetLike, **options: Unpack[_Preparing]) -> Any: ...
 def prepare_for_evaluate(
     data: EvalSetLike,
     *,
