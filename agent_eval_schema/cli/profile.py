@@ -40,10 +40,6 @@ def add(commands: Commands) -> None:
     )
     group = command.group("assumptions")
     _add_number(group, "--near", 0.7, "similarity of near duplicates")
-    _add_number(group, "--rate", 0.5, "expected rate of a score")
-    _add_number(group, "--correlation", 0.5, "of two versions on the same rows")
-    _add_number(group, "--cluster-correlation", 0.2, "of rows of one session or document")
-    _add_number(group, "--min-rows", 10, "rows below which a value is thin")
     group.add_argument(
         "--price", metavar="PRICES", type=_price, help="of a judge per million tokens: input=2.5,output=10"
     )

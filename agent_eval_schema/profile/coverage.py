@@ -170,19 +170,23 @@ MOST_VALUES = 200
 """A tag with more values is a name or a time, not a kind of question."""
 
 
-def cover(facts: Facts, min_rows: int, clusters: tuple[Cluster, ...], cluster_note: str) -> Coverage:
-    """What the valid rows cover; values with fewer than `min_rows` rows are thin."""
+LEAST_ROWS = 10
+"""A value with fewer rows is thin: too few for a score of its own."""
+
+
+def cover(facts: Facts, clusters: tuple[Cluster, ...], cluster_note: str) -> Coverage:
+    """What the valid rows cover."""
     words = facts.array("words")[facts.valid & (facts.array("exact") != 0)]
     sessions = facts.array("session")[facts.valid]
     return Coverage(
         tuple(_tools(facts)),
         _documents(facts),
-        tuple(_breakdowns(facts, min_rows)),
+        tuple(_breakdowns(facts)),
         len(np.unique(sessions[sessions != 0])),
         len(facts.days),
         float(np.median(words)) if len(words) else None,
         int(words.max()) if len(words) else None,
-        min_rows,
+        LEAST_ROWS,
         clusters,
         cluster_note,
     )
@@ -211,7 +215,7 @@ def _documents(facts: Facts) -> Documents:
     )
 
 
-def _breakdowns(facts: Facts, min_rows: int) -> Iterator[Breakdown]:
+def _breakdowns(facts: Facts) -> Iterator[Breakdown]:
     turns = {plural(turns, "turn"): n for turns, n in sorted(facts.turns.items()) if turns}
     kinds: dict[str, Mapping[str, int]] = {"script": facts.scripts, "turns": turns}
     tags: dict[str, dict[str, int]] = {}
@@ -219,11 +223,13 @@ def _breakdowns(facts: Facts, min_rows: int) -> Iterator[Breakdown]:
         name, _, value = tag.partition("=")
         tags.setdefault(name, {})[value] = rows
     kinds |= {f"tag {name}": values for name, values in sorted(tags.items()) if 1 < len(values) <= MOST_VALUES}
-    several = np.count_nonzero(facts.valid) >= 2 * min_rows  # in a smaller dataset each value has few rows
+    several = np.count_nonzero(facts.valid) >= 2 * LEAST_ROWS  # in a smaller dataset each value has few rows
     for name, values in kinds.items():
         ordered = [Counted(v, n) for v, n in sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))]
         if ordered:
-            thin = [c for c in ordered if c.rows < min_rows] if several and name != "turns" and len(ordered) > 1 else []
+            thin = (
+                [c for c in ordered if c.rows < LEAST_ROWS] if several and name != "turns" and len(ordered) > 1 else []
+            )
             yield Breakdown(name, len(ordered), tuple(ordered[:LISTED]), tuple(thin[:LISTED]))
 
 

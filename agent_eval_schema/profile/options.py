@@ -32,10 +32,6 @@ class Options(Struct, frozen=True):
 
     system: str = "auto"
     near: float = NEAR
-    rate: float = 0.5
-    correlation: float = 0.5
-    cluster_correlation: float = 0.2
-    min_rows: int = 10
     price: Mapping[str, float] | None = None
     calls_per_minute: float | None = None
     tokenizer: str | None = None
@@ -49,15 +45,11 @@ class Options(Struct, frozen=True):
     def require_valid(self) -> None:
         """Raise EvalSetError for a value that is not allowed."""
         require_choice("system", self.system, (*SYSTEMS, "all", "auto"))
-        for name in ("near", "rate", "correlation", "cluster_correlation"):
-            share = getattr(self, name)
-            wrong = not _is_number(share) or not 0 <= share <= 1
-            if wrong or (name == "near" and not share) or (name == "correlation" and share == 1):
-                raise EvalSetError(f"{name}: expected a number from 0 to 1; got {shown(share)}")
-        for name in ("min_rows", "calls_per_minute"):
-            number = getattr(self, name)
-            if number is not None and not (_is_number(number) and number > 0):
-                raise EvalSetError(f"{name}: expected a number above 0; got {shown(number)}")
+        if not _is_number(self.near) or not 0 < self.near <= 1:
+            raise EvalSetError(f"near: expected a number from 0 to 1; got {shown(self.near)}")
+        rate = self.calls_per_minute
+        if rate is not None and not (_is_number(rate) and rate > 0):
+            raise EvalSetError(f"calls_per_minute: expected a number above 0; got {shown(rate)}")
         for name in ("instruction_tokens", "answer_tokens"):
             number = getattr(self, name)
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:

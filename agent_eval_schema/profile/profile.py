@@ -55,10 +55,6 @@ def profile_eval_set(
     answer_tokens: int = ANSWER_TOKENS,
     system: System = "auto",
     near: float = 0.7,
-    rate: float = 0.5,
-    correlation: float = 0.5,
-    cluster_correlation: float = 0.2,
-    min_rows: int = 10,
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
     columns: ColumnNames = None,
@@ -97,15 +93,6 @@ def profile_eval_set(
         The system whose metrics are profiled, as in `metric_support`. `"auto"` is the system of the data's format.
     near : float, default 0.7
         The Jaccard similarity of word pairs from which two questions count as near duplicates, from 0 (exclusive) to 1.
-    rate : float, default 0.5
-        The expected rate of a score from 0 to 1 without past results; 0.5 has the widest interval.
-    correlation : float, default 0.5
-        The expected correlation between the scores of two versions on the same rows, from 0 to below 1.
-    cluster_correlation : float, default 0.2
-        The expected correlation between scores, and between differences of two versions, of one session or one
-        expected document, from 0 to 1.
-    min_rows : int, default 10
-        The number of rows below which a value of a tag or script is reported as thin.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"

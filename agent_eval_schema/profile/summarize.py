@@ -62,7 +62,7 @@ def summarize(
     shown += [row for leak in leaks for row in leak.rows[:EXAMPLES]]
     examples = read_examples(facts, shown)
     clusters, note = clusters_of([examples[row] for row in clustered])
-    assumed = Assumptions(options.rate, options.correlation, options.cluster_correlation, facts.cluster_words())
+    assumed = Assumptions(clusters=facts.cluster_words())
     sizing = Sizing(facts, repeats, past, assumed)
     valid = int(np.count_nonzero(facts.valid))
     summary = ProfileSummary(
@@ -83,7 +83,7 @@ def summarize(
             for leak in leaks
         ),
         compared,
-        cover(facts, options.min_rows, clusters, note if facts.plan.values else ""),
+        cover(facts, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
         estimate(facts, metrics, options),
         PAYLOAD_TABLE.code in facts.report.counts,

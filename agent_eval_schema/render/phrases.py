@@ -152,10 +152,7 @@ def _literal(value: object) -> str:
 
 _READING = ("format", "columns", "config")
 _RULES = ("select", "ignore")
-_OF_PROFILE = (
-    *("system", "near", "rate", "correlation", "cluster_correlation", "min_rows", "price", "calls_per_minute"),
-    *("tokenizer", "instruction_tokens", "answer_tokens"),
-)
+_OF_PROFILE = (*("system", "near", "price", "calls_per_minute", "tokenizer", "instruction_tokens", "answer_tokens"),)
 _OPTIONS_OF = {
     "validate": (*_READING, "outputs", *_RULES, "max_cell_bytes", "no_values"),
     "metrics": (*_READING, "outputs", *_RULES),

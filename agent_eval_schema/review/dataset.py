@@ -32,7 +32,7 @@ from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
 from agent_eval_schema.metrics.independence import RowKeys, independent_units
 from agent_eval_schema.metrics.support import metrics_of, supports
 from agent_eval_schema.profile.facts import question_of, unit_keys
-from agent_eval_schema.profile.options import Options
+from agent_eval_schema.profile.profile_blocks import Assumptions
 from agent_eval_schema.profile.size import half_of_rate
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.review.journal import RowKey, State
@@ -286,7 +286,7 @@ class Reviewed:
                 rows = np.flatnonzero(mask)
                 _, first = np.unique(self.questions[rows], return_index=True)
                 _, sizes = np.unique(self._units[rows[first]], return_counts=True)
-                known[key] = half_of_rate(0.5, sizes, Options().cluster_correlation) if len(rows) else 0.5
+                known[key] = half_of_rate(0.5, sizes, Assumptions().cluster_correlation) if len(rows) else 0.5
             found.append({"metric": metric.name, "rows": int(mask.sum()), "half": round(100 * known[key], 1)})
         return found
 

@@ -64,7 +64,7 @@ def uris_of(frame: pd.DataFrame, column: str) -> pd.Series[Any]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_counts_against_pandas(seed: int) -> None:
     rows = rows_of(seed)
-    frame, profile = pd.DataFrame(rows), profile_eval_set(rows, min_rows=1)
+    frame, profile = pd.DataFrame(rows), profile_eval_set(rows)
     found = profile.summary.coverage
     words = frame["request"].str.split().map(len)
     repeated = frame["request"].str.split().map(" ".join).duplicated()

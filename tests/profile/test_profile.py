@@ -108,10 +108,10 @@ def test_repeated_questions_count_once() -> None:
 
 def test_a_session_is_a_cluster() -> None:
     rows = [row(q, "t", session_id="a" if i < 3 else f"s{i}") for i, q in enumerate(QUESTIONS)]
-    found = line(profile_eval_set(rows, cluster_correlation=0.5), CORRECTNESS)
+    found = line(profile_eval_set(rows), CORRECTNESS)
     # sizes 3 and 1: a row is in a cluster of (9 + 1) / 4 = 2.5 rows on average
-    assert found["design_effect"] == pytest.approx(1 + 1.5 * 0.5)
-    assert found["effective_rows"] == pytest.approx(4 / 1.75)
+    assert found["design_effect"] == pytest.approx(1 + 1.5 * 0.2)
+    assert found["effective_rows"] == pytest.approx(4 / 1.3)
 
 
 def test_an_expected_document_is_a_cluster() -> None:
@@ -393,11 +393,12 @@ def test_a_list_of_documents_in_a_file(tmp_path: Path) -> None:
     assert profile.summary.coverage.documents.unknown_rows == 2
 
 
-def test_kinds_of_rows_by_hand() -> None:
+def test_kinds_of_rows_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_eval_schema.profile.coverage.LEAST_ROWS", 2)
     tags = [{"intent": "leave"}, {"intent": "leave"}, {"intent": "desk"}, {}]
     texts = [LEAVE, "Сколько дней отпуска?", "有多少天的假期", "休暇は何日ですか"]
     rows = [row(text, tags=tag) for text, tag in zip(texts, tags, strict=True)]
-    found = {b.name: b for b in profile_eval_set(rows, min_rows=2).summary.coverage.breakdowns}
+    found = {b.name: b for b in profile_eval_set(rows).summary.coverage.breakdowns}
     assert {c.value: c.rows for c in found["script"].top} == {"Latin": 1, "Cyrillic": 1, "Chinese": 1, "Japanese": 1}
     assert {c.value: c.rows for c in found["tag intent"].top} == {"leave": 2, "desk": 1}
     assert [c.value for c in found["tag intent"].thin] == ["desk"]
@@ -634,9 +635,8 @@ def test_the_forms(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"near": 0}, "near: expected a number from 0 to 1"),
-        ({"correlation": 1}, "correlation: expected"),
-        ({"rate": "high"}, "rate: expected a number"),
-        ({"min_rows": 0}, "min_rows: expected a number above 0"),
+        ({"near": "high"}, "near: expected a number"),
+        ({"calls_per_minute": 0}, "calls_per_minute: expected a number above 0"),
         ({"price": {"input": 1}}, "price: expected amounts per million tokens"),
         ({"tokenizer": "nothing"}, "tokenizer: expected one of .*o200k_base.*; got 'nothing'"),
         ({"answer_tokens": -1}, "answer_tokens: expected a whole number from 0 on; got -1"),
@@ -793,10 +793,10 @@ def test_values_of_a_small_dataset_are_not_thin() -> None:
     def steps(rows: int, values: int) -> list[str]:
         made = [row(f"What is {n} times {n + 1}, please?", tags={"team": str(n % values)}) for n in range(rows)]
         made[0]["tags"] = {"team": "rare"}
-        return [s for s in profile_eval_set(made, min_rows=4).next_steps if "Fewer than 4 rows" in s]
+        return [s for s in profile_eval_set(made).next_steps if "Fewer than 10 rows" in s]
 
-    assert steps(7, 2) == []  # no value of 7 rows can have enough beside another one
-    (thin,) = steps(12, 2)
+    assert steps(19, 2) == []  # no value of 19 rows can have enough beside another one
+    (thin,) = steps(24, 2)
     assert "have tag team `rare`: too few for their own score. →" in thin
     assert thin.endswith("from-inference-table --help")
-    assert steps(12, 12) == []  # as many values as rows are no groups
+    assert steps(24, 24) == []  # as many values as rows are no groups
