@@ -343,7 +343,7 @@ def left_out(made: Any) -> bool:
 
 
 @pytest.mark.property
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
 def test_evaluations_are_the_same_after_rows(values: list[Row]) -> None:
     """For the vendor's parser too."""
@@ -356,7 +356,7 @@ def test_evaluations_are_the_same_after_rows(values: list[Row]) -> None:
 
 
 @pytest.mark.property
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(messages("Evaluation").filter(lambda value: value.get("golden")), min_size=1, max_size=3),
     st.lists(st.sampled_from(["Regression", "Billing, EU"]), max_size=2, unique=True),

@@ -5,6 +5,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -143,14 +144,12 @@ def turns(rows: Any) -> list[dict[str, Any]]:
     return [{n: v for n, v in row.items() if n not in ("history", "turn", "turns")} for row in found]
 
 
-def sources(*, history: bool) -> dict[str, Any]:
-    """The rows in each format."""
+@cache
+def rows_in(format: str, *, history: bool) -> Any:
+    """The rows in a format."""
     messages = ROWS[0]["request"]["messages"]
     rows = [{**ROWS[0], "request": {"messages": messages if history else messages[-1:]}}, ROWS[1]]
-    return {n: as_rows(convert_eval_set(rows, format="databricks", to=n).data) for n in FORMATS}
-
-
-SOURCES = {history: sources(history=history) for history in (True, False)}
+    return as_rows(convert_eval_set(rows, format="databricks", to=format).data)
 
 
 def unnamed(rows: Any, source: str, target: str) -> Iterator[tuple[str, Any, Any]]:
@@ -188,7 +187,7 @@ def test_every_value_of_a_table_comes_back_or_a_loss_names_its_path(source: str)
         if TABLE_NAMES.isdisjoint((source, target)):
             continue
         chance = random.Random(f"{source} {target}")
-        rows = copy.deepcopy(SOURCES[OF_TURNS.isdisjoint((source, target))][source])
+        rows = copy.deepcopy(rows_in(source, history=OF_TURNS.isdisjoint((source, target))))
         places = [path for path in sorted(nodes(rows), key=str) if path and isinstance(at(rows, path), dict)]
         at(rows, chance.choice(places))[NEW_KEY] = chance.choice([7, 0.25, True, "text", [], [1, {"a": None}]])
         assert list(unnamed(rows, source, target)) == [], (target, rows)
@@ -200,7 +199,7 @@ def test_every_value_of_a_table_comes_back_or_a_loss_names_its_path(source: str)
 @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
 def test_every_value_comes_back_or_a_loss_names_its_path(source: str, target: str, data: st.DataObject) -> None:
-    rows = copy.deepcopy(SOURCES[OF_TURNS.isdisjoint((source, target))][source])
+    rows = copy.deepcopy(rows_in(source, history=OF_TURNS.isdisjoint((source, target))))
     places = [path for path in sorted(nodes(rows), key=str) if path and isinstance(at(rows, path), dict)]
     at(rows, data.draw(st.sampled_from(places)))[NEW_KEY] = data.draw(VALUES)
     lost = [found for found in unnamed(rows, source, target) if found[1] not in ({}, [])]  # which say nothing

@@ -132,13 +132,14 @@ def spark_rows(df: Any) -> list[dict[str, Any]]:
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "nothing": {},
-    "redacted": {"redact": "default"},
-    "sample": {"sample": 20, "seed": 3},
     "fraction of strata, by question": {"sample": 0.3, "stratify": "day", "dedupe": "question"},
     "thumbs": {"sample": 30, "stratify": "thumbs", "dedupe": None},
-    "window": {"since": "2026-11-02", "until": "2026-11-03T09:00:00Z", "include": ["status", "invalid"]},
+    "redacted": {
+        **{"since": "2026-11-02", "until": "2026-11-03T09:00:00Z"},
+        **{"include": ["status", "invalid"], "redact": "default"},
+    },
     "near duplicates, balanced": {"dedupe": "near", "near": 0.6, "balance_by": "day", "sample": 9},
-    "SQL": {"where": "execution_duration_ms < 60", "stratify": "execution_duration_ms % 3", "sample": 12},
+    "SQL": {"where": "execution_duration_ms < 60", "stratify": "execution_duration_ms % 3", "sample": 12, "seed": 3},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,18 +46,21 @@ def layer_of(path: Path) -> str:
     return inside[0] if len(inside) > 1 else "top"
 
 
-COUNTS: Counter[str] = Counter()
-for _path in PACKAGE.rglob("*.py"):
-    COUNTS[layer_of(_path)] += lines_of_code(_path.read_text(encoding="utf-8"))
+@cache
+def counts() -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        found[layer_of(path)] += lines_of_code(path.read_text(encoding="utf-8"))
+    return found
 
 
 def test_every_layer_has_a_budget() -> None:
-    assert set(BUDGETS) == {*COUNTS, "total"}
+    assert set(BUDGETS) == {*counts(), "total"}
 
 
 @pytest.mark.parametrize("layer", BUDGETS)
 def test_a_layer_keeps_to_its_budget(layer: str) -> None:
-    lines = COUNTS.total() if layer == "total" else COUNTS[layer]
+    lines = counts().total() if layer == "total" else counts()[layer]
     assert lines <= BUDGETS[layer], "remove what is superfluous; else raise the number, with the reason in the commit"
     assert lines > BUDGETS[layer] * 0.9, "lower the budget"
 

@@ -1065,7 +1065,7 @@ ROW = st.fixed_dictionaries({}, optional={name: cell | st.none() | JSON for name
 ROWS = st.lists(ROW, min_size=1, max_size=6)
 
 property_test = settings(
-    max_examples=60,
+    max_examples=30,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -170,7 +170,7 @@ NUMBERS = st.sampled_from(EXTREMES) | st.floats() | st.integers(-(2**70), 2**70)
 KIND_NAMES = ("list", "pandas", "jsonl", "csv", "arrow")
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     place=st.sampled_from(tuple(PLACES)),
     number=NUMBERS,

@@ -187,9 +187,9 @@ def test_a_few_rows(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("start", range(1_000, 1_000 + 2 * EXAMPLES, 20))
+@pytest.mark.parametrize("start", range(1_000, 1_000 + EXAMPLES, 10))
 def test_many_rows(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(start, start + 20):
+    for seed in range(start, start + 10):
         require_everywhere(seed, KINDS if seed % 5 == 0 else QUICK, tmp_path, monkeypatch)
 
 
