@@ -135,8 +135,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fraction of strata, by question": {"sample": 0.3, "stratify": "day", "dedupe": "question"},
     "thumbs": {"sample": 30, "stratify": "thumbs", "dedupe": None},
     "redacted": {
-        **{"since": "2026-11-02", "until": "2026-11-03T09:00:00Z"},
-        **{"include": ["status", "invalid"], "redact": "default"},
+        "since": "2026-11-02",
+        "until": "2026-11-03T09:00:00Z",
+        "include": ["status", "invalid"],
+        "redact": "default",
     },
     "near duplicates, balanced": {"dedupe": "near", "near": 0.6, "balance_by": "day", "sample": 9},
     "SQL": {"where": "execution_duration_ms < 60", "stratify": "execution_duration_ms % 3", "sample": 12, "seed": 3},
