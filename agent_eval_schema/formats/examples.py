@@ -46,8 +46,9 @@ def asked_in(value: Any) -> Any:
     return {"messages": parsed} if isinstance(parsed, list) else asked_of(value)
 
 
-def rest_of(inputs: str, outputs: str) -> dict[str, Any]:
-    """`read_rest` and `write_rest` of a format: what columns of inputs and outputs hold besides the request."""
+def rest_of(inputs: str, outputs: str, *, objects: bool = False) -> dict[str, Any]:
+    """`read_rest` and `write_rest` of a format: what columns of inputs and outputs hold besides the request. Both are
+    written as `objects` where the platform takes no other value."""
 
     def read(source: Row, result: dict[str, Any]) -> None:
         question = structured(source.get(inputs))
@@ -64,8 +65,11 @@ def rest_of(inputs: str, outputs: str) -> dict[str, Any]:
             written[inputs] = row["inputs"]
         expected = outputs_of(row)
         alone = expected.keys() == {"answer"} and isinstance(expected["answer"], str)
-        if expected:
-            written[outputs] = expected["answer"] if alone else expected
+        if expected or objects:
+            written[outputs] = expected["answer"] if alone and not objects else expected
+        asked = written.get(inputs)
+        if objects and asked is not None and not isinstance(asked, dict):
+            written[inputs] = {"question" if isinstance(asked, str) else "messages": asked}
 
     return {"read_rest": read, "write_rest": write}
 
@@ -245,7 +249,7 @@ PHOENIX = Format(
     ),
     fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),
     own=frozenset({"node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()}),
-    **rest_of("input", "output"),
+    **rest_of("input", "output", objects=True),  # its client rejects other examples
     nested=(Nested(is_dotted, row_of_dotted), Nested(_is_frame, row_of_frame), _DATASET.nested),
 )
 

@@ -11,6 +11,7 @@ import pytest
 from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.formats.kept import kept_by_classes
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.metrics.support import metrics_of
 from tests.conftest import DATA
 from tests.recorders.kept import digest
 
@@ -38,6 +39,7 @@ WRITTEN_AND_DROPPED = {
     "deepeval": {"completion_time", "tags"},
     "mlflow": {"session"},
     "openai": {"input", "ideal"},
+    "phoenix": {"example_id"},
 }
 """The columns that we write and a class drops."""
 
@@ -50,6 +52,33 @@ def test_what_is_written_is_kept(name: str) -> None:
     assert set(writer.columns) - kept == WRITTEN_AND_DROPPED.get(name, set())
 
 
+OF_OTHER_LOADERS = {
+    "deepeval": {"retrievalContext", "toolsCalled"},  # of a test case
+    "ragas": {"contexts"},  # of a `datasets.Dataset`
+}
+"""The columns that the recorded loader drops and another one of the platform reads."""
+
+OF_EACH_TYPE: list[Any] = ["x", ["x"], {"x": "y"}, [{"name": "f", "args": {}}], 1.5, [{"role": "user", "content": "x"}]]
+
+
+@pytest.mark.parametrize("name", [name for name in CLOSED if find_format(name).columns])
+def test_no_metric_of_the_platform_is_promised_by_a_column_that_it_drops(name: Any) -> None:
+    form = find_format(name)
+    made = convert_eval_set([ROW | {"owner": None}], name).data
+    (row,) = [made["cases"][0]] if isinstance(made, dict) else made.to_dict("records")
+    own = {metric.name for metric in metrics_of(form.system)}
+
+    def supported(row: dict[str, Any]) -> set[str]:
+        (one,) = validate_eval_set([row], format=name).metric_support.to_dict("records")
+        return {metric for metric, is_supported in one.items() if is_supported} & own
+
+    dropped = form.own_columns - (KEPT[name].columns or set()) - row.keys()
+    found = {
+        column for column in dropped for value in OF_EACH_TYPE if supported({**row, column: value}) - supported(row)
+    }
+    assert found == OF_OTHER_LOADERS.get(name, set())
+
+
 ROW = {"request": "How many days?", "response": "12.", "expected_response": "12 days.", "owner": "hr"}
 
 
@@ -57,7 +86,31 @@ ROW = {"request": "How many days?", "response": "12.", "expected_response": "12 
 def test_a_column_that_the_class_drops_is_a_loss(name: Any) -> None:
     losses = convert_eval_set([{**ROW, "owner": None}, ROW], name).losses
     found = losses[losses["column"] == "owner"]
-    assert list(zip(found["row"], found["code"], strict=True)) == [(1, "AE817")] * (name in CLOSED)
+    writer = find_format(name).writer
+    assert writer is not None
+    code = "AE811" if writer.document is not None else "AE817" if name in CLOSED else ""  # a document has no such key
+    assert list(zip(found["row"], found["code"], strict=True)) == [(1, code)] * bool(code)
+
+
+def test_a_document_contains_what_its_class_keeps() -> None:
+    full = {**ROW, "reference_trajectory": [{"tool_name": "f"}], "session_id": "s", "tags": {"a": "b"}}
+    cases = convert_eval_set([{**full, "request_id": "a", "guidelines": ["Be brief."]}], "strands").data["cases"]
+    assert len(cases[0]) > 5
+    assert set(cases[0]) <= set(KEPT["strands"].columns or ())
+
+
+def test_phoenix_gets_objects() -> None:
+    """`create_dataset(examples=...)` raises on texts, and on an example without an output."""
+    asked = {"messages": [{"role": role, "content": role} for role in ("user", "assistant", "user")]}
+    rows = [ROW, {"request": "Hi", "response": None}, {"request": asked, "expected_facts": ["a"]}]
+    made = convert_eval_set(rows, "phoenix").data[["input", "output"]].to_dict("records")
+    assert made == [
+        {"input": {"question": "How many days?"}, "output": {"answer": "12 days."}},
+        {"input": {"question": "Hi"}, "output": {}},
+        {"input": asked, "output": {"expected_facts": ["a"]}},
+    ]
+    texts = [{"input": "Hi", "output": "Hello", "metadata": {}}]  # which the columns of a DataFrame may be
+    assert convert_eval_set(texts, "phoenix", format="phoenix").data.to_dict("records") == texts
 
 
 SPOKEN = [{"type": "human", "content": "Hi"}, {"type": "ai", "content": "Hello"}]

@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -108,6 +109,117 @@ def mlflow() -> Recorded:
     return "mlflow", {"": {"inputs": {"question": "Hi"}}}, lambda row: vars(EvalItem.from_dataset_row(dict(row)))
 
 
+def adk() -> Recorded:
+    from google.adk.evaluation.eval_case import EvalCase
+
+    row = {"eval_id": "a", "conversation": [{"user_content": {"parts": [{"text": "Hi"}]}}]}
+    return "google-adk", {"": row}, lambda case: EvalCase.model_validate(case).model_dump()
+
+
+def strands() -> Recorded:
+    from strands_evals import Experiment
+
+    def load(row: Row) -> Any:
+        return Experiment.from_dict({"cases": [row], "evaluators": []}).to_dict()
+
+    return "strands-agents-evals", {"": {"input": "Hi"}}, load
+
+
+def pydantic_evals() -> Recorded:
+    from pydantic_evals import Dataset
+
+    def load(row: Row) -> Any:
+        return [vars(case) for case in Dataset.from_dict({"name": "d", "cases": [row]}).cases]
+
+    return "pydantic-evals", {"": {"inputs": "Hi"}}, load
+
+
+def langfuse() -> Recorded:
+    from langfuse.api.core.pydantic_utilities import parse_obj_as
+    from langfuse.api.dataset_items.types import CreateDatasetItemRequest
+
+    def load(row: Row) -> Any:
+        item = parse_obj_as(CreateDatasetItemRequest, {"datasetName": "d", **row})
+        return [getattr(item, name) for name in type(item).model_fields]  # its client sends no other
+
+    return "langfuse", {"": {"input": "Hi"}}, load
+
+
+def braintrust() -> Recorded:
+    from braintrust.framework import EvalCase
+
+    return "braintrust", {"": {"input": "Hi"}}, lambda row: EvalCase.from_dict(dict(row)).as_dict()
+
+
+def phoenix() -> Recorded:
+    import httpx
+    from phoenix.client import Client
+    from phoenix.client.resources.datasets import DatasetUploadError
+
+    sent: list[bytes] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.content)
+        return httpx.Response(400)
+
+    def load(row: Row) -> Any:
+        sent.clear()
+        with contextlib.suppress(DatasetUploadError):
+            server.datasets.create_dataset(name="d", examples=[row])
+        return json.loads(sent[-1])
+
+    server = Client(http_client=httpx.Client(transport=httpx.MockTransport(answer), base_url="http://localhost"))
+    return "arize-phoenix-client", {"": {"input": {"q": "Hi"}, "output": {"a": "Hello"}}}, load
+
+
+def promptfoo() -> Recorded:
+    """Node and the package have to be in the folder that PROMPTFOO names (npm install promptfoo)."""
+    node = subprocess.Popen(
+        ("node", "--input-type=module", "-e", _EVALUATE),
+        cwd=os.environ["PROMPTFOO"],
+        env={**os.environ, "PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert node.stdin is not None
+    assert node.stdout is not None
+    into, out = node.stdin, node.stdout
+
+    def load(path: str) -> Any:
+        into.write(f"{path}\n")
+        into.flush()
+        found = json.loads(next(line for line in out if line.startswith("{")))
+        if "error" in found:
+            raise ValueError(found["error"])
+        return found
+
+    return "promptfoo", {"": {"vars": {"question": "Hi"}}}, lambda row: _of_lines(row, load)
+
+
+_EVALUATE = """
+import promptfoo from 'promptfoo';
+import readline from 'node:readline';
+for await (const path of readline.createInterface({ input: process.stdin })) {
+  try {
+    const suite = { prompts: ['{{question}}'], providers: ['echo'], tests: path, writeLatestResults: false };
+    const { results } = await promptfoo.evaluate(suite, { cache: false, showProgressBar: false });
+    console.log(JSON.stringify({ tests: results.map((result) => [result.testCase, result.response]) }));
+  } catch (error) {
+    console.log(JSON.stringify({ error: String(error) }));
+  }
+}
+"""
+
+
+def version_of(package: str) -> str:
+    if package != "promptfoo":
+        return version(package)
+    path = Path(os.environ["PROMPTFOO"], "node_modules", package, "package.json")
+    return str(json.loads(path.read_text(encoding="utf-8"))["version"])
+
+
 def digest(names: list[str]) -> str:
     return hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
 
@@ -129,6 +241,7 @@ _VALUES: tuple[Any, ...] = (
     [MARK],
     {MARK: MARK},
     [_CALL],
+    [{"node_name": MARK}],
     [{"role": "user", "content": MARK}],
     NUMBER,
     f"{DAY}T00:00:00Z",
@@ -163,10 +276,10 @@ if __name__ == "__main__":
     table = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
     table[platform] = {
         "package": package,
-        "version": version(package),
+        "version": version_of(package),
         "recorded": date.today().isoformat(),
         "digest": digest(names),
         "kept": found,
     }
     RESULT.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
-    print(f"{platform} ({package} {version(package)}): {found}")
+    print(f"{platform} ({package} {version_of(package)}): {found}")
