@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,18 @@ def packed(batch: pa.RecordBatch, codec: str | None = None) -> pa.Buffer:
 def unpack(data: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
     """The batch that `pack` or `packed` made bytes of."""
     return pa.ipc.open_stream(data).read_next_batch()
+
+
+def write_one(path: str | Path, batch: pa.RecordBatch, codec: str | None = None) -> None:
+    """Write a batch into a file for `mapped`."""
+    with pa.ipc.new_file(str(path), batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_batch(batch)
+
+
+def mapped(path: str | Path) -> pa.RecordBatch:
+    """The batch of a file, which is in memory only where it is read."""
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).get_batch(0)
 
 
 # --- The cells of a column that are nested too deep, found for a whole column at once.

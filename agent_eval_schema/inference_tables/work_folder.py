@@ -33,6 +33,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agent_eval_schema.cells.arrow import mapped, write_one
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, call_columns, entry_table
 from agent_eval_schema.io.parquet import decoded
@@ -89,9 +90,7 @@ class BuildFolder(WorkFolder):
         """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
         unpack them would take a tenth of the time of a build."""
         # with less free disk than 32 GiB, the parts are compressed
-        options = _PLAIN if shutil.disk_usage(self.folder).free > (32 << 30) else _LZ4
-        with pa.ipc.new_file(path, rows.schema, options=options) as writer:
-            writer.write_batch(rows)
+        write_one(path, rows, None if shutil.disk_usage(self.folder).free > (32 << 30) else "lz4")
 
     def has(self, part: PartKey) -> bool:
         return (self.folder / "parts" / part.name).is_dir()
@@ -105,7 +104,7 @@ class BuildFolder(WorkFolder):
         return self.read_json("existing.json") or 0
 
     def rows(self, part: PartKey) -> pa.RecordBatch:
-        return _mapped(self.folder / "parts" / part.name / "rows.arrow")
+        return mapped(self.folder / "parts" / part.name / "rows.arrow")
 
     def hand_over_finished(self, part: PartKey, rows: pa.RecordBatch) -> None:
         """Leave the finished rows of a part to another process, which takes them."""
@@ -115,7 +114,7 @@ class BuildFolder(WorkFolder):
     def take_finished(self, part: PartKey) -> pa.RecordBatch:
         """What another process has left; it is gone then."""
         name = f"finished/{part.name}.arrow"
-        rows = _mapped(self.folder / name)
+        rows = mapped(self.folder / name)
         self.discard(name)
         return rows
 
@@ -156,12 +155,6 @@ class BuildFolder(WorkFolder):
                 yield from pa.ipc.open_stream(file)
 
 
-def _mapped(path: Path) -> pa.RecordBatch:
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).get_batch(0)
-
-
-_PLAIN = pa.ipc.IpcWriteOptions()
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import xxhash
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import packed
+from agent_eval_schema.cells.arrow import mapped, packed, write_one
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import MARK, as_new_folder, put, remove_folder
 from agent_eval_schema.io.delta import is_delta
@@ -179,8 +179,7 @@ class PartsFolder(WorkFolder):
         path = self.folder / self._name(number)
         if not path.exists():
             return None
-        with pa.memory_map(str(path)) as file:
-            batch = pa.ipc.open_file(file).get_batch(0)
+        batch = mapped(path)
         own = dict(batch.schema.metadata)
         if own.pop(_SOURCE).decode() != source:  # of a URL or a table, neither time nor size is known
             why = "the data has changed since the run was begun: run it again without --resume"
@@ -194,9 +193,7 @@ class PartsFolder(WorkFolder):
         batch = batch.replace_schema_metadata(metadata)
         with self.writing():
             new = self.new()
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            with pa.ipc.new_file(str(new), batch.schema, options=options) as writer:
-                writer.write_batch(batch)
+            write_one(new, batch, "lz4")
         self.commit_file(new, self._name(number))
 
     def resuming(self, make: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The dataset under review: its rows in memory, what the rules found in them, and the queues that follow.
+"""The dataset under review: its rows, what the rules found in them, and the queues that follow.
 
 source ──CheckedRun──▶ batches, and per row: valid, fields, question, hash ──▶ QUEUES, by what a label buys
    └────fix_source──▶ the fixes of each row
@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
+from agent_eval_schema.cells.hashing import hash_texts, hashes_of, seeded_hashes
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import FIXED_FORMATS, fix_source
@@ -26,6 +26,7 @@ from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import UNKNOWN, find_format
 from agent_eval_schema.formats.suggestions import naming_columns
+from agent_eval_schema.io.shelf import Shelf
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
@@ -60,8 +61,8 @@ TITLE = 160
 
 
 class Reviewed:
-    """The rows of a source, validated once and kept in memory. `check` is called with the rows so far: it raises an
-    error if they are too many."""
+    """The rows of a source, validated once and kept: of a large source in a temporary file. `check` is called with the
+    rows so far: it raises an error if they are too many."""
 
     def __init__(self, source: Source, check: Callable[[int], None] = lambda _: None) -> None:
         plan = make_plan(source)
@@ -100,15 +101,15 @@ class Reviewed:
         self.hashes: list[str] = []
         self.searched: list[pa.Array] = []
         """By batch, the cells of each row as the text that is searched."""
-        requests_: list[Any] = []
+        questions: list[Array] = []
         joining: list[list[Array]] = []
         truths: list[Array] = []
         askings: list[Array] = []
+        self._shelf = Shelf()
         with progress(source.read_share) as so_far:
             for batch, checked in self.run.pairs():
                 check(len(self.titles) + batch.num_rows)
                 self.starts.append(len(self.titles))
-                self.batches.append(batch)
                 rows = rows_of(checked)
                 cells = native_rows(batch)
                 # a file that is written in another way, or read of another kind, has the same rows
@@ -118,10 +119,11 @@ class Reviewed:
                 self.ids += verdict(checked, "id").to_pylist()
                 hashes, _ = hash_texts(texts)
                 self.hashes += [f"{h:016x}" for h in hashes.tolist()]
-                self.searched.append(
-                    pa.array([" ".join(map(as_text, row.values())).casefold() for row in cells], pa.large_string())
-                )
-                requests_ += rows.column("request").to_pylist()
+                searched = [" ".join(map(as_text, row.values())).casefold() for row in cells]
+                self.batches.append(self._shelf.put(batch))
+                self.searched.append(self._shelf.put(pa.record_batch({"text": pa.array(searched, pa.large_string())}))[0])
+                asked = rows.column("request").to_pylist()
+                questions.append(hashes_of([None if text is None else str(text) for text in asked]))
                 joining.append(unit_keys(rows))
                 truths.append(_filled(verdict(checked, "truth_hash")))
                 askings.append(_filled(verdict(checked, "request_hash")))
@@ -133,8 +135,7 @@ class Reviewed:
             self.run.builder.masks.copy(),
         )
         self._reject(self.issues_of_format)
-        self.questions, absent = hash_texts([None if text is None else str(text) for text in requests_])
-        self.questions[np.zeros(len(self), bool) if absent is None else absent] = 0
+        self.questions = np.concatenate(questions) if questions else np.zeros(0, np.uint64)
         sessions, documents = np.concatenate([np.zeros((2, 0), np.uint64), *joining], axis=1)
         self._units = independent_units(RowKeys(sessions, self.questions, documents)).codes
         self._truths = np.concatenate(truths) if truths else np.zeros(0, np.uint64)

@@ -106,13 +106,18 @@ class Session:
         """The rows that are in journals and are no longer in the source where they were: found by their cells and IDs,
         of copies in their order, or else by their IDs."""
         reviewed = self.reviewed
+        keys_of = [sorted(journal.states(), key=lambda key: key.n) for journal in journals]
+        moved = {key for keys in keys_of for key in keys if self.row_of(key) is None}
+        pairs, names = {(key.id, key.hash) for key in moved}, {key.id for key in moved}
         rows: dict[tuple[str | None, str], list[int]] = {}
-        for row in range(len(reviewed)):
-            rows.setdefault((reviewed.ids[row], reviewed.hashes[row]), []).append(row)
-        ids = Counter(name for name in reviewed.ids if name is not None)
-        by_id = {name: row for row, name in enumerate(reviewed.ids) if name is not None and ids[name] == 1}
-        for journal in journals:
-            keys = sorted(journal.states(), key=lambda key: key.n)
+        ids: dict[str | None, list[int]] = {}
+        for row, pair in enumerate(zip(reviewed.ids, reviewed.hashes, strict=True) if moved else ()):
+            if pair in pairs:
+                rows.setdefault(pair, []).append(row)
+            if pair[0] is not None and pair[0] in names:
+                ids.setdefault(pair[0], []).append(row)
+        by_id = {name: found[0] for name, found in ids.items() if len(found) == 1}
+        for keys in keys_of:
             taken = {found for key in keys if (found := self.row_of(key)) is not None}
             for key in keys:
                 if self.row_of(key) is not None:

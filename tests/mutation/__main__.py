@@ -17,6 +17,7 @@ import importlib.abc
 import importlib.util
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -95,11 +96,14 @@ def _modules() -> list[str]:
 
 def tests_of(module: str) -> tuple[str, ...]:
     """The tests that should notice a change, the nearest first: those that are named above, else the file of tests that
-    is called like the module, and those of its folder."""
-    folder, _, name = module.rpartition("/")
-    named = sorted(ROOT.glob(f"tests/**/test_{name.removesuffix('.py')}.py"), key=lambda file: folder not in str(file))
+    is called like the module, those that import it, and those of its folder."""
+    folder, _, name = module.removesuffix(".py").rpartition("/")
+    named = sorted(ROOT.glob(f"tests/**/test_{name}.py"), key=lambda file: folder not in str(file))
+    imported = re.compile(rf"^ *from agent_eval_schema\.{module[:-3].replace('/', '.')} import", re.MULTILINE)
+    importing = [file for file in sorted(ROOT.glob("tests/**/test_*.py")) if imported.search(file.read_text("utf-8"))]
     folders = [f"tests/{folder}"] if (ROOT / "tests" / folder).is_dir() and folder else ["tests/project", "tests/cli"]
-    return MODULES.get(module) or (*(str(file.relative_to(ROOT)) for file in named), *folders)
+    files = dict.fromkeys(str(file.relative_to(ROOT)) for file in [*named, *importing])
+    return MODULES.get(module) or (*files, *folders)
 
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
@@ -116,7 +120,9 @@ def main() -> int:
     modules = _modules() if arguments.whole else MODULES
     chosen = [m for m in modules if not arguments.only or any(name in m for name in arguments.only)]
     end = time.monotonic() + arguments.minutes * 60
-    if not arguments.whole:
+    if arguments.whole:
+        importlib.import_module("pandas"), importlib.import_module("pyarrow.parquet")  # which every fork shares
+    else:
         _load(chosen)
     same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
     start, tried, killed, skipped = time.monotonic(), Counter[str](), Counter[str](), 0
@@ -242,6 +248,10 @@ _CALLED: dict[str, list[_Test]] = {}
 """The tests of each module."""
 
 
+_PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""No test collected: all of a file have needs."""
+
+
 class _Calls:
     """A plugin of pytest that writes which functions of a file each test calls."""
 
@@ -291,7 +301,8 @@ def _start(module: str, tree: ast.Module, mutant: Mutant) -> int:
     def run() -> int:
         if module not in _CALLED:  # what its tests call is not known
             _import_again(module, code)
-            return _run(tests_of(module))
+            # one after the other: to collect a folder takes longer than most mutants live
+            return next((status for tests in tests_of(module) if (status := _run([tests])) not in _PASSED), 0)
         tests = [test for test in _CALLED[module] if function in test.called]
         if not tests or not _exchanged(code.co_filename, code, function):  # it may be called where modules are loaded
             return _again(module, code)
