@@ -129,9 +129,13 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
 
 def _json_text(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return "Infinity"  # which is not JSON, and is reported
+        return infinity(value)  # which is not JSON, and is reported
     is_whole = isinstance(value, float) and abs(value) < 2**53 and value.is_integer()  # counts with gaps are floats
     return with_infinite(value, _encode(int(value) if is_whole else value), str).decode()
+
+
+def infinity(value: float) -> str:
+    return "Infinity" if value > 0 else "-Infinity"
 
 
 def with_infinite(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:

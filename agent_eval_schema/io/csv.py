@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
@@ -13,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import is_json_column, make_batch
+from agent_eval_schema.cells.cells import infinity
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.errors import EvalSetError, FormulaWarning
 from agent_eval_schema.io.arrow import as_text, canonical_values
@@ -362,6 +364,8 @@ def csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
     values = as_text(column).to_pylist() if is_json_column(field) else canonical_values(column, field)
     cells = list[str | None]()
     for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            value = infinity(value) if value == value else None
         if value is not None and not isinstance(value, str):
             encoded = encode_json(value)  # what JSON has only as text (a time, a date) without its quotes
             value = str(msgspec.json.decode(encoded)) if encoded[:1] == b'"' else encoded.decode()

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -73,14 +74,33 @@ def open_table(name: str) -> DeltaTable:
             if version is not None and version > (newest := deltalake.DeltaTable(folder).version()):
                 raise EvalSetError(f"{name}: unknown version {version}: the newest is {newest}") from error
             raise
+        for log in sorted(Path(folder, "_delta_log").glob("*.json")):  # delta-rs takes it for a version without changes
+            if not log.stat().st_size and log.stem <= f"{table.version():020}":
+                raise OSError(f"the log has an empty file: {log}")
         # a file of the log that does not exist is reported before the work, not in the middle of it
-        for place in _paths(folder, table):
-            if not os.path.exists(place):
-                raise EvalSetError(
-                    f"{name}: the log of version {table.version()} lists a data file that is missing: {place}: restore "
-                    "it, or read an older version (TABLE@v3)"
-                )
+        if gone := _first_gone(folder, table):
+            raise EvalSetError(
+                f"{name}: the log of version {table.version()} lists a data file that is missing: {gone}: "
+                f"{_restore(folder, table.version())}"
+            )
     return table
+
+
+def _first_gone(folder: str, table: DeltaTable) -> str | None:
+    return next((place for place in _paths(folder, table) if not os.path.exists(place)), None)
+
+
+def _restore(folder: str, version: int) -> str:
+    """What to do about a missing file: the last version without it, if it is one of the last before this one."""
+    for older in reversed(range(max(0, version - MOST_OLDER), version)):
+        with suppress(Exception):  # the log of an older version may be gone
+            if not _first_gone(folder, _deltalake().DeltaTable(folder, version=older)):
+                return f"restore it, or read the last version without it: {folder}@v{older}"
+    return "restore it from a copy"
+
+
+MOST_OLDER = 10
+"""Versions that are looked at when a file is missing."""
 
 
 def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
@@ -90,8 +110,8 @@ def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
     """
     from urllib.request import url2pathname  # which imports an HTTP client
 
-    query = "SELECT * FROM t"
-    with _reporting_errors(f"{url2pathname(urlsplit(table.table_uri).path)}@v{table.version()}"):
+    query, place = "SELECT * FROM t", url2pathname(urlsplit(table.table_uri).path).rstrip("/")
+    with _reporting_errors(f"{place}@v{table.version()}"):
         head = list(_query(table, f"{query} LIMIT {HEAD_ROWS}", HEAD_ROWS))
         size = sum(b.nbytes for b in head) / max(sum(b.num_rows for b in head), 1)
         yield from _query(table, query, rows_per_batch(size))
@@ -147,7 +167,8 @@ def _reporting_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise EvalSetError(f"{name}: cannot be read as a Delta table: {first_line(error)}") from error
+        why = f"cannot be read as a Delta table: {first_line(error).partition(': ParsedLogPath')[0]}"
+        raise EvalSetError(f"{name}: {why}: restore its files from a copy, or read it with Spark") from error
 
 
 def _deltalake() -> Any:

@@ -12,7 +12,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile, is_zipfile
 
 from msgspec.structs import replace
@@ -113,28 +113,35 @@ def _filled(path: str) -> dict[str, Sheet]:
     try:
         with ZipFile(path) as archive:
             require_bounded(path, sum(part.file_size for part in archive.infolist()))
-        sheets = dict(_sheets(path))
+        with open(path, "rb") as file:  # openpyxl leaves one open that it cannot read
+            sheets = dict(_sheets(path, file))
     except ImportError as error:
         raise missing("excel", "openpyxl 3.1", error) from error
     except EvalSetError:
         raise
     except Exception as error:  # openpyxl raises exceptions of many types
-        raise EvalSetError(f"{path}: cannot be read as Excel: {type(error).__name__}: {first_line(error)}") from error
+        why = f"{type(error).__name__}: {first_line(error)}"
+        raise EvalSetError(f"{path}: cannot be read as Excel: {why}: {_SAVE_AGAIN}") from error
+    if not sheets:
+        raise EvalSetError(f"{path}: expected a sheet with rows, got a workbook without sheets: {_SAVE_AGAIN}")
     return {title: sheet for title, sheet in sheets.items() if sheet.lines} or sheets
+
+
+_SAVE_AGAIN = "open it in a spreadsheet, and save it as .xlsx without a password"
 
 
 _Cells = dict[int, Any]
 """The filled cells of a line by their columns."""
 
 
-def _sheets(path: str) -> Iterator[tuple[str, Sheet]]:
+def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
     """The sheets with their rows. Only cells with a value take memory and time, wherever they are: a sheet has room for
     17 billion."""
     from openpyxl import load_workbook
     from openpyxl.styles.numbers import BUILTIN_FORMATS
     from openpyxl.worksheet._reader import WorkSheetParser
 
-    book = load_workbook(path, read_only=True, data_only=True)
+    book = load_workbook(file, read_only=True, data_only=True)
 
     @cache
     def format_of(style: int) -> str:
@@ -150,15 +157,15 @@ def _sheets(path: str) -> Iterator[tuple[str, Sheet]]:
                 lines: dict[int, _Cells] = {}
                 formats: dict[int, dict[int, str]] = {}
                 for number, cells in parser.parse():
-                    filled = {}
                     for cell in cells:
                         if not _is_blank(cell):
-                            format = format_of(cell["style_id"])
-                            filled[cell["column"]] = _value(cell, format)
+                            format, column = format_of(cell["style_id"]), cell["column"]
+                            filled = lines.setdefault(number, {})
+                            if column in filled:
+                                raise ValueError(f"line {number} of {sheet.title!r} has two cells of column {column}")
+                            filled[column] = _value(cell, format)
                             if cell["data_type"] == "n" and format != GENERAL:
-                                formats.setdefault(cell["column"], {})[number] = format
-                    if filled:
-                        lines[number] = filled
+                                formats.setdefault(column, {})[number] = format
             ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
             yield sheet.title, _sheet_of(lines, ranges, formats, path)
     finally:

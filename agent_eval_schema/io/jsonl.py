@@ -303,9 +303,16 @@ def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
     at = batch.schema.get_field_index(name)
     if is_json_column(batch.schema.field(at)):
         # An indented JSON file has line ends between the parts of a value (never inside of a text); a line must not.
-        return [None if v is None else _ENDS.sub(" ", v).encode() for v in batch.column(at).to_pylist()]
+        return [None if v is None else _finite(_ENDS.sub(" ", v)).encode() for v in batch.column(at).to_pylist()]
     values = canonical_values(batch.column(at), batch.schema.field(at))
     return [None if v is None else encode_json(v) for v in values]
+
+
+def _finite(text: str) -> str:
+    """A JSON text with null for the infinite numbers of Python objects, as of every other column."""
+    if "Infinity" in text and isinstance(found := jsontext.parse(text), jsontext.Malformed):
+        return jsontext.encode_text(jsontext.parse_leniently(text)) if found.rule is reading.NAN_LITERAL else text
+    return text
 
 
 encode_json = msgspec.json.Encoder(enc_hook=str).encode

@@ -1,4 +1,4 @@
-"""Batches that are kept for long: the first in memory, the others in temporary files, of which the system reads a part."""
+"""Batches that are kept for long: the first in memory, the others in temporary files that are read where needed."""
 
 from __future__ import annotations
 

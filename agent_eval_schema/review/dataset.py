@@ -121,7 +121,9 @@ class Reviewed:
                 self.hashes += [f"{h:016x}" for h in hashes.tolist()]
                 searched = [" ".join(map(as_text, row.values())).casefold() for row in cells]
                 self.batches.append(self._shelf.put(batch))
-                self.searched.append(self._shelf.put(pa.record_batch({"text": pa.array(searched, pa.large_string())}))[0])
+                self.searched.append(
+                    self._shelf.put(pa.record_batch({"text": pa.array(searched, pa.large_string())}))[0]
+                )
                 asked = rows.column("request").to_pylist()
                 questions.append(hashes_of([None if text is None else str(text) for text in asked]))
                 joining.append(unit_keys(rows))

@@ -224,5 +224,32 @@ EXTENSIONS = (
 )
 """Of a file under another name."""
 
+_BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]><x>&j;</x>' % b"".join(
+    b'<!ENTITY %c "%s">' % (98 + i, b"&%c;" % (97 + i) * 10) for i in range(9)
+)
+PARTS: dict[str, Damage] = {
+    **{name: BYTES[name] for name in ("cut", "empty", "zeros", "a hole", "utf-16")},
+    "another element": lambda *_: b"<a/>",
+    "entities": lambda *_: _BOMB,
+    "a file of the system": lambda *_: b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>',
+    "deep": lambda *_: b"<a>" * 100_000,
+}
+"""Of one file in an archive, which may also be missing."""
+
+CELLS: dict[str, tuple[bytes, bytes]] = {
+    **{f"a cell {ref}": (b'r="A2"', b'r="%s"' % ref.encode()) for ref in ("??", "A0", "ZZZZZZZ2", "")},
+    **{f"a line {n}": (b'<row r="3"', b'<row r="%s"' % n.encode()) for n in ("x", "-2", "9" * 20, "")},
+    **{f"a style {n}": (b'<c r="A2"', b'<c s="%s" r="A2"' % n.encode()) for n in ("999", "-1", "x")},
+    **{
+        f"the type {t}": (b'<c r="A2" t="inlineStr"', b'<c r="A2" t="%s"' % t.encode())
+        for t in ("s", "n", "d", "e", "z")
+    },
+    "a line twice": (b'<row r="3"', b'<row r="2"'),
+    "a cell twice": (b'r="B2"', b'r="A2"'),
+    "merged beyond": (b"</sheetData>", b'</sheetData><mergeCells><mergeCell ref="A1:XFD1048576"/></mergeCells>'),
+    "merged nowhere": (b"</sheetData>", b'</sheetData><mergeCells><mergeCell ref="Q"/></mergeCells>'),
+}
+"""What is wrong in a sheet."""
+
 PACKED = tuple(name for name in FILES if name == "parquet" or name.endswith((".gz", ".zst", ".bz2")))
 """Files that may be small and have much in them; Excel writes no cell that is large."""

@@ -1,6 +1,10 @@
 """What is written is read again as the same rows, whatever the cells hold."""
 
+import csv
+import json
+import math
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +137,31 @@ def test_other_forms_hold_objects_as_json_text_without_a_warning(tmp_path: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         write_eval_set(rows, tmp_path / "rows.csv")
+
+
+NUMBERS = pa.table(
+    {
+        "request": list("abcd"),
+        "response": list("abcd"),
+        "x": [1.5, math.nan, math.inf, -math.inf],
+        "y": [{"z": [number]} for number in (1.5, math.nan, math.inf, -math.inf)],
+    }
+)
+
+
+@pytest.mark.parametrize("of", [pa.Table.to_pylist, pa.Table.to_pandas, pa.Table.combine_chunks])
+def test_infinite_numbers_are_null_in_json_and_texts_in_csv(of: Callable[[pa.Table], Any], tmp_path: Path) -> None:
+    data = of(NUMBERS)
+
+    def refused(literal: str) -> None:
+        raise ValueError(literal)
+
+    write_eval_set(data, tmp_path / "rows.jsonl")
+    write_eval_set(data, tmp_path / "rows.json")
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line, parse_constant=refused) for line in lines]
+    assert json.loads((tmp_path / "rows.json").read_text(), parse_constant=refused) == rows
+    assert [(row.get("x"), row["y"]["z"][0]) for row in rows] == [(1.5, 1.5), *[(None, None)] * 3]
+    write_eval_set(data, tmp_path / "rows.csv")
+    with open(tmp_path / "rows.csv", newline="") as file:
+        assert [row["x"] for row in csv.DictReader(file)] == ["1.5", "", "Infinity", "-Infinity"]
