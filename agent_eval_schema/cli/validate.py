@@ -207,8 +207,9 @@ def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:
 
 # --- --fix, --diff
 def _fix(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.fix.fix import fix_source, require_fixable
+    from agent_eval_schema.fix.fix import fix_source, is_rewritten, require_fixable
     from agent_eval_schema.io.outputs import settle
+    from agent_eval_schema.io.places import ending_of
     from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.validate import check_source
 
@@ -216,11 +217,12 @@ def _fix(arguments: argparse.Namespace) -> int:
         raise EvalSetError("--fix and --diff take one FILE at a time")
     if arguments.diff and not arguments.values:
         raise EvalSetError("--diff shows cell values: it excludes --no-values")
-    if arguments.columns:  # the rows are written under the names of the mapping
-        settle({"--fix": arguments.fix}, {"FILE": arguments.files[0]})
     select, ignore = codes_in(arguments.select), _ignored(arguments.files[0], arguments)
     source = open_input(arguments.files[0], arguments)
     if arguments.fix:
+        is_excel = ending_of(arguments.fix) == ".xlsx"
+        if (arguments.columns or is_excel) and not is_rewritten(source, arguments.fix):
+            settle({"--fix": arguments.fix}, {"FILE": arguments.files[0]})  # only the rows would be left
         require_fixable(source, arguments.fix)
     fixed = fix_source(source, codes=chosen(select, ignore))
     if arguments.diff:

@@ -27,13 +27,17 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.search import PLACE, CellFix, fixes_in, moves_in, read_exactly, tries_of, twins_in
 from agent_eval_schema.fix.values import CODES_OF, FIXES_OF
+from agent_eval_schema.formats.column_names import in_sheet
 from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.excel import EXCEL
+from agent_eval_schema.io.excel_editor import edit_workbook
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.jsonl import REMOVED
+from agent_eval_schema.io.places import ending_of, part_of
 from agent_eval_schema.io.records import encode_cells
 from agent_eval_schema.io.source import Source, schema_of
-from agent_eval_schema.io.streams import STDOUT
+from agent_eval_schema.io.streams import DROPPED, STDOUT, Edits, Renames
 from agent_eval_schema.io.write import REWRITTEN, copy_file, require_writable, rewrite_file, write_batches
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.render.phrases import plural
@@ -89,6 +93,9 @@ class FixedSource(Struct, frozen=True):
         """The fixed source as the file to which it is written."""
         source, options = self.source, {k: v for k, v in self.original.options.items() if k != "columns"}
         lines = source.lines if is_rewritten(self.original, path) else None
+        if source.sheet is not None and lines is not None:  # it keeps its names, and its other sheets
+            part = part_of(source.name or "")[1]
+            return replace(source, name=f"{path}#{part}" if part else path, options=self.original.options)
         return source if path == STDOUT else replace(source, name=path, options=options, lines=lines)
 
     def batches(self) -> FixedBatches:
@@ -149,8 +156,7 @@ class FixedSource(Struct, frozen=True):
         # a fix may need a column that a file with a header lacks
         adds_a_column = self.plan.format == "mlflow" and self.original.kind == "csv"
         if is_rewritten(self.original, path) and not adds_a_column:
-            edits, state = edits_of(batches), self.original.state
-            rewrite_file(str(self.original.path), self.original.kind, path, self.renames, edits, state)
+            rewrite(self.original, path, self.renames, edits_of(batches))
             return counts
         schema = schema_of(self.source)
         if any(line_texts(batch) is not None for batch in self.original.batches()):
@@ -213,8 +219,20 @@ def require_fixable(source: Source, path: str) -> None:
 
 
 def is_rewritten(source: Source, path: str) -> bool:
-    """Whether each row is a part of the file's text; of a table that is one object by columns none is."""
+    """Whether each row is a part of the file's text, or of its sheet; of a table that is one object by columns none
+    is."""
+    if source.sheet is not None:
+        return ending_of(path) == EXCEL
     return _is_of_form(source, path, *REWRITTEN) and not source.in_order
+
+
+def rewrite(source: Source, path: str, renames: Renames, edits: Edits) -> None:
+    """Write the file of a source whose rows are parts of it, with columns renamed and cells replaced."""
+    if source.sheet is not None:
+        own = (cells if cells is DROPPED else in_sheet(source, cells) for cells in edits)
+        edit_workbook(source.sheet, path, renames, own)
+    else:
+        rewrite_file(str(source.path), source.kind, path, renames, edits, source.state)
 
 
 def _is_of_form(source: Source, path: str, *kinds: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.io.places import compression_of, ending_of, is_glob, kind_of
+from agent_eval_schema.io.excel import is_excel
+from agent_eval_schema.io.places import compression_of, ending_of, is_glob, kind_of, part_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.render.fixes import WIDTH
 from agent_eval_schema.render.phrases import Call
@@ -60,7 +61,8 @@ def _texts(part: FixedPart) -> tuple[str, str]:
 def fix_command(call: Call, *, on_invalid: str = "keep") -> str:
     """What applies the safe fixes; rows that remain invalid do not keep the others from being returned."""
     name = call.name or ""
-    is_file = kind_of(name) is not None and not is_glob(name)
+    name = part_of(name)[0] if is_excel(name) else name
+    is_file = (kind_of(name) is not None or is_excel(name)) and not is_glob(name)
     out = f"fixed{ending_of(name)}{compression_of(name)}" if is_file else "fixed.jsonl"
     options = {} if on_invalid == "raise" else {"on_invalid": on_invalid}
     return call.command("validate", "--fix", out) or Call().function(

@@ -318,6 +318,40 @@ def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordB
     return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 
 
+def titles_of(source: Source) -> dict[str, str]:
+    """By our names, the columns of a sheet that the mapping reads them from."""
+    assert source.sheet is not None
+    moves = _moves(list(source.sheet.columns), without_preferred(source.reading.columns))
+    return {move.name: move.column for move in reversed(moves)}
+
+
+def in_sheet(source: Source, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """The cells of a row under the names of its sheet, each as the text that the mapping reads as this value. Raises
+    EvalSetError for a value that no text is read as."""
+    assert source.sheet is not None
+    moves, written = _moves(list(source.sheet.columns), without_preferred(source.reading.columns)), dict[str, Any]()
+    for name, value in cells.items():
+        own = [move for move in moves if move.name == name]
+        titles = [move.column for move in own] or [name]
+        text = _joined(value, own[0]) if own and value is not None else value
+        if len(titles) > 1 or (own and dict(_moved({titles[0]: text}, own)).get(name) != value):
+            raise EvalSetError(
+                f"{source.sheet.path}: `{name}` is read from {' and '.join(map(repr, titles))}: expected a value that "
+                f"can be written there, got {describe(value)}: write .jsonl"
+            )
+        written[titles[0]] = text
+    return written
+
+
+def _joined(value: Any, move: Move) -> Any:
+    """A list as the text that is split into it, if the column is split; of objects what is at the key of each."""
+    if len(move.steps) != 1 or not isinstance(value, list):
+        return value
+    parts = [value_at(part, move.into[1]) if move.into[:1] == (EACH,) and move.into[1:] else part for part in value]
+    sign = move.steps[0][1:-1]
+    return ("\n" if sign in ("\n", "\\n") else f"{sign} ").join(map(str, parts))
+
+
 def has_path(path: str, name: str, source: Source) -> bool:
     """Whether a source has the column of a path, or an entry of the mapping is of no column."""
     return path == AUTO or name == PREFERRED or _is_in(path, source.column_names())

@@ -18,10 +18,12 @@ from zipfile import ZipFile, is_zipfile
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, missing
+from agent_eval_schema.io.atomic import FileState
 from agent_eval_schema.io.header import LOOKED_AT, above_header, header_at
 from agent_eval_schema.io.number_formats import GENERAL, text_of_date, text_of_number
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import part_of
+from agent_eval_schema.io.sheets import Merged, SheetPlace
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import require_bounded, too_large, unpacked_limit
 from agent_eval_schema.schema import ChatRequest, Facts, NamedGuidelines, columns_of
@@ -50,6 +52,7 @@ def _source_of(sheet: Sheet, name: str, texts: frozenset[str]) -> Source:
         nests=False,
         lines=lambda rows: {row: sheet.lines[row] for row in rows},
         as_text=lambda names: _source_of(sheet, name, texts.union(names)),
+        sheet=sheet.place,
     )
 
 
@@ -57,13 +60,14 @@ _TEXTS = columns_of(str, ChatRequest, Facts, NamedGuidelines)
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, the line of each, how many lines with text are above the header, and by column and row how
-    numbers are shown that have a format."""
+    """The rows of a sheet, the line of each, how many lines with text are above the header, by column and row how
+    numbers are shown that have a format, and where all that is in the file."""
 
     frame: pd.DataFrame
     lines: list[int]
     above: int
     formats: dict[str, dict[int, str]]
+    place: SheetPlace
 
 
 def _with_texts(sheet: Sheet, names: Collection[str]) -> pd.DataFrame:
@@ -141,6 +145,7 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
     from openpyxl.styles.numbers import BUILTIN_FORMATS
     from openpyxl.worksheet._reader import WorkSheetParser
 
+    state = FileState.of(path)
     book = load_workbook(file, read_only=True, data_only=True)
 
     @cache
@@ -167,7 +172,7 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
                             if cell["data_type"] == "n" and format != GENERAL:
                                 formats.setdefault(column, {})[number] = format
             ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
-            yield sheet.title, _sheet_of(lines, ranges, formats, path)
+            yield sheet.title, _sheet_of(lines, ranges, formats, SheetPlace(path, sheet._worksheet_path, ranges, state))
     finally:
         book.close()
 
@@ -176,9 +181,7 @@ _OWN = 164
 """The number of the first format of a file itself."""
 
 
-def _sheet_of(
-    lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], formats: dict[int, dict[int, str]], path: str
-) -> Sheet:
+def _sheet_of(lines: dict[int, _Cells], merged: Merged, formats: dict[int, dict[int, str]], where: SheetPlace) -> Sheet:
     """The rows below the header. A cell that is merged over several lines is that of each; above a header, cells that
     are merged over several columns are the names of groups."""
     import pandas as pd
@@ -191,13 +194,13 @@ def _sheet_of(
     places = sorted(below)
     is_grouped = any(bisect_right(places, left) < bisect_right(places, right) for left, right in wide.items())
     is_grouped = is_grouped and wide.keys() >= lines[top].keys() & below.keys()  # else they are values
-    _fill_down(lines, merged, path)
+    _fill_down(lines, merged, where.path)
     at += is_grouped
     names, rows = lines[numbers[at]] if numbers else {}, numbers[at + 1 :]
     columns: dict[int, dict[int, Any]] = {}
     for row, number in enumerate(rows):
-        for place, value in lines[number].items():
-            columns.setdefault(place, {})[row] = value
+        for column, value in lines[number].items():
+            columns.setdefault(column, {})[row] = value
     places = sorted({*names, *columns})
     found = [pd.Series(columns.get(place, {}), index=range(len(rows)), dtype=object) for place in places]
     titles = [str(names.get(place, f"Unnamed: {place - 1}")) for place in places]
@@ -207,10 +210,12 @@ def _sheet_of(
         title: {row_of[number]: format for number, format in formats.get(place, {}).items() if number in row_of}
         for place, title in zip(places, titles, strict=True)
     }
-    return Sheet(frame, rows, at, {title: found for title, found in own.items() if found})
+    header, columns_at = numbers[at] if numbers else 0, dict(reversed([*zip(titles, places, strict=True)]))
+    found_at = replace(where, header=header, lines=rows, columns=columns_at)
+    return Sheet(frame, rows, at, {title: found for title, found in own.items() if found}, found_at)
 
 
-def _fill_down(lines: dict[int, _Cells], merged: list[tuple[int, int, int, int]], path: str) -> None:
+def _fill_down(lines: dict[int, _Cells], merged: Merged, path: str) -> None:
     """Give each line its part of the cells that are merged over several lines: of a small file they may be billions."""
     numbers, room = list(lines), unpacked_limit() // _BYTES_OF_A_CELL
     filled: dict[int, int] = {}  # by column, up to which line: ranges that overlap, as no spreadsheet writes them

@@ -22,6 +22,9 @@ from agent_eval_schema.text.visible import visible
 MOST_ROWS, LONGEST = 1_048_575, 32_767
 """The rows of a sheet without its header, and the characters of a cell."""
 
+AUTHOR = "agent-eval-schema"
+"""The author of comments."""
+
 _CHANGED = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_x[0-9A-Fa-f]{4}_")
 """What does not come back from an XML file as it was, or is read as another character."""
 
@@ -46,7 +49,7 @@ def write_excel(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
 def _fill(sheet: Any, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     names = [field.name for field in schema if field.type != _ISSUES]
     notes = [field.name for field in schema if field.type == _ISSUES]
-    sheet.append([_cell(sheet, _checked(name, "the header", name), []) for name in names])
+    sheet.append([_cell(sheet, checked(name, "the header", name), []) for name in names])
     count = 0
     for batch in batches:
         found = [batch.column(name).to_pylist() for name in notes if name in batch.schema.names]
@@ -56,8 +59,8 @@ def _fill(sheet: Any, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> i
             issues: dict[str, list[dict[str, Any]]] = {}
             for note in (note for column in found for note in column[row] or ()):
                 issues.setdefault(note["column"] if note["column"] in names else names[0], []).append(note)
-            checked = [(_checked(v, f"row {count}", n), issues.get(n, [])) for n, v in zip(names, values, strict=True)]
-            sheet.append([_cell(sheet, value, own) for value, own in checked])
+            cells = [(checked(v, f"row {count}", n), issues.get(n, [])) for n, v in zip(names, values, strict=True)]
+            sheet.append([_cell(sheet, value, own) for value, own in cells])
             count += 1
     return count
 
@@ -72,7 +75,7 @@ def _cell(sheet: Any, value: Any, issues: list[dict[str, Any]]) -> Any:
     if isinstance(value, str):
         cell.data_type = "s"  # also of what begins as a formula or an error does
     if issues:
-        cell.comment = Comment("\n".join(map(_words, issues)), "agent-eval-schema", 120, 480)
+        cell.comment = Comment("\n".join(map(comment_text, issues)), AUTHOR, 120, 480)
     return cell
 
 
@@ -84,11 +87,16 @@ def _values(batch: pa.RecordBatch, name: str) -> Iterator[Any]:
     at = batch.schema.get_field_index(name)
     values = native(batch, at) if at >= 0 else [None] * batch.num_rows
     for value, text in zip(values, csv_cells(batch, name), strict=True):
-        is_exact = type(value) is bool or (type(value) in (int, float) and abs(value) <= 1 << 53)
-        yield value if is_exact else text
+        yield value if is_exact(value) else text
 
 
-def _checked(value: Any, where: str, name: str) -> Any:
+def is_exact(value: Any) -> bool:
+    """Whether a value is a number or boolean that a sheet holds as it is."""
+    return type(value) is bool or (type(value) in (int, float) and abs(value) <= 1 << 53)
+
+
+def checked(value: Any, where: str, name: str) -> Any:
+    """The value of a cell. Raises EvalSetError for a text that a sheet would change."""
     if isinstance(value, str) and (len(value) > LONGEST or _CHANGED.search(value)):
         found = _CHANGED.search(value)
         got = f"{len(value):,} characters" if found is None else repr(found[0])
@@ -99,6 +107,7 @@ def _checked(value: Any, where: str, name: str) -> Any:
     return value
 
 
-def _words(note: dict[str, Any]) -> str:
+def comment_text(note: dict[str, Any]) -> str:
+    """An issue as the comment of its cell."""
     hint = f"\n→ {visible(note['hint'])}" if note["hint"] else ""
     return f"{note['code']} {visible(note['message'])}{hint}"

@@ -32,7 +32,8 @@ def settle(
     for name, data in read.items():
         for path in _paths(data):
             base, part = (path, "") if is_url(path) else part_of(path)
-            what = f"the whole file of {name}" if part else name  # which is no place for the part
+            # a part is written without the rest, but for a sheet
+            what = f"the whole file of {name}" if part and ending_of(base) != ".xlsx" else name
             for file in [base, *([] if is_url(path) or "\0" in path else files_of(base))]:
                 taken |= dict.fromkeys(_identities(file), what)
             for what, file in _kept(path):
@@ -43,7 +44,7 @@ def settle(
         require_no_journal(out)
         own = _identities(out)
         for what in (taken[identity] for identity in own if identity in taken):
-            if (name, what) != in_place or ending_of(out) == ".xlsx":  # a workbook has more than the rows
+            if (name, what) != in_place:
                 would = f"{name} would" if name else "would"
                 raise EvalSetError(f"{out}: {would} overwrite {what}: choose another path")
         taken |= dict.fromkeys(own, name)

@@ -162,6 +162,6 @@ def with_new_rows(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]
         vary=True,
         # the number, the places and the columns of its own rows
         **dict.fromkeys(
-            ("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of", "as_text")
+            ("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of", "as_text", "sheet")
         ),
     )

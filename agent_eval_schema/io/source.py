@@ -18,6 +18,7 @@ from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.cells.sizes import batch_bytes, cut
 from agent_eval_schema.io.atomic import FileState, require_uncut
 from agent_eval_schema.io.reading import Reading
+from agent_eval_schema.io.sheets import SheetPlace
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.schema import CANONICAL, are_canonical
 from agent_eval_schema.text.privacy import may_quote, without_quoting
@@ -161,6 +162,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     renamed: tuple[tuple[str, str], ...] = ()  # by a fix
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None  # of the file on which rows begin
     as_text: Callable[[Collection[str]], Source] | None = None  # with numbers of these columns as a sheet shows them
+    sheet: SheetPlace | None = None  # of a workbook, where its rows are
     read_share: Callable[[int], float | None] | None = None  # the share of the data that so many rows are
     stored_bytes: int | None = None  # of a table of several files
     remote: Remote | None = None  # the cluster that has the rows; they are validated there

@@ -1,6 +1,7 @@
 """The reviewed file: the same format, order and columns, and only the reviewed cells differ.
 
     .jsonl .json .csv      the text of the file with these cells replaced, the rest to the byte (as `--fix` does)
+    .xlsx                  the workbook with these cells replaced; the line of a dropped row is empty
     Parquet, a folder …    all rows, rewritten
     a document             its rows, converted back into the format (`convert`)
     traces                 canonical rows
@@ -26,15 +27,16 @@ from agent_eval_schema.conversion.conversion import Conversion, find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.fix.fix import is_rewritten
+from agent_eval_schema.fix.fix import is_rewritten, rewrite
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.nested import require_one_format
 from agent_eval_schema.io.atomic import VALIDATE_AGAIN
+from agent_eval_schema.io.excel import is_excel
 from agent_eval_schema.io.outputs import settle
-from agent_eval_schema.io.places import compression_of, ending_of, kind_of
+from agent_eval_schema.io.places import compression_of, ending_of, kind_of, part_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED
-from agent_eval_schema.io.write import require_writable, rewrite_file, write_batches
+from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import DRAFT, State, in_file_name
@@ -52,8 +54,8 @@ NAMED = 8
 def out_path(name: str | None, reviewer: str = "") -> str:
     """Where a reviewed file is written by default: `support.maria.reviewed.jsonl` has the labels of maria,
     `support.reviewed.jsonl` those of all."""
-    name = os.path.basename(name or "data.jsonl")
-    ending, packed = ending_of(name) if kind_of(name) else "", compression_of(name)
+    name = os.path.basename(part_of(name or "data.jsonl")[0])
+    ending, packed = ending_of(name) if kind_of(name) or is_excel(name) else "", compression_of(name)
     stem = name.removesuffix(packed).removesuffix(ending)
     return f"{stem}{reviewer and '.' + in_file_name(reviewer)}.reviewed{ending or '.jsonl'}{packed}"
 
@@ -173,10 +175,10 @@ class Reviewing:
             self._write_table(path, so_far)
 
     def _write_table(self, path: str, so_far: Progress) -> None:
-        source, own = self._reviewed.source, self._reviewed.original.path
+        source = self._reviewed.source
         is_new = source.kind == "csv" and bool(self.cells.keys() - set(source.column_names()))  # a header lacks it
-        if is_rewritten(source, path) and not is_new and own is not None:
-            rewrite_file(own, source.kind, path, {}, self._edits(so_far), source.state)
+        if is_rewritten(source, path) and not is_new:
+            rewrite(source, path, {}, self._edits(so_far))
             return
         require_writable(path)
         require_one_format(source, path)

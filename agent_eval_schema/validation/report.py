@@ -15,7 +15,10 @@ from msgspec.structs import astuple
 
 from agent_eval_schema.cells.notes import LINE, NOTE
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.formats.column_names import titles_of
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.excel import is_excel
+from agent_eval_schema.io.excel_editor import comment_workbook
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.pandas import issues_frame, to_pandas
 from agent_eval_schema.io.source import Source, schema_of
@@ -526,8 +529,8 @@ class Report(Savable):  # numpydoc ignore=PR01
         Returns
         -------
         int
-            The number of rows that were written: the original cells and a column `_issues`, a list of objects. In
-            Excel each issue is a comment of its cell.
+            The number of invalid rows. Each has its original cells and a column `_issues`, a list of objects; in Excel
+            each issue is a comment of its cell. Of a workbook a copy is written, with all rows and sheets.
 
         Raises
         ------
@@ -544,6 +547,13 @@ class Report(Savable):  # numpydoc ignore=PR01
         """
         source = self._run.source
         settle({"": path_of(path)}, {"the data": source})
+        if source.sheet is not None and is_excel(path_of(path)):
+            titles, rows = titles_of(source), [row for row, valid in enumerate(self.valid_mask.tolist()) if not valid]
+            with quoting(self._run.plan.values):
+                found = (notes for b in self._run.invalid_rows() for notes in b.column(ISSUES_COLUMN).to_pylist())
+                own_names = ([{**n, "column": titles.get(n["column"], n["column"])} for n in notes] for notes in found)
+                comment_workbook(source.sheet, path_of(path), zip(rows, own_names, strict=True))
+            return len(rows)
         own = [f for f in schema_of(source) if f.name not in (ISSUES_COLUMN, LINE)]
         schema = pa.schema([*own, pa.field(LINE, pa.string()), pa.field(ISSUES_COLUMN, pa.list_(NOTE))])
         with quoting(self._run.plan.values):

@@ -145,7 +145,7 @@ def test_no_command_overwrites_what_it_reads_or_what_is_kept(
 def test_a_part_of_a_file_is_read_from_the_whole_file(
     document: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is overwritten by no output, nor fixed in place: the other lists and sheets would be lost."""
+    """It is overwritten by no output, nor is a list fixed in place: the others would be lost. A sheet is."""
     rows = [{"request": "Hi", "expected_response": "Hello", "expected_facts": "one"}]
     path = folder / document.partition("#")[0]
     if path.suffix == ".json":
@@ -160,6 +160,8 @@ def test_a_part_of_a_file_is_read_from_the_whole_file(
     for words in (["validate", "--html"], ["validate", "--fix"], ["validate", "--write-normalized"], ["convert"],
                   ["score", "--write-scores"], ["review", "--bundle"], ["profile", "--write-distinct"]):  # fmt: skip
         verb, *option = words
+        if option == ["--fix"] and path.suffix == ".xlsx":
+            continue
         assert main([verb, document, *option, path.name]) == 2, words
         error = capsys.readouterr().err
         assert "would overwrite the whole file of" in error or any(why in error for why in WHY), error
