@@ -151,7 +151,8 @@ else:
     _GUESSES = {
         **dict.fromkeys(("check", "check_eval_set", "lint"), "validate_eval_set(data)"),
         **dict.fromkeys(
-            ("read", "load", "load_eval_set", "from_csv", "read_csv", "read_json"), "normalize_eval_set(path)"
+            ("read", "load", "load_eval_set", "read_eval_set", "from_csv", "read_csv", "read_json"),
+            "normalize_eval_set(path)",
         ),
         **dict.fromkeys(("fix", "repair", "fix_eval_set"), "normalize_eval_set(data, fix=True)"),
         **dict.fromkeys(("compare", "compare_results"), "load_result(old).compare(load_result(new))"),

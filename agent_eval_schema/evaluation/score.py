@@ -81,6 +81,7 @@ from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.runtime.progress import progress
+from agent_eval_schema.text.choices import closest
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
@@ -302,9 +303,10 @@ def score_trajectories(
     source = open_source(data, "data", columns, format=format)
     metrics = (metrics,) if isinstance(metrics, str) else metrics
     for metric in metrics:
-        if metric in ROW_METRICS:
+        name = metric if metric in TRAJECTORY_METRICS else closest(metric, (*TRAJECTORY_METRICS, *ROW_METRICS))
+        if name in ROW_METRICS:
             raise EvalSetError(
-                f"{metric} is not a trajectory metric: EvalTask(data, [{metric!r}]).evaluate() measures it"
+                f"{metric} is not a trajectory metric: EvalTask(data, [{name!r}]).evaluate() measures {name}"
             )
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:

@@ -39,8 +39,10 @@ def _answering(function: FunctionType) -> Callable[..., Any]:
             return function(*arguments, **keywords)
         from difflib import get_close_matches
 
-        names = [*known, *function.__code__.co_varnames[: function.__code__.co_argcount]]
+        names = [*function.__code__.co_varnames[: function.__code__.co_argcount], *known]
         meant = KEYWORDS.get(unknown, "")
+        if meant == "format" and "to" in {*names[len(arguments) :]} - keywords.keys():
+            meant = "to"
         meant = meant if meant in names or "(" in meant or "#" in meant else ""
         close = get_close_matches(unknown, names, n=1)
         why = f"; use `{meant}`" if meant else f"; did you mean {close[0]!r}?" if close else ""

@@ -71,10 +71,14 @@ def meant(value: Any, choices: Iterable[Any]) -> str:
         for names, answer in _ANSWERS:
             if plain in names.split() and (not is_option or not known.keys() & set(names.split())):
                 return f"; {answer}"
-    for spelling in (plain, plain.replace("_", "-")):
-        for close in difflib.get_close_matches(spelling, known, n=1):
-            return f"; did you mean {known[close]!r}?"
-    return ""
+    close = closest(plain, [name for name in known if name != "--help"])  # which a message about an option names anyway
+    return f"; did you mean {known[close]!r}?" if close else ""
+
+
+def closest(name: Any, choices: Iterable[str]) -> str:
+    """The choice that is spelled most like a name; "" if none is close."""
+    spellings, known = ([name, name.replace("_", "-")] if isinstance(name, str) else []), list(choices)
+    return next((close for text in spellings for close in difflib.get_close_matches(text, known, n=1)), "")
 
 
 _WORDS_OF_OTHERS = {

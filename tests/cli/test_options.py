@@ -137,6 +137,11 @@ WRONG = {
         "unexpected option '--keep'",
         MEANT("--include"),
     ),
+    "profile good.jsonl --keep x": ("unexpected option '--keep'; see ", "profile --help`"),
+    "score vertex.jsonl --metrics exactmatch": (
+        "exactmatch is not a trajectory metric: ",
+        "EvalTask(data, ['exact_match']).evaluate() measures exact_match",
+    ),
     "explain AE31": ("code: expected a code of one rule; 'AE31' begins AE310 expectation-beside-inputs, AE311 ", ""),
     "validate good.jsonl --strict": ("unexpected option '--strict'", MEANT("--fail-on warning")),
     "Explain AE206": ("COMMAND: expected one of ", MEANT("explain")),

@@ -110,8 +110,13 @@ def test_formats_that_call_trajectories_otherwise() -> None:
             "metrics: expected one of trajectory_exact_match, .*; got 'taste'; `EvalTask` computes those of answers",
         ),
         (
+            {"metrics": ["exactmatch"]},
+            r"exactmatch is not a trajectory metric: EvalTask\(data, \['exact_match'\]\).evaluate\(\) measures exact",
+        ),
+        ({"metrics": ["trajectory_recal"]}, "such as exact_match; did you mean 'trajectory_recall'"),
+        (
             {"metrics": ["bleu"]},
-            r"bleu is not a trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it",
+            r"bleu is not a trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures bleu",
         ),
         ({"metrics": ["trajectory_single_tool_use"]}, r"ToolUseMetric\(tool_name=...\)"),
         ({"duplicates": "once"}, "duplicates: expected one of"),

@@ -63,6 +63,8 @@ ROWS = [{"request": "Hi", "response": "Hello", "expected_facts": "x"}]
     ("call", "answer"),
     [
         (lambda: agent_eval_schema.validate_eval_set(ROWS, fmt="mlflow"), "; use `format`"),
+        (lambda: agent_eval_schema.convert_eval_set(ROWS, fmt="mlflow"), "; use `to`"),
+        (lambda: agent_eval_schema.convert_eval_set(ROWS, "mlflow", fmt="mlflow"), "; use `format`"),
         (lambda: agent_eval_schema.convert_eval_set(ROWS, target="mlflow"), "; use `to`"),
         (lambda: agent_eval_schema.validate_eval_set(ROWS, fix=True), "; use `normalize_eval_set(data, fix=True)`"),
         (
