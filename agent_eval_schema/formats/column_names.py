@@ -189,7 +189,7 @@ def likely_columns(source: Source, format: str) -> Likely:
     known = COLUMNS if whole else form.own_columns.union(COLUMNS)
     unknown = [n for n in names if n not in known and not n.startswith("dataset_")]
     is_open = whole or any(role is NO_ROLE or role.column or is_of_truth(n) for n in unknown for role in [role_of(n)])
-    with_keys = [name for name in _OBJECTS.get(format, ()) if name in names]
+    with_keys = [name for name in OBJECTS.get(format, ()) if name in names]
     if not (form.is_rows or whole) or not (is_open or with_keys):
         return Likely()
     texts = [name for name in unknown if (column := role_of(name).column) and column not in _NUMBERS]
@@ -207,7 +207,7 @@ def likely_columns(source: Source, format: str) -> Likely:
         rows = [{**row, **{key: value for inner in found for key, value in inner.items()}} for row, found in keys]
         of_case = {*(f"inputs.{key}" for key in TEST_CASE), *origins.values()}  # which the format reads
         unknown += list(
-            dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and is_of_truth(n))
+            dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and _may_be_truth(n))
         )
     asks = {"request"} - present
     columns = {
@@ -243,8 +243,26 @@ def _then(source: Source, rows: list[dict[str, Any]], columns: Mapping[str, str]
 
 _ANSWERS = ("expected_response", "expected_facts")
 
-_OBJECTS = {"mlflow": ("inputs",), "langsmith": ("inputs", "outputs"), "openai": ("item",), "promptfoo": ("vars",)}
+OBJECTS = {
+    "mlflow": ("inputs", "expectations"),
+    "langsmith": ("inputs", "outputs"),
+    "openai": ("item",),
+    "promptfoo": ("vars",),
+}
 """By format, the columns of objects whose keys are the user's: ground truth may be among them."""
+
+
+def _may_be_truth(path: str) -> bool:
+    """Whether the path of a key shows ground truth. Any key of MLflow's `expectations` is what a scorer of one's own
+    may read: only a name that means the ground truth of an answer, and nothing else, is one."""
+    column, _, key = path.partition(".")
+    if column != "expectations":
+        return is_of_truth(path)
+    role = role_of(key)
+    return role.sure and role.name in _TRUE_ANSWERS
+
+
+_TRUE_ANSWERS = ("ground truth", "answer", "response", "facts")
 
 
 def _keys_below(column: str, value: Any) -> dict[str, Any]:
@@ -282,14 +300,13 @@ def with_likely_names(source: Source) -> Source:
     if format is not None and not found:
         return source
     may_quote = source.reading.show_values  # the keys in cells
-    require_unambiguous(names, found, {path: column for path, column in found.items() if may_quote or path in names})
-    named = [  # without the keys in its cells
-        Finding(
-            NAMED_COLUMN,
-            f"`{path[: _end_of_column(path, names)]}` is read as `{column}`: {reason_for(path, column)}",
-            _NAME.findall(column)[0],
-        )
+    origins = find_format(format or UNKNOWN.name).origins(names)
+    read = [*names, *(column for column, place in origins.items() if column_of(place) in names)]
+    require_unambiguous(read, found, {path: column for path, column in found.items() if may_quote or path in names})
+    named = [
+        Finding(NAMED_COLUMN, f"`{shown}` is read as `{column}`: {reason_for(path, column)}", _NAME.findall(column)[0])
         for path, column in found.items()
+        for shown in [path if may_quote else path[: _end_of_column(path, names)]]
     ]
     names_asked = {**source.reading.columns, **found}
     source = replace(with_names(source, found), options={**source.options, "columns": names_asked})
@@ -416,6 +433,11 @@ def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
             result[move.name] = _put(result.get(move.name), move.into, value)
     for name in _DOCUMENTS.intersection(result):
         result[name] = _with_uris(result[name])
+    for move in moves:  # a key that is renamed in its object stays beside the others
+        others, renamed = rest.get(move.column), result.get(move.column)
+        if move.name == move.column and isinstance(others, dict) and isinstance(renamed, dict):
+            result[move.name] = others | renamed
+            rest[move.column] = {key: value for key, value in others.items() if key in renamed}
     yield from result.items()
     for name, value in rest.items():
         if value not in (None, {}):

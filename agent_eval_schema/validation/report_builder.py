@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.formats.adk_criteria import criteria_beside
+from agent_eval_schema.formats.column_names import OBJECTS
 from agent_eval_schema.formats.detection import SHOWN
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import find_format
@@ -101,8 +102,6 @@ COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
 _ANSWERS = ("expected_response", "expected_facts")
-_OF_KEYS = ("inputs", "outputs", "item", "vars")
-"""The columns of objects whose keys are named like columns."""
 """The two forms of the ground truth of an answer, of which a row has one."""
 
 _BIT_OF = {"expected_retrieved_context": "expected_uri", "custom_expected": "expected_output"}
@@ -371,7 +370,8 @@ class ReportBuilder:
         logged = self._inspect_payloads()
         known = {*COLUMNS, *logged, *_OF_A_BUILD}
         names = [n for n in self.columns if n not in known and not n.startswith("dataset_")]
-        names += [n for n in (*self._suggested, *self._unread) if n not in self.columns and column_of(n) in _OF_KEYS]
+        objects = OBJECTS.get(self._format.name, ())
+        names += [n for n in (*self._suggested, *self._unread) if n not in self.columns and column_of(n) in objects]
         misspelled = misspelled_columns(tuple(self.columns))
         # rows that lack the content of the misspelled column are reported themselves, with the same hint
         absorbed = {"request"} if self.counts["AE201"] else set[str]()

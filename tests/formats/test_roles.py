@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats import suggestions
 from agent_eval_schema.formats.roles import meanings_of, role_of
@@ -223,6 +223,47 @@ def test_ground_truth_inside_the_objects_of_a_format_is_named(format: str, row: 
     read = read_as_proposed(rows)
     assert [found["expected_response"] for found in read.iter_rows()] == ["Hello"] * 2
     assert "AE119" not in read.counts
+
+
+@pytest.mark.parametrize("key", ["ground_truth", "reference_answer", "Musterantwort", "gold", "answer", "key_facts"])
+def test_ground_truth_under_another_name_in_the_expectations_is_named(key: str) -> None:
+    truth = ["Hello"] if key == "key_facts" else "Hello"
+    row = {"inputs": {"question": "Hi?"}, "outputs": "Hi", "expectations": {"max_length": 30, key: truth}}
+    report = validate_eval_set([row])
+    (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE119")
+    ours = "expected_facts" if key == "key_facts" else "expected_response"
+    assert issue.column == "expectations"
+    assert f"--columns expectations.{key}=expectations.{ours}" in str(issue.hint)
+    for columns in (dict(summary_of(report).suggested), "auto"):
+        (written,) = convert_eval_set([row], "mlflow", columns=columns).data.to_dict("records")
+        assert written["expectations"] == {"max_length": 30, ours: truth}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "max_length",
+        "category",
+        "label",
+        "sql",
+        "answer_style",
+        "expected_topic",
+        "min_score",
+        "documents",
+        "answer_format",
+    ],
+)
+def test_what_a_scorer_of_ones_own_reads_is_no_ground_truth(key: str) -> None:
+    rows = [
+        {"inputs": {"question": text}, "outputs": "Hi", "expectations": {key: f"{key} of {text}"}} for text in TASKS
+    ]
+    assert "AE119" not in validate_eval_set(rows).counts
+
+
+def test_a_renamed_key_overwrites_none() -> None:
+    row = {"inputs": {"question": "Hi?"}, "outputs": "Hi", "expectations": {"gold": "a", "expected_response": "b"}}
+    (read,) = validate_eval_set([row], columns={"expectations.gold": "expectations.expected_response"}).iter_rows()
+    assert (read["expected_response"], read["expectations.rest"]) == ("a", {"expected_response": "b"})
 
 
 def test_ground_truth_inside_the_objects_that_a_format_reads_is_no_warning() -> None:
