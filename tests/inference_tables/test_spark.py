@@ -160,9 +160,8 @@ def test_both_engines_build_the_same_set(table: pa.Table, df: Any, options: dict
 @pytest.mark.parametrize(
     "options",
     [
-        {"dedupe": "near", "sample": 30, "stratify": "day"},
+        {"dedupe": "near", "sample": 0.5, "stratify": "day", "labels": None},
         {"dedupe": "question", "balance_by": "execution_duration_ms % 3", "sample": 30, "redact": "default"},
-        {"sample": 0.5, "labels": None},
     ],
 )
 def test_both_engines_extend_a_dataset_alike(

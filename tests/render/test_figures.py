@@ -13,7 +13,8 @@ from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.render.figures import BARS, CELLS, Distribution, presence
 from agent_eval_schema.validation.report import summary_of
 
-numbers = st.lists(st.floats(0, 1e12, allow_nan=False), min_size=1, max_size=200)
+LENGTHS = st.integers(0, 200_000).map(float)
+numbers = st.lists(st.floats(0, 1e12, allow_nan=False), min_size=1, max_size=200) | st.lists(LENGTHS, min_size=1)
 
 
 def distribution_of(*batches: list[float]) -> Distribution:
