@@ -8,7 +8,7 @@ import hashlib
 import string
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-from unicodedata import normalize
+from unicodedata import category, is_normalized, normalize
 
 import numpy as np
 import pyarrow as pa
@@ -59,12 +59,14 @@ def _words(texts: list[bytes]) -> list[bytes]:
     """The words of each text, a blank between them. One text of all lines is read a few times by functions of C, which
     takes half of the time that a regular expression takes."""
     words = _NO_UTF8.join(texts)
-    is_ascii = b"".join(texts).isascii()
-    if not is_ascii:
-        words = _folded(normalize("NFKC", words.decode(errors=_KEPT)))
+    letters = set() if b"".join(texts).isascii() else _letters(words)
+    if not all(map(_is_normal, letters)):
+        words = normalize("NFKC", words.decode(errors=_KEPT)).encode(errors=_KEPT)
+        letters = _letters(words)
+    words = _folded(words, letters)
     for escaped in (b"\\n", b"\\r", b"\\t") if b"\\" in words else ():  # of JSON text
         words = words.replace(escaped, b" ")
-    words = (words if is_ascii else _without_wide_signs(words)).translate(_BLANKS_AND_LINES)
+    words = (words if letters.isdisjoint(_WIDE_SIGNS) else _without_wide_signs(words)).translate(_BLANKS_AND_LINES)
     signs = np.frombuffer(words, np.uint8)
     needless = signs == ord(" ")
     needless[:-1] &= needless[1:] | (signs[1:] == ord("\n"))
@@ -72,14 +74,24 @@ def _words(texts: list[bytes]) -> list[bytes]:
     return words.lstrip(b" ").replace(b"\n ", b"\n").split(b"\n")
 
 
-def _folded(text: str) -> bytes:
-    """The text without differences of case but those of ASCII. Python folds a text that is not ASCII sign by sign; few
+def _letters(words: bytes) -> set[str]:
+    """The signs that are not ASCII."""
+    signs = np.frombuffer(words, np.uint8)
+    return set(bytes(signs[signs > 127]).replace(_NO_UTF8, b"").decode(errors=_KEPT))
+
+
+def _is_normal(sign: str) -> bool:
+    """Whether NFKC leaves a sign as it is, whatever is beside it: no mark, and no vowel or final of Hangul."""
+    is_joined = category(sign)[0] == "M" or "\u1160" <= sign <= "\u11ff"
+    return not is_joined and is_normalized("NFKC", sign)
+
+
+def _folded(words: bytes, letters: set[str]) -> bytes:
+    """The words without differences of case but those of ASCII. Python folds a text that is not ASCII sign by sign; few
     signs have a case, and to replace them takes a tenth of the time."""
-    words = text.encode(errors=_KEPT)
-    signs = set(words.translate(None, bytes(range(128))).decode(errors=_KEPT))
-    folded = {sign: fold for sign in signs if (fold := sign.casefold()) != sign}
+    folded = {sign: fold for sign in letters if (fold := sign.casefold()) != sign}
     if len(folded) > _FEW:
-        return text.casefold().encode(errors=_KEPT)
+        return words.decode(errors=_KEPT).casefold().encode(errors=_KEPT)
     for sign, fold in folded.items():
         words = words.replace(sign.encode(), fold.encode())
     return words

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from agent_eval_schema.cells.hashing import hash_array, hash_words
 
 BETWEEN_WORDS = re.compile(r"(\\[nrt]|[\s.,:;!?。、،؟¿¡\"'`‘’“”„«»()\[\]{}\\])+")
-LETTERS = "abnrtXÉßΣ가語-+ \\\n\t.,:;!?\"'`()[]{}。、،؟¿¡‘’“”„«»\u1680\u2028\u3000\u00a0Ａ！½\0"
+LETTERS = (
+    "abenrtXÉßΣ가語-+ \\\n\t.,:;!?\"'`()[]{}。、،؟¿¡‘’“”„«»\u1680\u2028\u3000\u00a0Ａ！½\0\u0301\u1100\u1161\u11a8"
+)
+"""Among them an accent, and the parts of a letter of Hangul."""
 
 
 def plainly(text: str) -> str:
@@ -26,6 +29,11 @@ def test_texts_have_the_same_words_if_a_regular_expression_finds_the_same(texts:
     texts = [t for t in texts if t is None or t.isprintable() or set(t) <= set(LETTERS)]
     plain = [None if t is None else plainly(t) for t in texts]
     assert hash_words(pa.array(texts, pa.string())).equals(hash_array(pa.array(plain, pa.string())))
+
+
+@pytest.mark.parametrize("parts", ["e\u0301", "\u1100\u1161", "가\u11a8", "Ａ"])
+def test_letters_that_are_written_in_parts_are_those_that_are_not(parts: str) -> None:
+    assert hash_words(pa.array([parts])).equals(hash_words(pa.array([normalize("NFKC", parts)])))
 
 
 def test_a_text_between_others_keeps_its_row() -> None:

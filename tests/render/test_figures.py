@@ -48,6 +48,10 @@ def test_small_whole_numbers_have_a_bar_each() -> None:
     assert [(b.low, b.count) for b in distribution_of([1, 1, 4]).bars()] == [(1, 2), (2, 0), (3, 0), (4, 1)]
 
 
+def test_a_number_has_three_digits() -> None:
+    assert [distribution_of([value]).quantile(1) for value in (987, 1_234, 98_765)] == [987, 1_230, 98_800]
+
+
 def test_what_is_no_number_of_a_row_is_left_out() -> None:
     assert distribution_of([-1, float("nan"), float("inf"), 3]).count == 1
 
