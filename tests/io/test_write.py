@@ -15,6 +15,7 @@ import pytest
 
 from agent_eval_schema import (
     EvalSetError,
+    FormulaWarning,
     ValuesAsTextWarning,
     normalize_eval_set,
     prepare_for_evaluate,
@@ -162,6 +163,7 @@ def test_infinite_numbers_are_null_in_json_and_texts_in_csv(of: Callable[[pa.Tab
     rows = [json.loads(line, parse_constant=refused) for line in lines]
     assert json.loads((tmp_path / "rows.json").read_text(), parse_constant=refused) == rows
     assert [(row.get("x"), row["y"]["z"][0]) for row in rows] == [(1.5, 1.5), *[(None, None)] * 3]
-    write_eval_set(data, tmp_path / "rows.csv")
+    with pytest.warns(FormulaWarning, match="the first one in row 3, column `x`"):  # -Infinity
+        write_eval_set(data, tmp_path / "rows.csv")
     with open(tmp_path / "rows.csv", newline="") as file:
         assert [row["x"] for row in csv.DictReader(file)] == ["1.5", "", "Infinity", "-Infinity"]
