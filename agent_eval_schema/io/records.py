@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import deep_cells, strings
 from agent_eval_schema.cells.batch import make_batch, repeated
-from agent_eval_schema.cells.cells import with_infinite
+from agent_eval_schema.cells.cells import infinity, with_infinite
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding
@@ -93,7 +93,7 @@ def _json_text(value: Any, is_read: bool) -> bytes | str:
     if type(value).__module__.startswith("mlflow.") and hasattr(value, "to_json"):
         return _encode(value.to_json())  # a live Trace: its fields are not those of its JSON
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "Infinity"  # which is not JSON, and is reported
+        return infinity(value)  # which is not JSON, and is reported
     return with_infinite(value, _encode(value), _plain) if is_read else _encode(value)
 
 
