@@ -171,6 +171,8 @@ def _nearest(data: Any) -> str:
     """What works instead, as the end of a message."""
     if isinstance(data, type):
         return ""
+    if hasattr(data, "dask"):  # its own names are those of pandas
+        return " of dask; use data.compute()"
     if is_of_pandas(data, "Series"):
         return "; use data.tolist()" if _are_objects(data) else "; use data.to_frame('request')"
     if hasattr(data, "to_pandas"):

@@ -40,6 +40,7 @@ from agent_eval_schema.io.parts import Batches, Lines, Parts, columns_of_folders
 from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.streams import CHUNK, COMPRESSIONS, Position, extension_of, opened
+from agent_eval_schema.runtime.signals import TEMPORARY
 
 
 def open_file(path: str) -> Source:
@@ -135,8 +136,9 @@ def _require_text(path: str, kind: str) -> None:
             b"".join(high).decode("cp1252")
             target = shlex.quote(".utf-8".join(os.path.splitext(path)))
             command = f"run `iconv -f cp1252 -t utf-8 {shlex.quote(path)} > {target}`"
-            advice = "save it as UTF-8 before it is compressed" if packed else command
-            raise EvalSetError(f"{path}: expected UTF-8, got Windows-1252: {advice}")
+            if packed or os.path.dirname(path) in TEMPORARY:  # of a URL or a stream, which iconv cannot open
+                command = f"save it as UTF-8 {'before it is compressed' if packed else 'in a file'}"
+            raise EvalSetError(f"{path}: expected UTF-8, got Windows-1252: {command}")
 
 
 _HTML = re.compile(rb"\s*<(?:!doctype )?html\b", re.IGNORECASE)

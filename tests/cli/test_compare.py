@@ -267,3 +267,9 @@ def test_score_has_upper_thresholds_and_confidence_needs_one(capsys: pytest.Capt
     assert main(["score", file, "--max", "trajectory_recall=1", "--allow-unscored"]) == 0
     assert main(["score", file, "--confidence", "0.95"]) == 2
     assert "--confidence has no effect without --min or --max" in capsys.readouterr().err
+
+
+def test_a_comparison_is_printed_as_markdown(run: Any) -> None:
+    text = run({"accuracy/score": LOW}, {"accuracy/score": HIGH}, "--output", "markdown")[1]
+    assert [line for line in text.splitlines() if set(line) <= set("|-: ") and "--" in line]  # a table
+    assert "accuracy" in text

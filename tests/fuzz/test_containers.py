@@ -157,6 +157,14 @@ def test_what_is_no_text_is_named_with_what_to_do(name: str, tmp_path: Path) -> 
         aes.validate_eval_set(tmp_path / file)
 
 
+def test_a_file_at_a_url_is_not_for_iconv(tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes("request,response\nWo ist Zürich?,Hier ä\n".encode("cp1252"))
+    require_read_or_named(str(path), f"run `iconv -f cp1252 -t utf-8 {path} > {tmp_path / 'latin.utf-8.csv'}`")
+    with pytest.raises(aes.EvalSetError, match=r"/latin\.csv: expected UTF-8, got Windows-1252: save it as UTF-8 in a"):
+        aes.validate_eval_set(served_at(str(path)))
+
+
 @pytest.mark.parametrize("container", PACKED)
 def test_what_unpacks_to_too_much_is_one_line_with_the_option(
     container: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,12 @@ from tests.conftest import Row
 ROWS: list[Row] = [{"request": "a", "response": "b"}]
 
 
+class OfDask:
+    """Has the graph by which dask's collections are known; its class has the name of that of pandas there."""
+
+    dask: dict[str, Any] = {}
+
+
 def first_word(row: Row) -> float:
     return float(row["response"].startswith("b"))
 
@@ -111,6 +117,7 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "data": (lambda: validate_eval_set(42), "data", "got 42"),
     "data of a class": (lambda: validate_eval_set(pd.DataFrame), "data", "got the class DataFrame"),
     "a generator": (lambda: validate_eval_set(row for row in ROWS), "data", "got a generator; use list(data)"),
+    "a frame of dask": (lambda: validate_eval_set(OfDask()), "data", "of dask; use data.compute()"),
     "an array": (lambda: validate_eval_set(np.array(["a"])), "data", "got a ndarray"),
     "a series": (lambda: validate_eval_set(pd.Series(["a"])), "data", "got a Series; use data.to_frame('request')"),
     "old": (lambda: diff_eval_sets(None, ROWS), "old", "got None"),
