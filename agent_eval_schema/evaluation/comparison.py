@@ -53,7 +53,40 @@ CHANCE = 0.05
 """A difference with a smaller adjusted p value is significant, and colored."""
 
 
-class ScoreComparison(Savable):  # numpydoc ignore=PR01
+class OfSeveral(Savable):
+    """What is shown of several results: Markdown, too."""
+
+    _results: Sequence[str | None]
+
+    def to_markdown(self) -> str:
+        """Return the comparison as Markdown, such as for a comment on a pull request.
+
+        Returns
+        -------
+        str
+            The result, the metrics, the test, and the scores that differ. Cells are written as text: markup, mentions
+            and addresses in them have no effect.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> old.compare(new).to_markdown().splitlines()[0]
+        '### ✓ 0 scores lower, 1 higher'
+        """
+        from agent_eval_schema.render.block_markdown import view_markdown
+
+        return view_markdown(self._view())
+
+    def _inputs(self) -> object:
+        return self._results
+
+    def _forms(self) -> dict[str, Callable[[], str]]:
+        return {**super()._forms(), ".md": self.to_markdown}
+
+
+class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
     """The changes between the scores of two results.
 
     Attributes
@@ -105,9 +138,6 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
         self._alpha = CHANCE
         self._failed: bool | None = None
         self._command = 'comparison.save("comparison.html")'
-
-    def _inputs(self) -> object:
-        return self._results
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -225,27 +255,6 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
             cells_of=self._cells_of,
         )
 
-    def to_markdown(self) -> str:
-        """Return the comparison as Markdown, such as for a comment on a pull request.
-
-        Returns
-        -------
-        str
-            The result, the metrics, the test, and the scores that differ. Cells are written as text: markup, mentions
-            and addresses in them have no effect.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> old.compare(new).to_markdown().splitlines()[0]
-        '### ✓ 0 scores lower, 1 higher'
-        """
-        from agent_eval_schema.render.block_markdown import view_markdown
-
-        return view_markdown(self._view())
-
     def _json(self) -> str:
         document = {
             "lines": [asdict(line) for line in self.lines],
@@ -257,9 +266,6 @@ class ScoreComparison(Savable):  # numpydoc ignore=PR01
             "rows": self.rows.to_dict("records"),
         }
         return json_text(plain_values(versioned(document)))
-
-    def _forms(self) -> dict[str, Callable[[], str]]:
-        return {**super()._forms(), ".md": self.to_markdown}
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from agent_eval_schema.evaluation.comparison import MatchedRows
+from agent_eval_schema.evaluation.comparison import MatchedRows, OfSeveral
 from agent_eval_schema.evaluation.result_blocks import written_alike
 from agent_eval_schema.metrics.intervals import NAN, mean_interval
 from agent_eval_schema.metrics.metric_info import MetricInfo
@@ -42,7 +42,6 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, share, signed
-from agent_eval_schema.render.printable import Savable
 
 Numbers = np.ndarray[Any, Any]
 
@@ -77,7 +76,7 @@ class Repeats(Struct, frozen=True):
     std: float
 
 
-class ScoreHistory(Savable):  # numpydoc ignore=PR01
+class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
     """The scores of several runs on the same rows.
 
     Attributes
@@ -141,9 +140,6 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         changed.sort(key=lambda line: -line[2])
         self.rows = pd.DataFrame(changed, columns=["key", "metric", "changes", "scores"]).astype({"changes": "int64"})
 
-    def _inputs(self) -> object:
-        return self._results
-
     @property
     def summary(self) -> pd.DataFrame:
         """The mean of each metric in each run.
@@ -187,25 +183,6 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
         names = Repeats.__struct_fields__
         return pd.DataFrame([[getattr(line, n) for n in names] for line in self._repeats], columns=names)
 
-    def to_markdown(self) -> str:
-        """Return the history as Markdown, as `ScoreComparison.to_markdown` does.
-
-        Returns
-        -------
-        str
-            The metrics over the runs, the repeats, and the rows that changed sides.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import EvalTask
-        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
-        >>> result.compare(result, result).to_markdown().splitlines()[0]
-        '### 3 runs of 1 row: no row changed sides'
-        """
-        from agent_eval_schema.render.block_markdown import view_markdown
-
-        return view_markdown(self._view())
-
     def _json(self) -> str:
         document = {
             "runs": self.runs,
@@ -217,9 +194,6 @@ class ScoreHistory(Savable):  # numpydoc ignore=PR01
             "rows": self.rows.to_dict("records"),
         }
         return json_text(plain_values(versioned(document)))
-
-    def _forms(self) -> dict[str, Callable[[], str]]:
-        return {**super()._forms(), ".md": self.to_markdown}
 
     def _view(self) -> View:
         count = self.rows["key"].nunique()

@@ -22,7 +22,14 @@ from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.roles import role_of
-from agent_eval_schema.formats.shapes import all_of, of_list, question_or_messages, read_context, text_only, write_texts
+from agent_eval_schema.formats.shapes import (
+    all_of,
+    of_list,
+    question_or_messages,
+    read_context,
+    text_only,
+    write_context,
+)
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import CONVERSATION_BESIDE
 from agent_eval_schema.rules.dataset import MIXED_KINDS
@@ -109,10 +116,6 @@ def _write_expected(calls: Calls) -> Any:
     names = [c["tool_name"] for c in calls]
     arguments = {c["tool_name"]: c["tool_input"] for c in calls if c["tool_input"]}
     return [names, arguments] if arguments else names
-
-
-def _write_context(documents: list[dict[str, Any]]) -> str | None:
-    return "\n\n".join(write_texts(documents) or ()) or None
 
 
 def _documents(is_wanted: Callable[[Mapping[str, Any]], bool]) -> Callable[[Any], Any]:
@@ -317,7 +320,7 @@ AZURE = Format(
         Field("response", "response", _answer),
         Field("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
         Field("ground_truth", "reference_trajectory", _expected_calls, _write_expected),
-        Field("context", "retrieved_context", read_context, _write_context),
+        Field("context", "retrieved_context", read_context, write_context),
         Field("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
         Field("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
         Field("tool_calls", "predicted_trajectory", of_list(lambda part: _call(part) or part), _write_calls),

@@ -371,7 +371,7 @@ def _joined(value: Any, move: Move) -> Any:
 
 def has_path(path: str, name: str, source: Source) -> bool:
     """Whether a source has the column of a path, or an entry of the mapping is of no column."""
-    return path == AUTO or name == PREFERRED or _is_in(path, source.column_names())
+    return path == AUTO or name == PREFERRED or _end_of_column(path, source.column_names()) is not None
 
 
 def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
@@ -398,10 +398,6 @@ def _steps(path: str, start: int) -> tuple[str, ...]:
         found.append(step[1] or step[2])
         start = step.end()
     return tuple(found)
-
-
-def _is_in(path: str, names: list[str]) -> bool:
-    return _end_of_column(path, names) is not None
 
 
 def _end_of_column(path: str, names: list[str]) -> int | None:

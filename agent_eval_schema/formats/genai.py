@@ -24,7 +24,7 @@ from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
-from agent_eval_schema.formats.shapes import all_of, as_text, objects_of, read_context, text_only, write_texts
+from agent_eval_schema.formats.shapes import all_of, as_text, objects_of, read_context, text_only, write_context
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured, without_null
@@ -523,12 +523,7 @@ GENAI = Format(
         Field("prompt", "request", _text, lambda _: None, ("source", "starting_prompt", *_OF_SCENARIO)),
         Field("response", "response", _text, others=("responses[0].response",)),
         Field("reference", "expected_response", _text),
-        Field(
-            "context",
-            "retrieved_context",
-            read_context,
-            lambda documents: "\n\n".join(write_texts(documents) or ()) or None,
-        ),
+        Field("context", "retrieved_context", read_context, write_context),
         Field("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),
         Field("reference_trajectory", "reference_trajectory", _read_expected),
         Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),

@@ -240,6 +240,11 @@ def read_context(value: Any) -> Any:
     return read_texts([value] if is_text else value)
 
 
+def write_context(documents: list[dict[str, Any]]) -> str | None:
+    """The texts as one; None if no document has one."""
+    return "\n\n".join(write_texts(documents) or ()) or None
+
+
 def with_content(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The documents that can be written as a text: a judge would take a URI for the content of the document."""
     return [d for d in documents if d["content"] is not None]

@@ -66,7 +66,7 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
                 texts.append(None)
                 problems.setdefault(i, []).append(_cell_problem(name, value, error))
             else:  # only passed through: any text suffices
-                texts.append(_in_words(value))
+                texts.append(_encode(visible(value) if isinstance(value, str) else describe(value)))
     array = strings(texts)
     if deep := frozenset(deep_cells(array)):
         for i, value in enumerate(values):
@@ -77,10 +77,6 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
                 texts[i] = _encode(f"{describe(value)}, nested too deep to read")
         array = strings(texts)
     return array, True
-
-
-def _in_words(value: Any) -> bytes:
-    return _encode(visible(value) if isinstance(value, str) else describe(value))
 
 
 def _json_text(value: Any, is_read: bool) -> bytes | str:

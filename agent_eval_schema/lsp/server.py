@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.errors import EvalSetError, import_extra
@@ -214,7 +215,8 @@ class Session:
                 if about and changes:
                     diagnostics = [self._diagnostic(file, mark) for mark in about]
                     title = f"Fix: {fix.what} ({visible(fix.parts[0].path)})"
-                    actions.append(self._fix(file, title, changes, diagnostics=diagnostics, is_preferred=True))
+                    edit, kind = self._edit(file.uri, changes, file.version), types.CodeActionKind.QuickFix
+                    actions.append(types.CodeAction(title, kind, diagnostics, is_preferred=True, edit=edit))
             titles = {code: f"Fix every {code} {RULES[code].name} in the file" for code in sorted(fixable)}
             actions += [await self._fix_all(file, title, [code]) for code, title in titles.items()]
         if any(m.code in FIXABLE for m in file.marks) and _asks_for(only, _FIX_ALL) and not file.is_large:
@@ -227,10 +229,6 @@ class Session:
                 title = "Open the rows with errors in the review"
                 actions.append(types.Command(title, REVIEW, arguments=[file.uri]))
         return actions
-
-    def _fix(self, file: File, title: str, changes: list[Change], **more: Any) -> Any:
-        kind = more.pop("kind", types.CodeActionKind.QuickFix)
-        return types.CodeAction(title, kind=kind, edit=self._edit(file.uri, changes, file.version), **more)
 
     async def _fix_all(self, file: File, title: str, codes: list[str], kind: Any = "quickfix") -> Any:
         """The fixes of the whole file, which an editor that can do so asks for when they are chosen."""
@@ -383,11 +381,8 @@ class Session:
 
 def _asks_for(only: Any, kind: str) -> bool:
     """Whether an editor asks for actions of a kind, or for all."""
-    return only is None or any(kind == name or kind.startswith(f"{name}.") for name in map(str, map(_value, only)))
-
-
-def _value(name: Any) -> Any:
-    return getattr(name, "value", name)
+    names = (getattr(name, "value", name) for name in only or ())
+    return only is None or any(kind == name or kind.startswith(f"{name}.") for name in names)
 
 
 def _note(text: str) -> Any:
@@ -441,20 +436,9 @@ def make_server() -> Any:
     for name, (method, options) in _FEATURES.items():
         if name != types.INITIALIZE:  # else pygls keeps texts of its own
             server.protocol.fm.builtin_features.pop(name, None)
-        server.feature(name, options)(_answering(getattr(session, method)))
+        server.feature(name, options)(partial(getattr(session, method)))  # a bound method takes none of its marks
     server.command(REVIEW)(lambda uri: session.review(str(uri)))
     return server
-
-
-def _answering(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A method as pygls takes it: a function that it can put a name on."""
-    if asyncio.iscoroutinefunction(method):
-
-        async def answer(params: Any) -> Any:
-            return await method(params)
-
-        return answer
-    return lambda params: method(params)
 
 
 def serve() -> None:

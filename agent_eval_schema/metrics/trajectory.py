@@ -51,17 +51,9 @@ KEYS: dict[Match, Callable[[Any], Hashable]] = {"call": call_key, "tool_name": a
 
 
 # --- the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
-def _exact_match(predicted: Ids, reference: Ids, _: bool) -> float:
-    return float(list(predicted) == list(reference))
-
-
 def _in_order_match(predicted: Ids, reference: Ids, _: bool) -> float:
     coming = iter(predicted)  # `in` reads on from where the last call was found
     return float(all(call in coming for call in reference))
-
-
-def _any_order_match(predicted: Ids, reference: Ids, _: bool) -> float:
-    return float(not Counter(reference) - Counter(predicted))
 
 
 def _precision(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
@@ -81,9 +73,9 @@ def _share_found(calls: Ids, other: Ids, one_to_one: bool) -> float:
 
 
 TRAJECTORY_METRICS: dict[str, Callable[[Ids, Ids, bool], float]] = {
-    "trajectory_exact_match": _exact_match,
+    "trajectory_exact_match": lambda predicted, reference, _: float(list(predicted) == list(reference)),
     "trajectory_in_order_match": _in_order_match,
-    "trajectory_any_order_match": _any_order_match,
+    "trajectory_any_order_match": lambda predicted, reference, _: float(not Counter(reference) - Counter(predicted)),
     "trajectory_precision": _precision,
     "trajectory_recall": _recall,
 }

@@ -373,10 +373,6 @@ def _without_truth(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
     return _by_gain(reviewed, np.flatnonzero(((reviewed.run.builder.masks & GROUND_TRUTH) == 0) & reviewed.fixable))
 
 
-def _errors(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
-    return [int(row) for row in np.flatnonzero(~reviewed.fixable)]
-
-
 def _drawn(reviewed: Reviewed, rows: Array, count: int, seed: int) -> list[int]:
     """A sample that is the same for everybody: the rows with the smallest hashes."""
     keys = seeded_hashes([reviewed.hashes[row] for row in rows.tolist()], seed)
@@ -396,7 +392,7 @@ def overlap(reviewed: Reviewed, count: int) -> list[int]:
 
 QUEUES = (
     Queue("truth", "No ground truth", _without_truth),
-    Queue("errors", "Errors for a person", _errors),
+    Queue("errors", "Errors for a person", lambda reviewed, _: np.flatnonzero(~reviewed.fixable).tolist()),
     Queue("fixes", "Fixes to accept", lambda reviewed, _: sorted(reviewed.fixes)),
     Queue("conflicts", "Conflicts", lambda reviewed, _: [row for rows in reviewed.conflicts for row in rows[:1]]),
     Queue("duplicates", "Duplicates", lambda reviewed, _: [row for rows in reviewed.duplicates for row in rows[:1]]),

@@ -95,10 +95,6 @@ def _guidelines(values: list[Any]) -> list[Any]:
     return [None if v is None else list(v.items()) for v in named]
 
 
-def _tags(values: list[Any]) -> list[Any]:
-    return [None if v is None else [(key, as_text(tag)) for key, tag in v.items()] for v in values]
-
-
 def _texts(values: list[Any]) -> list[Any]:
     return [v if v is None or isinstance(v, str) else bytes(v).decode("utf-8", "replace") for v in values]
 
@@ -109,7 +105,7 @@ _FORMS: tuple[tuple[Any, Callable[[list[Any]], list[Any] | pa.Array]], ...] = (
     (RetrievedContext, _documents),
     (Trajectory, lambda values: [None if v is None else [_call(call) for call in v] for v in values]),
     (NamedGuidelines, _guidelines),
-    (Tags, _tags),
+    (Tags, lambda values: [None if v is None else [(key, as_text(tag)) for key, tag in v.items()] for v in values]),
     (JsonObject, lambda values: [None if v is None else jsontext.encode(v).decode() for v in values]),
     (str, _texts),
 )
