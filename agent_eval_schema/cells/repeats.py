@@ -7,7 +7,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import is_text, rows_beginning_with, simplified, text_views
 from agent_eval_schema.cells.notes import Notes, with_notes
 from agent_eval_schema.text.depth import is_too_deep
-from agent_eval_schema.text.repeats import repeated_keys
+from agent_eval_schema.text.jsontext import repeated_keys
 
 
 def with_repeated_keys(batch: pa.RecordBatch, objects: Collection[str]) -> pa.RecordBatch:

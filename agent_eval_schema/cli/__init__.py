@@ -42,8 +42,8 @@ from agent_eval_schema.cli.output import (
     writing_stdout,
 )
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.runtime.lazy import put_off_pandas
 from agent_eval_schema.runtime.progress import shown_on
-from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__
 

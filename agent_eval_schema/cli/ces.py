@@ -109,7 +109,7 @@ def _update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.io.texts import stdin_as_file
     from agent_eval_schema.render.console import finding
     from agent_eval_schema.render.document import json_text
-    from agent_eval_schema.render.update import update_text
+    from agent_eval_schema.render.fixes import update_text
 
     with ExitStack() as copies:
         files = (arguments.file, arguments.against)

@@ -49,7 +49,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.placeholders import is_unwritten
+from agent_eval_schema.text.spelling import is_unwritten
 
 Truth = Literal["expected_facts", "expected_response"]
 

@@ -75,7 +75,7 @@ class OfSeveral(Savable):
         >>> old.compare(new).to_markdown().splitlines()[0]
         '### ✓ 0 scores lower, 1 higher'
         """
-        from agent_eval_schema.render.block_markdown import view_markdown
+        from agent_eval_schema.render.block_text import view_markdown
 
         return view_markdown(self._view())
 

@@ -23,8 +23,7 @@ from agent_eval_schema.formats.ragas import LISTS
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import python_value
-from agent_eval_schema.text.placeholders import is_unwritten
-from agent_eval_schema.text.spelling import ALIASES, meant, meant_value, named_value, plain_name
+from agent_eval_schema.text.spelling import ALIASES, is_unwritten, meant, meant_value, named_value, plain_name
 
 FixFunction = Callable[[Any], Any]
 

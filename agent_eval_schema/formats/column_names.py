@@ -48,7 +48,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import column_of, structured, value_at
-from agent_eval_schema.text.placeholders import is_unwritten
+from agent_eval_schema.text.spelling import is_unwritten
 
 EACH = "[]"
 """The step of a path that means each element of a list."""

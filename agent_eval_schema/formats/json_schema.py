@@ -71,7 +71,7 @@ def json_schema(format: str) -> dict[str, Any]:
 
 
 def _ces_evaluation() -> dict[str, Any]:
-    from agent_eval_schema.formats.ces.json_schema import evaluation_schema
+    from agent_eval_schema.formats.ces.schema import evaluation_schema
 
     return evaluation_schema()
 

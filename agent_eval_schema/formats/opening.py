@@ -25,10 +25,9 @@ from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.excel import is_excel, open_excel
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of, part_of
-from agent_eval_schema.io.reading import Reading
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.source import Reading, Source
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.texts import copy_pipe, copy_stdin
 from agent_eval_schema.io.warehouses import active_table, fetch_bigquery, fetch_catalog

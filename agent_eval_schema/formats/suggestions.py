@@ -19,7 +19,7 @@ from agent_eval_schema.formats.roles import NO_ROLE, TRUTHS, is_answer, is_of_tr
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.placeholders import is_unwritten
+from agent_eval_schema.text.spelling import is_unwritten
 
 Row = Mapping[str, Any]
 

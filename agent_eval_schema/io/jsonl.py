@@ -26,8 +26,8 @@ from agent_eval_schema.schema import are_canonical
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import TooDeep, is_too_deep
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import repeated_keys
 from agent_eval_schema.text.privacy import byte_name
-from agent_eval_schema.text.repeats import repeated_keys
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the text of an object → the same text with some of its values and keys replaced, the rest to the byte

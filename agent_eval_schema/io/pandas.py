@@ -17,7 +17,7 @@ from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import bytes_per_row, column_name, encode_cells
 from agent_eval_schema.io.source import Source, ranges, rows_where
 from agent_eval_schema.issues import Issue
-from agent_eval_schema.runtime.put_off_pandas import find_pandas
+from agent_eval_schema.runtime.lazy import find_pandas
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ sys.path.insert(0, {home!r})
 import agent_eval_schema
 del sys.path[0]
 sys.path += [folder for folder in {more!r} if folder not in sys.path]
-from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
+from agent_eval_schema.runtime.lazy import put_off_pandas
 put_off_pandas()
 from {module} import {function}
 from agent_eval_schema.runtime.processes import serve

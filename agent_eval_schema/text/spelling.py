@@ -75,3 +75,22 @@ def named_value(name: str, known: Collection[str]) -> str | None:
 def meant_value(name: str, known: Collection[str]) -> str | None:
     """The known value that `name` is in another notation or by another name, or that it misspells: the only one."""
     return named_value(name, known) or meant(name, sorted(known))
+
+
+# --- Texts that someone was still to write: `TBD`, `-`, `n/a`.
+AROUND = " .:<>[]()"
+"""The marks around a placeholder."""
+
+UNWRITTEN = (
+    *("tbd", "tba", "todo", "to do", "to be done", "to be defined", "fixme", "xxx", "xx"),
+    *("-", "--", "?", "??", "???"),
+)
+UNWRITTEN_TRUTHS = (*UNWRITTEN, "n/a", "na", "#n/a", "none", "null", "nan")
+"""Without the marks around them. A response may rightly be `none`."""
+
+LONGEST_PLACEHOLDER = 24
+
+
+def is_unwritten(text: str) -> bool:
+    """Whether a ground truth is a placeholder."""
+    return len(text) <= LONGEST_PLACEHOLDER and text.strip(AROUND).lower() in UNWRITTEN_TRUTHS

@@ -17,7 +17,7 @@ from agent_eval_schema.formats.suggestions import names_of, naming_columns
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import describe, excerpt, key_name
-from agent_eval_schema.text.placeholders import AROUND, LONGEST_PLACEHOLDER, UNWRITTEN, UNWRITTEN_TRUTHS, is_unwritten
+from agent_eval_schema.text.spelling import AROUND, LONGEST_PLACEHOLDER, UNWRITTEN, UNWRITTEN_TRUTHS, is_unwritten
 from agent_eval_schema.validation.rows import Rows
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
-from agent_eval_schema.text.repeats import repeated_keys
+from agent_eval_schema.text.jsontext import repeated_keys
 
 MESSAGE = '{"role": "user", "content": "a", "content": "b"}'
 CELLS = {

@@ -11,7 +11,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, ces
 from agent_eval_schema.formats.ces.update import plan_update, review_update
-from agent_eval_schema.render.update import update_text
+from agent_eval_schema.render.fixes import update_text
 from tests.cli.test_main import run
 
 SHOWN = """\

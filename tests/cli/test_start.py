@@ -59,7 +59,7 @@ def test_a_command_imports_what_it_uses(name: str, tmp_path: Path) -> None:
 
 FRAME = """
 import sys
-from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
+from agent_eval_schema.runtime.lazy import put_off_pandas
 put_off_pandas()
 assert "pandas" not in sys.modules
 import pyarrow as pa

@@ -76,7 +76,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "metrics/support.py": ("tests/metrics/test_support.py", "tests/validation/test_report.py"),
     "metrics/trajectory.py": ("tests/metrics/test_trajectory.py", "tests/metrics/test_trajectory_oracles.py"),
     "conversion/losses.py": ("tests/conversion/test_losses.py", "tests/conversion/test_convert.py"),
-    "text/repeats.py": ("tests/cells/test_repeats.py", RULES),
+    "text/jsontext.py": ("tests/cells/test_repeats.py", RULES),
     "fix/values.py": ("tests/fix", RULES),
     "inference_tables/make_plan.py": (
         "tests/inference_tables/decide",

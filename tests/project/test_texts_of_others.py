@@ -137,7 +137,6 @@ OF_DATA = (
 ALLOWED = {
     "text/guarded.py": "the reader",
     "text/jsontext.py": "the parsers of cells, which measure the depth themselves",
-    "text/repeats.py": "cells of data, which the parser of cells has measured before",
     "io/csv.py": "cells of data, which are measured when they are read",
     "io/jsonl.py": "lines of data, which are measured when they are read",
     "io/work_folder.py": "makes a job comparable with the one that was written",

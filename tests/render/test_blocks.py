@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema.render.block_html import view_page
-from agent_eval_schema.render.block_markdown import view_markdown
+from agent_eval_schema.render.block_text import view_markdown
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,

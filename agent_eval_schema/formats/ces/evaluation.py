@@ -25,7 +25,7 @@ from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import path_of, require_kind
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.repeats import parse_keeping_repeats
+from agent_eval_schema.text.jsontext import parse_keeping_repeats
 from agent_eval_schema.text.visible import visible
 
 # --- the two naming conventions: `projects/p/locations/us/apps/a/tools/7f3e` of the API, `get_order` in an app package

@@ -43,8 +43,8 @@ from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_bool, require_kind
 from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.jsontext import parse_keeping_repeats
 from agent_eval_schema.text.privacy import may_quote, quoted
-from agent_eval_schema.text.repeats import parse_keeping_repeats
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.text.visible import visible
 

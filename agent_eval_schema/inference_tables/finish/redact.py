@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
-from agent_eval_schema.runtime.put_off_pandas import find_pandas
+from agent_eval_schema.runtime.lazy import find_pandas
 from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.text.jsontext import Malformed, parse
 from agent_eval_schema.text.privacy import error_text

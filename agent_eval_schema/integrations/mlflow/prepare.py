@@ -29,11 +29,14 @@ from agent_eval_schema.integrations.mlflow.frames import (
     Columns,
     Evaluator,
     Inputs,
+    Omitted,
     cells_of,
     columns_of,
+    excluded,
+    omitted,
     read_by_frames,
+    reduced,
 )
-from agent_eval_schema.integrations.mlflow.omitted import Omitted, excluded, omitted, reduced
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES

@@ -27,10 +27,14 @@ from agent_eval_schema.integrations.mlflow.frames import (
     Columns,
     Evaluator,
     Inputs,
+    Omitted,
     columns_of,
+    excluded,
+    omits,
+    omitted,
     read_by_frames,
+    reduced,
 )
-from agent_eval_schema.integrations.mlflow.omitted import Omitted, excluded, omits, omitted, reduced
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.validation.checked_batch import verdict
