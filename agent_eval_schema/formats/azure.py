@@ -14,13 +14,14 @@
 Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`).
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfold, Unfolded, Writer
 from agent_eval_schema.formats.roles import role_of
 from agent_eval_schema.formats.shapes import (
     all_of,
@@ -288,6 +289,10 @@ def is_action_file(names: Sequence[str], head: Head) -> bool:
 
 _ACTION = CaseList("data", {"data": []}, text="query", mark="ground_truth", detect=is_action_file)
 
+_EXECUTED = re.compile(r"(?im)^\s*#?\s*(?:system|user|assistant|function)\s*:\s*\n|!\[[^\]]*\]\(")
+"""What the prompt of an evaluator, with the values in it, is split at: a message of its own, an image that is read
+(azure-ai-evaluation 1.18.10)."""
+
 AZURE = Format(
     name="azure",
     title="Azure AI Foundry",
@@ -358,4 +363,5 @@ AZURE = Format(
         Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),
         _ACTION.nested,
     ),
+    writer=Writer(executes=dict.fromkeys(("query", "response", "context", "ground_truth"), _EXECUTED)),
 )

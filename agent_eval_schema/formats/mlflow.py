@@ -11,6 +11,7 @@ What `inputs` and `outputs` look like is settled by the shapes that traces have 
 values there. The columns that a row holds beside these are ours, or passed through. Measured with mlflow 3.3 to 3.17.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeGuard
@@ -555,6 +556,12 @@ _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
 }
 """Our columns whose values look different among expectations."""
 
+_REPLACED = re.compile(
+    r"\{\{\s*(?:available_tools|content|doc|ground_truth|guidelines(?:_context)?|(?:expected_)?(?:in|out)puts?|expectations"
+    r"|request|response|retrieval_context|tools_called)\s*\}\}"
+)
+"""The variables of prompts of judges, which are filled one after the other, in values too (mlflow 3.17.2)."""
+
 MLFLOW = Format(
     name="mlflow",
     title="MLflow 3",
@@ -596,5 +603,10 @@ MLFLOW = Format(
     words=WORDS,
     remarks=remarks,
     one_kind=("recorded_session", "test case of a simulated user", "other row"),
-    writer=Writer(write_mlflow, MLFLOW_ROW, texts=("outputs",)),
+    writer=Writer(
+        write_mlflow,
+        MLFLOW_ROW,
+        texts=("outputs",),
+        executes=dict.fromkeys(("inputs", "outputs", "expectations"), _REPLACED),
+    ),
 )

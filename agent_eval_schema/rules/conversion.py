@@ -121,10 +121,11 @@ NOT_LOADED = _loss_page.info(
 
 EXECUTED = _loss_page.warning(
     "AE818 executed-by-platform",
-    "A value contains a template or an address that the platform executes.",
+    "A value contains a text that the platform executes or replaces.",
     why=(
         "promptfoo renders templates in variables and assertions, reads the file of `file://…`, and calls the provider "
-        "again where an answer is empty. Nothing escapes them."
+        "again where an answer is empty. MLflow's judges replace variables of their prompts, such as `{{ output }}`, and "
+        "Azure's evaluators split theirs at a line `user:` and read the image of `![](…)`. Nothing escapes them."
     ),
     hint="Reword the value, or leave the row out: the test would be of another text.",
     url="https://github.com/promptfoo/promptfoo/issues/10434",
