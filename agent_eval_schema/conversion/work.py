@@ -216,7 +216,7 @@ class Work:
         is_own = self._run.plan.format == self._target  # of which its platform makes what it made of the source
         executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
         for row, cells in zip(rows, written, strict=True):
-            for name in executes:
+            for name in executes if executes and self._writer.executes_at in str(cells) else ():
                 for path, text in texts_in(cells.get(name), name):
                     if executes[name].search(text):
                         message = f"{self._target} executes or replaces {describe(text)}"

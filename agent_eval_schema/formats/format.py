@@ -80,6 +80,8 @@ class Writer(Struct, frozen=True):
     """Passed-through columns whose values are in other columns now."""
     executes: Mapping[str, re.Pattern[str]] = {}
     """Columns, and what the platform executes in their texts, though another format means it literally."""
+    executes_at: str = ""
+    """What is in every text that the platform executes: rows without it are not looked through."""
     marks: Mapping[str, Any] = {}
     """Columns that mark the format, and their values where a row has none; `write_rest` adds those of None."""
 

@@ -608,5 +608,6 @@ MLFLOW = Format(
         MLFLOW_ROW,
         texts=("outputs",),
         executes=dict.fromkeys(("inputs", "outputs", "expectations"), _REPLACED),
+        executes_at="{{",
     ),
 )

@@ -124,7 +124,7 @@ EXECUTED = _loss_page.warning(
     "A value contains a text that the platform executes or replaces.",
     why=(
         "promptfoo renders templates in variables and assertions, reads the file of `file://…`, and calls the provider "
-        "again where an answer is empty. MLflow's judges replace variables of their prompts, such as `{{ output }}`, and "
+        "again where an answer is empty. MLflow's judges replace variables of their prompts (`{{ output }}`), and "
         "Azure's evaluators split theirs at a line `user:` and read the image of `![](…)`. Nothing escapes them."
     ),
     hint="Reword the value, or leave the row out: the test would be of another text.",
