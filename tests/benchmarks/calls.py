@@ -94,7 +94,7 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 
 BUDGETS = {
-    "validate traces": 149,
+    "validate traces": 150,
     "validate a list": 23,
     "validate a table": 8,
     "validate documents": 9,

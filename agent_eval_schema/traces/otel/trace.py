@@ -305,19 +305,12 @@ class _Document(Struct, gc=False):
 _document = msgspec.json.Decoder(_Document).decode
 
 
-def may_be_completed(spans: Sequence[Span]) -> bool:
-    """Whether a span of a trace of MLflow has no type, as those have that came from OpenTelemetry."""
-    for span in spans:  # noqa: SIM110 (a third of the time of a generator)
-        if span.attributes.type in _NO_TYPES:  # type: ignore[union-attr]
-            return True
-    return False
-
-
 _NO_TYPES = frozenset([None, "UNKNOWN", '"UNKNOWN"'])
 
 
 def complete(trace: Trace, text: str | bytes | memoryview) -> None:
-    """Read attributes of the conventions in the spans that have none of MLflow's own."""
+    """Read the attributes of the conventions in the spans that have any: MLflow stores what it gets by OTLP as it came,
+    beside what its translators read of it, which is less."""
     json = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
     for mark in MARKS:
         if mark in json:
@@ -346,8 +339,9 @@ def complete(trace: Trace, text: str | bytes | memoryview) -> None:
 
 def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> TranslatedSpan:
     own = attributes(span)
-    if own.type not in _NO_TYPES or not isinstance(document.attributes, dict):
-        return TranslatedSpan(span, own.type, {"kind": []} if own.type not in _NO_TYPES else {})
+    is_typed = own.type not in _NO_TYPES
+    if not isinstance(document.attributes, dict):
+        return TranslatedSpan(span, own.type, {"kind": []} if is_typed else {})
     try:
         events = [] if document.events is NOTHING else _read_events(document.events)
     except ValueError:
@@ -355,13 +349,15 @@ def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> T
     read, found = attributes_of(pairs_of_mlflow(document.attributes), span.name or "", events, place, trace.notes)
     if read is None:
         return TranslatedSpan(span, own.type)
-    completed = span.attributes = Attributes(
+    if not found:
+        return TranslatedSpan(span, own.type, {"kind": []} if is_typed else {})
+    completed = span.attributes = type(read)(
         read.type if read.type != "UNKNOWN" else own.type,
-        read.inputs if own.inputs is NOTHING else own.inputs,
-        read.outputs if own.outputs is NOTHING else own.outputs,
+        own.inputs if read.inputs is NOTHING else read.inputs,
+        own.outputs if read.outputs is NOTHING else read.outputs,
         own.function_name,
-        read.token_usage if own.token_usage is NOTHING else own.token_usage,
-        read.tool_name if own.tool_name is NOTHING else own.tool_name,
+        own.token_usage if read.token_usage is NOTHING else read.token_usage,
+        own.tool_name if read.tool_name is NOTHING else read.tool_name,
     )
     return TranslatedSpan(span, completed.type, found)
 

@@ -3,6 +3,8 @@ read more than they do."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent_eval_schema import eval_set_from_traces
 from agent_eval_schema.traces.documents import output_of
 from agent_eval_schema.traces.otel.envelopes import parts_of
 from agent_eval_schema.traces.otel.spans import OtelSpan, pairs_of
@@ -58,7 +61,7 @@ def _spans(name: str) -> list[OtelSpan]:
 
 def _values(span: OtelSpan) -> dict[str, Any]:
     """The attributes as mlflow keeps them: each as JSON text."""
-    pairs = {key: json.loads(bytes(content_of(raw))) for key, raw in pairs_of(span.attributes)}
+    pairs = {key: json.loads(bytes(content_of(raw))) for key, raw in pairs_of(span.attributes or span.tags)}
     return {key: json.dumps(value) for key, value in pairs.items()}
 
 
@@ -152,3 +155,53 @@ def test_documents_of_retrievers_are_read() -> None:
     attributes, given = _by_name("genai", "retrieval")
     assert translation._get_output_value(given) is None
     assert [d["metadata"]["doc_uri"] for d in output_of(attributes)] == ["kb/refunds.md", "kb/shipping.md"]
+
+
+# --- the same run in both readers: exported to OpenTelemetry, and as MLflow stores the spans that it gets by OTLP
+COMPARED = (
+    "request",
+    "response",
+    "predicted_trajectory",
+    "retrieved_context",
+    *(f"{n}_token_count" for n in ("input", "output")),
+)
+
+
+def _as_stored(name: str) -> dict[str, Any]:
+    from mlflow.entities.span import Span
+
+    def encoded(text: str | None, size: int = 8) -> str:
+        digest = hashlib.blake2b((text or "").encode(), digest_size=size).digest()  # as not all IDs are hexadecimal
+        return base64.b64encode(digest).decode() if text else ""
+
+    stored = []
+    for span in _spans(name):
+        title, own, parent, start, end, events = span.outline()
+        found = {
+            "name": title,
+            "start_time_unix_nano": start,
+            "end_time_unix_nano": end,
+            "status": {"code": "STATUS_CODE_OK"},
+        }
+        ids = {"trace_id": encoded(span.trace, 16), "span_id": encoded(own), "parent_span_id": encoded(parent)}
+        attributes = {"mlflow.traceRequestId": '"tr-1"', **_values(span)}
+        of_events = [
+            {"name": e.name, "time_unix_nano": start, "attributes": {k: json.loads(v) for k, v in _of_event(e).items()}}
+            for e in events
+        ]
+        given = {**found, **ids, "attributes": attributes, "events": of_events}
+        stored.append(translation.translate_span_when_storing(Span.from_dict(given)))
+    return {"info": {"trace_id": "tr-1"}, "data": {"spans": stored}}
+
+
+def _of_event(event: Any) -> dict[str, str]:
+    return {key: json.dumps(json.loads(bytes(content_of(raw)))) for key, raw in pairs_of(event.attributes)}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in OTEL.glob("*.json")))
+def test_both_readers_read_the_same_run_alike(name: str) -> None:
+    exported, stored = (
+        eval_set_from_traces(given).to_dict("records")[0] for given in (OTEL / f"{name}.json", [_as_stored(name)])
+    )
+    ours, theirs = ({n: row.get(n) for n in COMPARED} for row in (exported, stored))
+    assert theirs == ours
