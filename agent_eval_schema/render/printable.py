@@ -41,7 +41,7 @@ GUESSES = {
     **dict.fromkeys(("errors", "warnings", "messages", "problems", "findings"), ("issues", "losses")),
     **dict.fromkeys(("is_valid", "valid_", "success", "passed", "has_errors"), ("ok", "lossless")),
     **dict.fromkeys(
-        ("to_df", "to_pandas", "df", "dataframe", "to_frame"), ("rows", "metrics_table", "data", "changes")
+        ("to_df", "to_pandas", "df", "dataframe", "to_frame", "table"), ("rows", "metrics_table", "data", "changes")
     ),
     **dict.fromkeys(("html", "to_markdown", "render"), ("to_html",)),
     **dict.fromkeys(("to_dict", "json", "as_dict"), ("to_json",)),

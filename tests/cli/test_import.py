@@ -17,6 +17,8 @@ import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.excel_editor import edit_workbook
 from tests.helpers.sheets import FORMATS, SUPPORT, book
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -186,7 +188,31 @@ def test_on_a_terminal_a_person_answers(german: Path) -> None:
     assert 'expected_facts" = "preferred"' in (german.parent / "out.columns.toml").read_text()
 
 
-def at_terminal(arguments: list[str], answers: list[str]) -> str:
+@pytest.mark.process
+def test_on_a_terminal_without_an_answer_nothing_is_written(german: Path) -> None:
+    """The end of the input is no answer."""
+    shown = at_terminal(["import", str(german), str(german.parent / "out.jsonl")], ["3", "\x04"], code=2)
+    assert "--prefer expected_facts" in shown
+    assert [path.name for path in german.parent.iterdir()] == ["support.xlsx"]
+
+
+@pytest.mark.containers
+def test_20_000_lines_are_imported_and_written_back(tmp_path: Path) -> None:
+    lines = [["Cases of all teams"], [], ["Kundenfrage", "Punkte"]]
+    lines += [[f"Frage {n}?", f"• Punkt {n}\n• b"] for n in range(20_000)]
+    path, out = book(tmp_path / "d.xlsx", "A1:B1", Sheet=lines), tmp_path / "out.xlsx"
+    imported = import_eval_set(path)
+    assert imported.columns == {"Kundenfrage": "request", "Punkte[\\n]": "expected_facts"}
+    assert (imported.conversion.given, imported.conversion.converted) == (20_000, 20_000)
+    sheet = open_source(str(path)).sheet
+    assert sheet is not None
+    edit_workbook(sheet, str(out), {}, ({"Punkte": f"• Punkt {n}"} for n in range(20_000)))
+    found = openpyxl.load_workbook(out, read_only=True).active
+    assert list(found.iter_rows(min_row=20_003, values_only=True)) == [("Frage 19999?", "• Punkt 19999")]
+    found.parent.close()
+
+
+def at_terminal(arguments: list[str], answers: list[str], code: int = 0) -> str:
     """What a command shows on a terminal, where each question gets the next answer."""
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "agent_eval_schema", *arguments]
@@ -202,7 +228,7 @@ def at_terminal(arguments: list[str], answers: list[str]) -> str:
             shown += part
             if answers and shown.count(b"1 to 2?") > 2 - len(answers):
                 os.write(parent, f"{answers.pop(0)}\n".encode())
-    assert process.wait(timeout=30) == 0, shown.decode(errors="replace")
+    assert process.wait(timeout=30) == code, shown.decode(errors="replace")
     os.close(parent)
     return shown.decode()
 
