@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -239,3 +240,20 @@ def test_exact_copies_are_rows_of_their_own(tmp_path: Path) -> None:
     journal.append([change(["a"])])
     journal.append([change(True, path="dropped", row=copy)])
     assert at(tmp_path).states() == {ROW: {"expected_facts": ["a"]}, copy: {"dropped": True}}
+
+
+def test_a_clock_that_goes_back_changes_neither_order_nor_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock:
+        now = staticmethod(lambda _: times.pop())
+
+    times = [datetime(2025, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 1, tzinfo=timezone.utc)]
+    monkeypatch.setattr(journals, "datetime", Clock)
+    at(tmp_path).append([change(["a"])])
+    at(tmp_path).append([change(["b"], ["a"])])
+    assert [event.at[:4] for event in at(tmp_path).events] == ["2026", "2025"]
+    assert at(tmp_path).state_of(ROW) == {"expected_facts": ["b"]}
+    times.append(datetime(2024, 1, 1, tzinfo=timezone.utc))
+    at(tmp_path).undo()
+    assert at(tmp_path).state_of(ROW) == {"expected_facts": ["a"]}
