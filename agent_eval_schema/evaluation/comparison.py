@@ -12,7 +12,14 @@ import pandas as pd
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.evaluation.result_blocks import SHOWN_BESIDE, MetricComparison, name_of, open_row, written_alike
+from agent_eval_schema.evaluation.result_blocks import (
+    CONTENT,
+    SHOWN_BESIDE,
+    MetricComparison,
+    name_of,
+    open_row,
+    written_alike,
+)
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, Z, holm, paired_test
@@ -32,7 +39,6 @@ from agent_eval_schema.render.blocks import (
     Effect,
     Line,
     Only,
-    OpenRow,
     OpenRows,
     Part,
     Section,
@@ -44,6 +50,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, NextCommand, counted, number, plural, signed
 from agent_eval_schema.render.printable import Savable
+from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 
@@ -519,7 +526,7 @@ def comparison_view(
     table = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
     scores: list[Block] = [table]
     if cells_of is not None:
-        opened = [_open_row(row, *cells_of(row.place), is_open=not i) for i, row in enumerate(rows[:OPENED])]
+        opened = [_open_row(row, *cells_of(row.place)) for row in rows[:OPENED]]
         more = "more: `rows` and to_json() have all"
         heads = ["metric", "before", "after", "difference"]
         both = OpenRows(heads, opened, len(rows), "A row opens to its question and both answers.", more)
@@ -709,12 +716,15 @@ def _score(row: Difference) -> list[Words | Cell]:
     return [row.key, row.request_id, row.metric, *pair, difference]
 
 
-def _open_row(row: Difference, old: dict[str, Any], new: dict[str, Any], *, is_open: bool) -> OpenRow:
+def _open_row(row: Difference, old: dict[str, Any], new: dict[str, Any]) -> ShownRow:
     """A score that differs: the question, what is expected, and what both results have of the agent and the judge."""
-    names = [*OF_EACH, f"{row.metric}/reason"]
-    both = {f"{name}, {when}": of.get(name) for name in names for when, of in (("before", old), ("after", new))}
-    shared = [name for name in (*SHOWN_BESIDE, "reference_trajectory") if name not in OF_EACH]
-    cells = {name: old.get(name) for name in shared} | both
-    _, _, metric, *scores = _score(row)
-    numbers = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (metric, *scores)]
-    return replace(open_row(row.key, cells, cells, numbers, failed=False, match="call"), is_open=is_open)
+    sides = (("before", old), ("after", new))
+    both = {f"{name}, {when}": of.get(name) for name in OF_EACH for when, of in sides}
+    reasons = {f"{row.metric}, {when}/reason": of.get(f"{row.metric}/reason") for when, of in sides}
+    shared = [name for name in (*SHOWN_BESIDE, *CONTENT) if name not in OF_EACH]
+    cells = {name: old.get(name) for name in shared} | both | reasons
+    _, _, *columns = [cell if isinstance(cell, Cell) else Cell(cell) for cell in _score(row)]
+    scores = {f"{row.metric}, {when}": cell for (when, _), cell in zip(sides, columns[1:], strict=False)}
+    answers = [f"{name}, {when}" for name in ("response", "outputs") for when, _ in sides]
+    found = open_row(row.key, cells, cells, scores, answers=answers, match="call")
+    return replace(found, columns=[(str(cell.words), cell.mood, cell.number) for cell in columns])

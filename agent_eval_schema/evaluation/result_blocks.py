@@ -27,7 +27,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.decoding.requests import last_question
-from agent_eval_schema.evaluation.runnables import read_calls
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
@@ -39,7 +38,6 @@ from agent_eval_schema.evaluation.table import (
     scores_in,
 )
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.metrics import alignment
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
 from agent_eval_schema.metrics.metric_info import MetricInfo
@@ -47,8 +45,6 @@ from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
 from agent_eval_schema.render.blocks import (
-    LONGEST_CELL,
-    LONGEST_TITLE,
     Block,
     Cell,
     Column,
@@ -57,7 +53,6 @@ from agent_eval_schema.render.blocks import (
     Line,
     Meter,
     Only,
-    OpenRow,
     OpenRows,
     Part,
     Section,
@@ -80,11 +75,12 @@ from agent_eval_schema.render.phrases import (
     seconds,
     share,
 )
+from agent_eval_schema.render.rows import ShownRow, ShownScore
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.validation.row_content import CELL, content_of, cut_text
 
 UNREADABLE = "cannot be read"
 """How the reason ends if a cell is to blame, not the lack of one."""
@@ -652,6 +648,12 @@ SHOWN_BESIDE = (
 )
 """The cells of a row that are shown with it, those that it has; after them what metrics explain."""
 
+CONTENT = ("retrieved_context", PREDICTED, REFERENCE, "trace")
+"""The cells of which a page draws what is in them."""
+
+KNOWN_AS = {"prompt": "request", "outputs": "response", "reference": "expected_response"}
+"""Our names of columns that are called otherwise here."""
+
 
 def worst_rows(
     parts: Iterable[pd.DataFrame],
@@ -671,10 +673,11 @@ def worst_rows(
     rows = []
     for i, (row, cells) in enumerate(chosen):
         explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
-        scores = [column[i] for column in columns]
+        scores = {name: column[i] for name, column in zip(metrics, columns, strict=True)}
         failed = not is_absent(failure := cells.get(FAILURE)) and failure == 1
-        shown = open_row(f"{row:,}", cells, (*SHOWN_BESIDE, *explained), scores, failed=failed, match=match)
-        rows.append(replace(shown, is_open=i == 0))
+        found = open_row(row, cells, (*SHOWN_BESIDE, *explained), scores, match=match)
+        error = next((text for name, text in found.content.cells if name == "error"), "")
+        rows.append(replace(found, failed=True, title=error or found.title) if failed else found)
     about = "Those that failed first, then those with the worst scores."
     return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more")
 
@@ -699,24 +702,28 @@ def _ranked(
 
 
 def open_row(
-    label: str, cells: Mapping[str, Any], names: Iterable[str], scores: Sequence[Cell], *, failed: bool, match: Match
-) -> OpenRow:
+    row: int | str,
+    cells: Mapping[str, Any],
+    names: Iterable[str],
+    scores: Mapping[str, Cell],
+    *,
+    answers: Sequence[str] = ("response",),
+    match: Match,
+) -> ShownRow:
     """A row with its scores, those of the cells `names` that it has, and both trajectories side by side."""
-    shown = {name: cell_text(cells[name]) for name in names if not is_absent(cells.get(name))}
-    calls = []
-    for cell in (cells.get(PREDICTED), cells.get(REFERENCE)):
-        found = None if is_absent(cell) else read_calls(cell)[0]
-        calls.append(None if found is None else msgspec.convert(found, list[ToolCall]))
+    reasons = {f"{name}/reason": name for name in scores}
+    shown = {name: cell_text(cells[name]) for name in (*names, *CONTENT) if not is_absent(cells.get(name))}
+    reason = {reasons[name]: shown.pop(name) for name in list(shown) if name in reasons}
+    given = {KNOWN_AS.get(name, name): text for name, text in shown.items() if name != "request_id"}
+    content = content_of(given, answers=answers, match=match)
     prompt = next((cells[n] for n in ("prompt", "request", "inputs") if not is_absent(cells.get(n))), "")
-    title = (failed and shown.get("error")) or last_question(prompt) or cell_text(prompt)
-    return OpenRow(
-        row=label,
-        title=cut(title, LONGEST_TITLE) or f"Row {label}",
-        scores=scores,
-        values=[(name, cut(text, LONGEST_CELL)) for name, text in shown.items()],
-        calls=None if calls[0] is None or calls[1] is None else alignment.aligned(calls[0], calls[1], match),
-        request_id=shown.get("request_id", ""),
-        failed=failed,
+    made = [ShownScore(n, str(c.words), c.mood, cut_text(reason[n], CELL)) for n, c in scores.items() if n in reason]
+    return ShownRow(
+        row,
+        id=shown.get("request_id"),
+        title=last_question(prompt) or cell_text(prompt) or f"Row {row}",
+        columns=[(str(cell.words), cell.mood, cell.number) for cell in scores.values()],
+        content=replace(content, scores=made),
     )
 
 

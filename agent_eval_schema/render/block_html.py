@@ -9,9 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from agent_eval_schema.metrics.alignment import EXTRA, MATCHED, MISSING, MOVED
 from agent_eval_schema.render.blocks import (
-    LONGEST_CELL,
     Block,
     Cell,
     Changes,
@@ -37,14 +35,6 @@ STYLE = "blocks.css"
 
 ROWS_OF_A_TABLE = {"page": 500, "notebook": 50}
 """Rows of a table that are drawn."""
-
-CALL_MARKS = {
-    MATCHED: ("=", "matched", ""),
-    MOVED: ("↕", "in another place", "info"),
-    EXTRA: ("+", "extra", "warning"),
-    MISSING: ("−", "missing", "error"),
-}
-"""How a call of a trajectory is marked: a sign, words, the color."""
 
 
 def view_page(view: View) -> str:
@@ -75,11 +65,8 @@ def _drawn(view: View, form: Form, *, before_report: bool = False) -> Markup:
         before_report=before_report,
         next_title=NEXT,
         form=form,
-        marks=CALL_MARKS,
-        longest=LONGEST_CELL,
         words=words_html,
         table_of=_table,
-        score_of=lambda cell: _cell(cell, Column("", is_number=True)),
     )
 
 

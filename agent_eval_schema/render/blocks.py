@@ -11,22 +11,16 @@ of cells go in as they are, and the renderers escape everything that they draw.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand
+from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.text.edits import Edit
-
-if TYPE_CHECKING:
-    from agent_eval_schema.metrics.alignment import CallPair
 
 Form = Literal["text", "html", "page", "notebook"]
 """Where a block is drawn: as text, or as HTML: on a page, in the output cell of a notebook."""
-
-
-LONGEST_CELL, LONGEST_TITLE = 600, 90
-"""Characters of a cell, and of the text by which a row is known, that a page shows."""
 
 
 class Part(NamedTuple):
@@ -294,28 +288,16 @@ class Trends(Struct, frozen=True):
     trends: Sequence[Trend]
 
 
-class OpenRow(Struct, frozen=True):
-    """A row of a result: how it is known, its scores; when opened its cells and both trajectories (or None)."""
-
-    row: str
-    title: str
-    scores: Sequence[Cell]
-    values: Sequence[tuple[str, str]]
-    calls: Sequence[CallPair] | None
-    request_id: str = ""
-    failed: bool = False
-    is_open: bool = False
-
-
 class OpenRows(Struct, frozen=True):
-    """The first of `total` rows in the order that `about` says, each with its scores in columns; a page searches and
-    sorts them. `more` says how to see the others."""
+    """The first of `total` rows in the order that `about` says, each with its cells in `columns`; a page searches and
+    sorts them, and opens the first if it `opens`. `more` says how to see the others. `heads`: the names of columns."""
 
-    columns: Sequence[str]
-    rows: Sequence[OpenRow]
+    heads: Sequence[str]
+    rows: Sequence[ShownRow]
     total: int
-    about: str
-    more: str
+    about: str = ""
+    more: str = ""
+    opens: bool = True
 
 
 Block = (

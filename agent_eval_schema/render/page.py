@@ -21,14 +21,25 @@ from urllib.parse import quote
 import msgspec
 from markupsafe import Markup, escape
 
+from agent_eval_schema.metrics.alignment import EXTRA, MATCHED, MISSING, MOVED
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.phrases import number, plural, share
+from agent_eval_schema.render.rows import row_data
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+CALL_MARKS = {
+    MATCHED: ("=", "matched", ""),
+    MOVED: ("↕", "in another place", "info"),
+    EXTRA: ("+", "extra", "warning"),
+    MISSING: ("−", "missing", "error"),
+}
+"""How a call of a trajectory is marked, here and in templates/row.js: a sign, words, the color."""
 
 
 def page(title: str, body: Markup, *styles: str, script: bool = False) -> str:
@@ -59,7 +70,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else visible(value),  # the renderer's own goes out
     )
-    environment.globals["version"] = __version__
+    environment.globals |= {"version": __version__, "marks": CALL_MARKS}
+    environment.globals["row_data"] = lambda block: json_block(row_data(block.rows, block.total, block.heads))
     environment.filters |= {"code": with_code, "breakable": breakable}
     environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"
     environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut, "runs": runs}
@@ -87,9 +99,9 @@ def _style(*files: str) -> Markup:
 
 @lru_cache(maxsize=2)
 def _script(file: str = "page.js") -> tuple[Markup, str]:
-    """The script, and the source by which a policy names it."""
-    text = _environment().loader.get_source(_environment(), file)[0]  # type: ignore[union-attr]
-    return Markup(text), _digest(text)
+    """The script with that of rows, and the source by which a policy names it."""
+    text = _style("row.js", file)
+    return text, _digest(text)
 
 
 def _digest(text: str) -> str:

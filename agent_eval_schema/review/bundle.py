@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from agent_eval_schema.errors import EvalSetError, MissingExtraError
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.finish.redact import Redactor
 from agent_eval_schema.render.page import application
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import TITLE
 from agent_eval_schema.review.journal import journal_path
-from agent_eval_schema.review.markdown import trees_of
-from agent_eval_schema.review.session import Session
+from agent_eval_schema.review.session import Session, texts_of
+from agent_eval_schema.text.markdown import trees_of
 
 MOST_ROWS = 5_000
 """Rows that a page holds, at most: each is there with all that is shown of it."""
@@ -44,9 +43,8 @@ def bundle_page(session: Session, queue: str = "", redact: str | None = None) ->
     data: dict[str, Any] = {"overview": overview, "details": details, "seq": len(session.journal.events)}
     if redact is not None:
         data = _redacted_data(data, Redactor(redact).cell)
-    with suppress(MissingExtraError):  # without Markdown the page has the texts as they are
-        for detail in data["details"].values():  # of the redacted texts: an address may have marks in it
-            detail["trees"] = trees_of(detail)
+    for detail in data["details"].values():  # of the redacted texts: an address may have marks in it
+        detail["trees"] = trees_of(texts_of(detail))
     file = session.reviewed.source.name or "data"
     name = journal_path(file.rpartition("/")[2], session.journal.by)
     content = hashlib.sha256(msgspec.json.encode(session.reviewed.hashes)).hexdigest()[:16]

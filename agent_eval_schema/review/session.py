@@ -43,16 +43,16 @@ from agent_eval_schema.review.agreement import (
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, as_text, overlap
 from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
 from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
-from agent_eval_schema.review.markdown import tree_of, trees_of
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.markdown import tree_of, trees_of
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.excerpts import excerpts
 from agent_eval_schema.validation.kernel import check_batch
-from agent_eval_schema.validation.shown import spans_of
+from agent_eval_schema.validation.row_content import spans_of
 
 SUBMITTED = "submitted"
 
@@ -335,7 +335,7 @@ class Session:
             "error": canonical["error"],
             "documents": [{"uri": d["doc_uri"], "content": d["content"]} for d in documents or ()],
             "calls": canonical["predicted_trajectory"] or [],
-            "steps": [{n: getattr(span, n) for n in _SPAN} for span in spans_of(canonical["trace"] or "")],
+            "steps": [structs.astuple(span) for span in spans_of(canonical["trace"] or "")],
             "truth": truth,
             "wrong": wrong,
             "state": state,
@@ -347,7 +347,7 @@ class Session:
             "others": self.others_of(row),
             **live,
         }
-        return {**found, "trees": trees_of(found) if with_markdown else []}
+        return {**found, "trees": trees_of(texts_of(found)) if with_markdown else []}
 
     def _require(self, row: int) -> None:
         if not 0 <= row < len(self.reviewed):
@@ -588,9 +588,6 @@ def _is_labeled(state: State) -> bool:
     return not state.keys().isdisjoint(LABELS)
 
 
-_SPAN = ("name", "type", "status", "start", "width", "depth", "duration", "inputs", "outputs", "error")
-
-
 def _fields(mask: int) -> list[str]:
     return [name for name, bit in BIT.items() if mask & bit]
 
@@ -602,6 +599,11 @@ def kind_of(fix: CellFix) -> str:
 
 
 _NUMBERS = re.compile(r"\[\d+\]")
+
+
+def texts_of(detail: Mapping[str, Any]) -> list[Any]:
+    """The texts of a row that may be Markdown."""
+    return [detail["answer"], *(t["text"] for t in detail["turns"]), *(d["content"] for d in detail["documents"])]
 
 
 def turns_of(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

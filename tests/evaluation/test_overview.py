@@ -121,8 +121,8 @@ def test_a_false_of_a_scorer_that_a_user_wrote_is_not_called_bad() -> None:
     found = EvalTask(rows, ["exact_match", CustomMetric("leaks_data", lambda row: bool(row["s"]))]).evaluate()
     worst = found.summary(worst=2).worst
     assert worst is not None
-    moods = {name: [row.scores[i].mood for row in worst.rows] for i, name in enumerate(worst.columns)}
+    moods = {name: [row.columns[i][1] for row in worst.rows] for i, name in enumerate(worst.heads)}
     assert moods == {"exact_match": ["h4", "h4"], "leaks_data": ["", ""]}
     shares = scored([{"prompt": "a", "s": 0.5}, {"prompt": "b", "s": 0.0}]).summary(worst=2).worst
     assert shares is not None
-    assert [row.scores[0].mood for row in shares.rows] == ["h4", "h3"]
+    assert [row.columns[0][1] for row in shares.rows] == ["h4", "h3"]

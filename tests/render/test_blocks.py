@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_eval_schema.metrics.alignment import CallPair, ShownCall
 from agent_eval_schema.render.block_html import view_page
 from agent_eval_schema.render.block_text import view_markdown
 from agent_eval_schema.render.blocks import (
@@ -26,7 +27,6 @@ from agent_eval_schema.render.blocks import (
     Line,
     Meter,
     Only,
-    OpenRow,
     OpenRows,
     Part,
     Section,
@@ -39,6 +39,7 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.phrases import NextCommand
 from agent_eval_schema.render.printable import as_inline, as_text
+from agent_eval_schema.render.rows import RowContent, ShownIssue, ShownRow, ShownScore, ShownSpan, ShownTurn
 from agent_eval_schema.text.edits import edits
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 
@@ -170,7 +171,20 @@ def every_block(hostile: str) -> list[Block]:
         hostile,
     )
     example = Example(hostile, hostile, [hostile])
-    opened = OpenRow(hostile, hostile, [Cell(hostile)], [(hostile, hostile)], None)
+    call, pair = ShownCall(hostile, hostile, "extra"), (hostile, hostile)
+    content = RowContent(
+        turns=[ShownTurn(hostile, hostile, hostile, [pair])],
+        answers=[pair],
+        expected=[pair],
+        scores=[ShownScore(hostile, hostile, hostile, hostile)],
+        documents=[(hostile, hostile, hostile)],
+        calls=[CallPair(call, call)],
+        spans=[ShownSpan(hostile, hostile, hostile, 1, 2, 3, hostile, hostile, hostile, hostile)],
+        cells=[pair],
+        issues=[ShownIssue(hostile, hostile, hostile, hostile, hostile, hostile)],
+        fixes=[(hostile, hostile, hostile)],
+    )
+    opened = ShownRow(hostile, id=hostile, title=hostile, columns=[(hostile, hostile, None)], content=content)
     return [
         Section("id", hostile, [Line(hostile), Heading(hostile), Terms([(hostile, hostile)])], short=hostile),
         Items([("", hostile)]),

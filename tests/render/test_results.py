@@ -69,7 +69,7 @@ def test_colors_follow_what_is_better() -> None:
     assert bars(result_with([0, None]).to_html()) == [(" loss", " hatched")]
     worst = result_with([0, 1], "ungrounded_attributes").summary(worst=2).worst
     assert worst is not None
-    assert [(row.row, row.scores[0].mood) for row in worst.rows] == [("1", "h4"), ("0", "")]
+    assert [(row.row, row.columns[0][1]) for row in worst.rows] == [(1, "h4"), (0, "")]
     (line,) = result_with([0, 1], "ungrounded_attributes").summary(worst=2).steps
     assert line.lost == [0, 1]
 
@@ -89,8 +89,8 @@ def test_an_imperfect_score_has_a_first_action() -> None:
 def test_a_comparison_lists_regressions_first() -> None:
     found = comparison(["a", "b", "c"])
     page = found.to_html()
-    scores = page[page.index("Scores that differ") :]
-    differences = re.findall(r'<td class="n(?: error| good)?" data-n="[^"]*">([+−–][\d.]*)</td></tr>', scores)
+    scores = page[page.index('class="rows still"') :]
+    differences = re.findall(r'<td class="n(?: error| good)?">([+−–][\d.]*)</td></tr>', scores)
     assert len(differences) == len(found.rows) > 0
     assert "scores lower, 0 higher" in page[page.index("<h1") : page.index("</h1>")]
 

@@ -14,7 +14,8 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalTask, validate_eval_set
 from agent_eval_schema.render.page import LONGEST_LINK, _csv_cell, csv_link
-from agent_eval_schema.validation.shown import BUDGET, CELL, ROWS, ROWS_IN_CSV
+from agent_eval_schema.validation.row_content import CELL
+from agent_eval_schema.validation.shown import BUDGET, ROWS, ROWS_IN_CSV
 from tests.conftest import SAMPLES
 from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows
@@ -28,7 +29,7 @@ def embedded(page: str) -> dict[str, Any]:
 
 
 def test_the_script_is_small() -> None:
-    assert len(SCRIPT.encode()) <= 10_240
+    assert len(SCRIPT.encode()) <= 12_288
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|fetch|import\b", SCRIPT)
 
 
@@ -53,7 +54,7 @@ def test_large_cells_are_cut_and_the_page_stays_small() -> None:
     assert len(page) < BUDGET + (1 << 19)
     assert 0 < BUDGET - len(found["rows"]) * CELL < BUDGET // 10
     for row in (found["rows"][0], found["rows"][-1]):
-        assert row["turns"][0] == ["request", "user", "x" * CELL + f"… ({10_000 - CELL:,} more characters)"]
+        assert row["turns"][0] == ["request", "user", "x" * CELL + f"… ({10_000 - CELL:,} more characters)", []]
 
 
 def test_without_values_there_are_rows_without_cells() -> None:
@@ -177,12 +178,14 @@ class TestInBrowser:
 
     def test_a_row_shows_turns_its_issues_at_their_place_and_its_fix(self, broken: Any) -> None:
         broken.locator("#rowlist a", has_text="5").first.click()
-        turn, answer = broken.locator("#row .turn").all()
+        turn, expected, answer = broken.locator("#row .turn").all()
         assert turn.inner_text().startswith(
             "usr\n\nWhich form do I need for parental leave?\n\nAE206 request.messages[0].role"
         )
         assert "AE206" not in answer.inner_text()
-        assert answer.inner_text().startswith("assistant\n\nThe leave form")
+        assert answer.inner_text().startswith("response\n\nThe leave form")
+        assert expected.inner_text().startswith("expected_response\n\nThe form for leave")
+        assert expected.locator("mark").all_inner_texts() == ["for"]
         assert [broken.inner_text(f"#row {tag}") for tag in ("del", "ins")] == ['"usr"', '"user"']
         broken.evaluate("location.hash = 'row-20'")
         broken.wait_for_selector("#row dd .found")  # below its cell
@@ -253,12 +256,13 @@ class TestInBrowser:
         page = visit.page
 
         def shown() -> list[str]:
-            return [e.inner_text() for e in page.locator(".rows tbody:visible tr > th").all()]
+            return [e.inner_text() for e in page.locator("#rowlist tbody th").all()]
 
         assert shown() == ["1", "3", "2", "0"]
+        assert page.inner_text("#row b:has-text('Row')") == "Row 1"  # the worst one is open
         for heading, order, rows_shown in (
-            ("row", "ascending", ["0", "1", "2", "3"]),
-            ("row", "descending", ["3", "2", "1", "0"]),
+            ("Row", "ascending", ["0", "1", "2", "3"]),
+            ("Row", "descending", ["3", "2", "1", "0"]),
             ("the_score", "ascending", ["2", "1", "3", "0"]),
             ("the_score", "descending", ["0", "3", "1", "2"]),
         ):
@@ -266,9 +270,9 @@ class TestInBrowser:
             assert shown() == rows_shown
             assert page.locator("[aria-sort]").count() == 1
             assert page.locator(f"[aria-sort={order}]").inner_text() == heading
-        page.fill("#search", "prompt 3")
+        page.fill("#rowsearch", "prompt 3")
         assert shown() == ["3"]
-        assert page.inner_text("#found") == "1 of 4 rows"
+        assert page.inner_text("#rowcount") == "1 of 4 rows"
         assert (visit.trouble, visit.at_home) == ([], True)
 
     def test_scores_that_differ_are_sorted_and_searched_alike(self, browser: Any, tmp_path: Path) -> None:
@@ -279,17 +283,23 @@ class TestInBrowser:
         page = visit.page
 
         def shown() -> list[str]:
-            return [e.inner_text() for e in page.locator(".rows tbody:visible > tr > th").all()]
+            return [e.inner_text() for e in page.locator("#rowlist tbody th").all()]
 
         assert shown() == ["0", "2"]  # regressions first
         page.get_by_role("button", name="difference").click()
         page.get_by_role("button", name="difference").click()
         assert shown() == ["2", "0"]
-        page.get_by_role("button", name="row").click()
+        page.get_by_role("button", name="Row", exact=True).click()
         assert shown() == ["0", "2"]
-        page.fill("#search", "+3")
+        page.fill("#rowsearch", "+3")
         assert shown() == ["2"]
-        assert page.inner_text("#found") == "1 of 2 rows"
+        assert page.inner_text("#rowcount") == "1 of 2 rows"
+        page.click("#rowlist a")
+        assert page.locator("#row .side .turn.answer").all_inner_texts() == [
+            "response, before\n\ny",
+            "response, after\n\nyyyy",
+        ]
+        assert page.locator("#row mark").all_inner_texts() == ["y", "yyyy"]
         assert page.locator("#means button").count() == 0
         assert (visit.trouble, visit.at_home) == ([], True)
 
@@ -303,19 +313,22 @@ class TestInBrowser:
 
     def test_keys_step_through_the_rows_of_a_result(self, browser: Any, tmp_path: Path) -> None:
         page = Visit(browser, saved(tmp_path, EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_html())).page
-        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
-        rows = [e.inner_text() for e in page.locator(".rows tbody > tr > th").all()]
-        for key, at in (("j", 0), ("j", 1), ("j", 2), ("j", 2), ("k", 1)):
+        rows = [e.inner_text() for e in page.locator("#rowlist tbody th").all()]
+        assert page.inner_text("#row b:has-text('Row')") == f"Row {rows[0]}"  # open, without an address
+        for key, at in (("j", 1), ("j", 2), ("j", 2), ("k", 1)):
             page.keyboard.press(key)
-            opened = page.locator(".rows tbody:has(.told > td > details[open]) > tr > th").all()
-            assert [e.inner_text() for e in opened] == [rows[at]]
-            assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+            page.wait_for_selector(f"#row b:text-is('Row {rows[at]}')")
+            assert page.evaluate("location.hash") == f"#row-{rows[at]}"
+            assert page.evaluate("document.activeElement.id") == "row"
+        page.go_back()
+        page.wait_for_selector(f"#row b:text-is('Row {rows[0]}')")
 
     def test_only_the_headings_of_the_rows_sort(self, browser: Any, tmp_path: Path) -> None:
         found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
         page = Visit(browser, saved(tmp_path, found.to_html())).page
-        assert page.locator("th button").count() == len(found.metrics) + 2  # row, latency
-        assert page.locator(".calls th").count() > 0
+        assert page.locator("th button").count() == len(found.metrics) + 3  # row, question, latency
+        page.keyboard.press("j")
+        page.wait_for_selector("#row .calls th")
 
     def test_a_page_without_issues_has_a_search_for_its_rows(self, browser: Any, tmp_path: Path) -> None:
         data = [{"request": text, "response": "x"} for text in ("one", "two")]

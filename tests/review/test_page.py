@@ -1093,9 +1093,9 @@ def test_the_error_of_a_step_that_failed_is_shown(open_tab: Callable[..., Tab], 
     review = review_eval_set(path, reviewer="maria")
     try:
         found = [review._session.detail(row) for row in range(6)]
-        row, step = next((d["n"], s) for d in found for s in d["steps"] if s["error"])
+        row, error = next((d["n"], step[-1]) for d in found for step in d["steps"] if step[-1])
         tab = open_tab(f"{review.url}&q=all&row={row}")
-        assert step["error"] in tab.text(".step[open] .error.text")
+        assert error in tab.text("#row .span[open] .error.text")
     finally:
         review.stop()
 

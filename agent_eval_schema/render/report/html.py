@@ -9,17 +9,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.render.block_html import part_of_page
-from agent_eval_schema.render.blocks import View
+from agent_eval_schema.render.blocks import OpenRows, View
 from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
-from agent_eval_schema.render.page import csv_link, drawn, heat, inline, json_block, page, plot, runs
+from agent_eval_schema.render.page import csv_link, drawn, heat, inline, page, plot, runs
 from agent_eval_schema.render.phrases import plural, share
-from agent_eval_schema.render.report.summary import ReportSummary, Shown, ShownIssue
+from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     enabled,
     invalid_advice,
@@ -82,6 +81,8 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
     following = next_commands(report, shown.fixes) if report.row_count else []
     # columns that are read by their likely names change every issue
     left = left_codes(report, shown.fixes) if report.row_count and not renames_columns(report) else []
+    some = len(shown.rows) < report.row_count
+    about = f"{len(shown.rows):,} of {report.row_count:,} rows are in this page, invalid ones first." if some else ""
     parts = [("issues", "Issues")] if report.counts else []
     parts += [("together", "Issues that occur together")] if pairs else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
@@ -118,22 +119,9 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "plots": plots,
         "plots_title": plots_title,
         "together": pairs,
-        "data": json_block(_embedded(report, shown)),
+        "listed": OpenRows([], shown.rows, report.row_count, about, "", opens=False),
         "facts": _facts(report),
     }
-
-
-def _embedded(report: ReportSummary, shown: Shown) -> dict[str, Any]:
-    """The rows of a page; equal lists of metrics, and equal issues, are there once."""
-    sets: dict[tuple[int, ...], int] = {}
-    issues: dict[ShownIssue, int] = {}
-    rows = [
-        to_builtins(row)
-        | {"metrics": sets.setdefault(tuple(row.metrics), len(sets))}
-        | {"issues": [issues.setdefault(issue, len(issues)) for issue in row.issues]}
-        for row in shown.rows
-    ]
-    return {"total": report.row_count, "sets": list(sets), "issues": list(issues), "rows": rows}
 
 
 def _codes(report: ReportSummary, shown: Shown, most: int) -> list[dict[str, Any]]:

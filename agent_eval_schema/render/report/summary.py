@@ -11,6 +11,7 @@ from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.figures import PRESENCE, Distribution, Occurrences, Presence
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, plural
+from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
@@ -38,59 +39,6 @@ class FixPreview(Struct, frozen=True):
     valid_count: int | None = None
     left: Mapping[str, int] | None = None
     cells: Mapping[int, list[tuple[str, str, str]]] = {}
-
-
-class ShownSpan(Struct, frozen=True, array_like=True):
-    """A span of a trace: where its bar begins and how long it is (percent of the trace), how deep it is nested, and of
-    one that failed the error."""
-
-    name: str
-    type: str
-    status: str
-    start: float
-    width: float
-    depth: int
-    duration: str
-    inputs: str
-    outputs: str
-    error: str
-
-
-class ShownTurn(Struct, frozen=True, array_like=True):
-    """A turn of a conversation: its path in the row, who speaks, and what."""
-
-    path: str
-    role: str
-    text: str
-
-
-class ShownIssue(Struct, frozen=True, array_like=True):
-    """An issue of a row that a page can open."""
-
-    code: str
-    severity: str
-    column: str
-    path: str
-    message: str
-    hint: str
-
-
-class ShownRow(Struct, frozen=True, omit_defaults=True):
-    """A row that a page can open: its position, line and ID, whether it is valid, its codes, the metrics that it
-    supports (by their position in the catalog), its conversation, its other cells as text, the spans of its trace, its
-    issues, and what the fixes would change: path, old and new."""
-
-    row: int
-    line: int | None
-    id: str | None
-    valid: bool
-    codes: list[str]
-    metrics: list[int]
-    turns: list[ShownTurn] = []
-    cells: list[tuple[str, str]] = []
-    spans: list[ShownSpan] = []
-    issues: list[ShownIssue] = []
-    fixes: list[tuple[str, str, str]] = []
 
 
 class FrequentAnswer(Struct, frozen=True):

@@ -1,22 +1,6 @@
 "use strict";
 {
-// Text of the data becomes text nodes and values of fields only: `el` makes every element.
 const $ = id => document.getElementById(id);
-function el(tag, props = {}, ...children) {
-  const e = document.createElement(tag);
-  for (const [k, v] of Object.entries(props)) {
-    if (v === undefined || v === null || v === false) continue;
-    if (k.startsWith("on")) e[k] = v;
-    else if (k === "class") e.className = v;
-    else if (k === "value") e.value = v;
-    else e.setAttribute(k, v === true ? "" : v);
-  }
-  e.append(...children.flat(9).filter(c => c !== null && c !== undefined && c !== false).map(c => c instanceof Node ? c : visible(c)));
-  return e;
-}
-// what reorders a line, or has no width, is shown by its number
-const UNSAFE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
-const visible = t => String(t).replace(UNSAFE, c => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
 const same = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 const plural = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 const LABELS = ["expected_facts", "expected_response", "guidelines", "documents", "reference_trajectory", "tags"];
@@ -357,7 +341,7 @@ const KEYS = [
   {id: "calls", keys: ["c"], show: "C", text: "expect the tool calls of the agent", when: () => D?.calls.length, run: () => { edit("reference_trajectory", structuredClone(D.calls)) }},
   {id: "tag", keys: ["t"], show: "T", text: "write a tag", when: has, run: () => focus("[data-new=tags]")},
   {id: "rate", keys: ["v"], show: "V", text: "the answer is right, partly right, wrong, not rated", when: () => D?.answer, run: () => edit("rating", [...RATINGS, null][(RATINGS.indexOf(L.rating) + 1) % 4])},
-  {id: "raw", keys: ["m"], show: "M", text: "show the raw text, or Markdown rendered", when: () => D?.trees?.length, run: () => { raw = !raw; drawRow() }},
+  {id: "raw", keys: ["m"], show: "M", text: "show the raw text, or Markdown rendered", when: () => D?.trees?.length, run: () => { markdown.raw = !markdown.raw; drawRow() }},
   {id: "note", keys: ["n"], show: "N", text: "write a note", when: has, run: () => focus("#note")},
   {id: "drop", keys: ["d"], show: "D", text: "drop the row from the written file, or keep it", when: has, run: () => { set("dropped", L.dropped ? null : true); drawAll() }},
   {id: "accept", keys: ["a"], show: "A", text: "accept the fix", when: () => D?.fixes.length, run: () => fix("accept")},
@@ -513,19 +497,12 @@ function drawList() {
 function see() { const list = $("list"), top = at * HEIGHT; if (top < list.scrollTop || top + HEIGHT > list.scrollTop + list.clientHeight) list.scrollTop = Math.max(0, top - 150) }
 function drawAll() { see(); drawList(); drawQueues(); writesResponse = D ? !!label("expected_response") : false; drawRow(); drawForm() }
 
-const text = (t, cls = "text") => el("p", {class: cls}, t);
-// Markdown comes as a tree of elements; what is no element of the list is text.
-let raw = false;
-const TAGS = new Set("p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s table thead tbody tr th td hr br".split(" "));
-const nodes = tree => tree.map(part => typeof part === "string" ? part : TAGS.has(part[0]) ? el(part[0][0] === "h" && part[0] !== "hr" ? "p" : part[0], {class: /^h\d$/.test(part[0]) ? "heading" : null}, nodes(part[1])) : nodes(part[1]));
-function rich(t) {
-  const found = !raw && (D.trees ?? []).find(([own]) => own === t);
-  return found ? el("div", {class: "text rich"}, nodes(found[1])) : text(t);
-}
 const h2 = (...words) => el("h2", {}, ...words);
 function callText(c) { return `${c.tool_name}(${JSON.stringify(c.tool_input ?? {}, null, 1)})` }
+const callOf = c => [c.tool_name, JSON.stringify(c.tool_input ?? {})];
 function drawRow() {
   const box = $("row");
+  markdown.trees = new Map(D?.trees);
   if (!D) return box.replaceChildren(el("p", {class: "muted"}, queue === "search" ? "No row has this text." : "There is no row in this queue."));
   const asks = D.turns.findLastIndex(t => t.role === "user"), hidden = hideAnswer && !isLabeled();
   const place = [`row ${D.n}`, D.line && `line ${D.line}`, D.id].filter(Boolean).join(" · ");
@@ -533,14 +510,14 @@ function drawRow() {
   box.replaceChildren(...[
     question && el("div", {class: "question", role: "group", "aria-label": "what is to be decided"}, question),
     h2("Conversation · ", place, L.dropped ? " · dropped" : ""),
-    D.turns.map((t, i) => el("div", {class: "turn" + (i === asks ? " asks" : "")}, el("b", {}, t.role), rich(t.text), (t.images ?? []).map(src => el("img", {src, alt: "image of the message"})), t.calls.map(c => el("pre", {}, callText(c))))),
+    D.turns.map((t, i) => turnOf(t.role, t.text, {kind: i === asks ? "asks" : "", calls: t.calls.map(callOf), more: (t.images ?? []).map(src => el("img", {src, alt: "image of the message"}))})),
     D.source && [h2("The cells of the row"), D.source.map(([k, v]) => el("div", {class: "box"}, el("b", {}, k), text(v)))],
-    D.trees?.length > 0 && el("p", {}, command("raw", raw ? "Show Markdown rendered" : "Show the raw text")),
+    D.trees?.length > 0 && el("p", {}, command("raw", markdown.raw ? "Show Markdown rendered" : "Show the raw text")),
     D.fixes.length > 0 && queue !== "fixes" && [h2(plural(D.fixes.length, "fix").replace("fixs", "fixes")), D.fixes.map(drawFix)],
     (D.answer || D.error) && [h2("Answer of the agent (not ground truth)"), hidden ? el("div", {class: "box muted"}, "Hidden until the first label.", " ", command("hide", "Show")) : el("div", {class: "box", id: "answer"}, rich(D.answer ?? ""), D.error && el("p", {class: "error"}, D.error))],
-    D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, D.calls.map(c => el("pre", {}, callText(c))), command("calls", "Expect these calls"))],
+    D.calls.length > 0 && [h2("Tool calls of the agent"), el("div", {class: "box"}, callsOf(D.calls.map(c => ({predicted: {tool: c.tool_name, input: JSON.stringify(c.tool_input ?? {}), mark: ""}}))), command("calls", "Expect these calls"))],
     D.documents.length > 0 && [h2("Retrieved documents: which ones answer the question?"), unheld("documents"), D.documents.map(drawDocument)],
-    D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(s => { const d = el("details", {class: "step box", open: !!s.error}, el("summary", {class: s.status}, `${s.name} `, el("span", {class: "muted"}, `${s.type} ${s.status} ${s.duration}`)), s.error && el("p", {class: "error text"}, s.error), el("p", {class: "muted"}, "inputs"), el("pre", {}, s.inputs), el("p", {class: "muted"}, "outputs"), el("pre", {}, s.outputs)); d.style.setProperty("--depth", s.depth); return d })],
+    D.steps.length > 0 && [h2("Steps of the trace"), D.steps.map(spanOf)],
     D.others.length > 0 && queue !== "together" && drawOthers(),
   ].flat(9).filter(Boolean));
 }
@@ -559,10 +536,6 @@ const drawIssue = i => el("div", {class: "issue " + i.severity}, el("b", {}, `${
 function drawOthers() {
   return [h2("What others decided"), D.others.map(o => el("div", {class: "box"}, el("h3", {}, o.by), truthOf({...EMPTY, ...o.state}), button("Take over", () => { step(() => { for (const k of LABELS) if (o.state[k] !== undefined && !same(o.state[k], L[k])) set(k, structuredClone(o.state[k])) }); drawAll() }))), command("together", "We decided this together")];
 }
-const wordsOf = t => [...t.expected_facts, t.expected_response].join(" ").toLocaleLowerCase("en").match(/[\p{L}\p{N}]+/gu) ?? [];
-function marked(t, common) {  // the words that not all have
-  return !common ? t : t.split(/([\p{L}\p{N}]+)/u).map((part, i) => i % 2 && !common.has(part.toLocaleLowerCase("en")) ? el("mark", {class: "pick"}, part) : part);
-}
 function truthOf(t, common) {
   return [
     t.expected_facts.length > 0 && el("ul", {}, t.expected_facts.map(f => el("li", {}, marked(f, common)))), t.expected_response && el("p", {class: "text"}, marked(t.expected_response, common)),
@@ -572,7 +545,7 @@ function truthOf(t, common) {
   ];
 }
 function drawGroup() {
-  const all = group(), sets = all.map(g => new Set(wordsOf(g.truth))), common = new Set([...sets[0]].filter(w => sets.every(own => own.has(w))));
+  const all = group(), sets = all.map(g => wordsIn([...g.truth.expected_facts, g.truth.expected_response].join(" "))), common = new Set([...sets[0]].filter(w => sets.every(own => own.has(w))));
   return [h2(D.conflicting ? "These rows ask the same and expect different answers: which one is right?" : "These rows ask the same"),
     el("div", {class: "side"}, all.map((g, i) => el("div", {class: "box" + (L.choice === `row ${g.n}` ? " chosen" : "")},
       el("h3", {class: g.dropped ? "dropped" : ""}, `row ${g.n}${g.id ? " · " + g.id : ""}`), truthOf(g.truth, common),
@@ -590,9 +563,10 @@ function drawFix(f) {
 }
 function drawDocument(d) {
   const i = uris().indexOf(d.uri), is = new Map(Object.entries(label("documents"))).get(d.uri);
-  return el("div", {class: "box doc " + (is === true ? "yes" : is === false ? "no" : "")}, el("kbd", {"aria-hidden": "true"}, String(i + 1)),
-    el("div", {}, el("div", {class: "uri"}, d.uri ?? ""), rich(d.content ?? "")),
-    button(is === true ? "relevant" : is === false ? "not relevant" : "undecided", () => mark(i), null, {"aria-label": `document ${i + 1}: ${is === true ? "relevant" : is === false ? "not relevant" : "undecided"}`}));
+  const word = is === true ? "relevant" : is === false ? "not relevant" : "undecided";
+  const card = documentOf(d.uri ?? "", d.content, el("kbd", {"aria-hidden": "true"}, String(i + 1)), button(word, () => mark(i), null, {"aria-label": `document ${i + 1}: ${word}`}));
+  if (is !== undefined) card.classList.add(is ? "yes" : "no");
+  return card;
 }
 function lineOf(name, i, value, props = {}) {
   const change = v => { const list = [...label(name)]; list[i] = v; set(name, list, true); checkLive() };

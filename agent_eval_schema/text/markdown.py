@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-from agent_eval_schema.errors import import_extra
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -26,31 +25,37 @@ ELEMENTS = frozenset(
 MOST_CHARACTERS = 100_000
 """A longer text stays as it is."""
 
+_MARK = re.compile(r"[*_`~|\\&<\[]|^\s*(?:[#>+\-=]|\d+[.)])|^(?: {4}|\t)|  $", re.MULTILINE)
+"""What can begin Markdown: a text without it is not parsed."""
+
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    parser: MarkdownIt = import_extra("markdown_it", "review", "markdown-it-py 3.0").MarkdownIt(
-        "commonmark", {"html": False, "maxNesting": 20}
-    )
-    return parser.enable(["table", "strikethrough"])
+    from markdown_it import MarkdownIt  # imported late: only a page with marks needs it
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
 
 
 def tree_of(text: Any) -> list[Any] | None:
     """The elements of a text with Markdown; None if it has none, so that it is shown as it is."""
-    if not isinstance(text, str) or not text or len(text) > MOST_CHARACTERS:
+    if not isinstance(text, str) or len(text) > MOST_CHARACTERS or not _MARK.search(text):
         return None
     tokens = _parser().parse(text)
-    from markdown_it.tree import SyntaxTreeNode  # imported late: only a page with texts needs it
+    from markdown_it.tree import SyntaxTreeNode
 
     found = _parts(SyntaxTreeNode(tokens))
     is_plain = all(part[0] == "p" and all(isinstance(p, str) or p[0] == "br" for p in part[1]) for part in found)
     return None if is_plain else found
 
 
-def trees_of(detail: Mapping[str, Any]) -> list[list[Any]]:
-    """The texts of a row with Markdown, as a page shows it: each with its elements."""
-    texts = [detail["answer"], *(t["text"] for t in detail["turns"]), *(d["content"] for d in detail["documents"])]
-    return [[text, tree] for text in dict.fromkeys(texts) if (tree := tree_of(text)) is not None]
+def trees_of(texts: Iterable[Any], most: float = float("inf")) -> list[list[Any]]:
+    """Each text with Markdown and its elements, up to so many characters in all."""
+    found: list[list[Any]] = []
+    for text in dict.fromkeys(texts):
+        if most > 0 and (tree := tree_of(text)) is not None:
+            found.append([text, tree])
+            most -= len(text)
+    return found
 
 
 def _parts(node: SyntaxTreeNode) -> list[Any]:
