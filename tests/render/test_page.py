@@ -30,7 +30,8 @@ from tests.render.test_saved_forms import RESULTS
 
 WHITE, BLACK = "rgb(255, 255, 255)", "rgb(15, 20, 25)"
 
-SCRIPT = (ROOT / "agent_eval_schema" / "render" / "templates" / "page.js").read_text(encoding="utf-8")
+TEMPLATES = ROOT / "agent_eval_schema" / "render" / "templates"
+SCRIPT = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("row.js", "page.js"))
 
 AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
 

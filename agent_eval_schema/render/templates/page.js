@@ -4,9 +4,9 @@ const list = one("#rowlist"), data = list && JSON.parse(one("#data").textContent
 const items = all(".issues > details, .rows:not(.still) > tbody"), searches = all("[type=search]"), found = one("#found");
 let filter = "", picked = null, title = "", term = "", rows = [], start = -1, open = null, shown = [], sorted = null, up = 1;
 const hit = t => t.toLowerCase().includes(term), root = path => path.split(/[.[]/)[0];
-const content = r => [...(r.turns ?? []).map(([path, , said]) => [path, said]), ...(r.answers ?? []), ...(r.expected ?? []), ...(r.cells ?? [])];
+const content = r => [...[...(r.turns ?? []).map(([path, , said]) => [path, said]), ...(r.expected ?? [])].map(([path, t]) => [root(path), t]), ...(r.answers ?? []), ...(r.cells ?? [])];
 const textOf = r => r.text ??= [r.row, r.id, r.title, r.codes, r.columns, r.turns, r.answers, r.expected, r.scores, r.documents, r.calls?.flatMap(p => [p.predicted, p.reference]).map(c => c && [c.tool, c.input]), r.cells, r.spans, r.issues.map(i => data.issues[i])].flat(9).join(" ").toLowerCase();
-const value = (r, name) => content(r).findLast(([path]) => root(path) === name)?.[1] ?? "";
+const value = (r, name) => content(r).findLast(([own]) => own === name)?.[1] ?? "";
 const question = r => r.title ?? (r.turns?.findLast(t => t[1] === "user") ?? r.turns?.at(-1))?.[2] ?? value(r, "request");
 const hasStatus = data?.rows.some(r => r.valid !== undefined);
 if (data) {
@@ -105,7 +105,7 @@ if (list) {
   for (const e of all("[data-row]")) if (data.rows.some(r => r.row === +e.dataset.row)) button(e, () => { location.hash = "row-" + e.dataset.row });
   one("#all").onclick = () => pick(null, "");
   list.onscroll = scroll;
-  for (const name of new Set(data.rows.flatMap(r => content(r).map(([path]) => root(path))))) {
+  for (const name of new Set(data.rows.flatMap(r => content(r).map(([own]) => own)))) {
     const box = el("input", {type: "checkbox", onchange: () => { shown = box.checked ? [...shown, name] : shown.filter(n => n !== name); drawRows() }});
     one("#columns").append(el("label", {}, box, " " + name));
   }
