@@ -233,8 +233,15 @@ class _Tags:
         self.closing: dict[str, int] = {}
         self.texts: dict[str, int] = {}
         """By cell, where the text of its comment ends."""
-        self._cell, self._depth = "", 0
+        self._sheet, self._part, self._xml, self._cell, self._depth = sheet, part, xml, "", 0
         _parse(sheet, part, xml, self._start, self._end)
+
+    def end_of(self, local: str) -> int:
+        """Where the closing tag of an element begins, which an empty element does not have."""
+        at = self.closing.get(local, len(self._xml))
+        if not self._xml.startswith(b"</", at):
+            raise self._sheet.refused(self._part, f"no element {local}, or an empty one")
+        return at
 
     def _start(self, name: str, attributes: dict[str, str], at: int) -> None:
         local = name.rpartition(":")[2]
@@ -275,9 +282,7 @@ def _comment(
     if not boxes:
         boxes = added["vmlDrawing"] = f"xl/comments_{stem}.vml"
         changed[boxes] = f"<xml {_VML}>{_SHAPE_TYPE}</xml>".encode()
-        before = min(
-            (at for local in _BEHIND for _, at in tags.found.get(local, ())), default=tags.closing["worksheet"]
-        )
+        before = min((at for local in _BEHIND for _, at in tags.found.get(local, ())), default=tags.end_of("worksheet"))
         link = f'<legacyDrawing xmlns="{_MAIN}" xmlns:r="{_RELATIONS}" r:id="{_id("vmlDrawing", kinds)}"/>'
         changed[sheet.part] = _spliced(xml, [(before, before, link.encode())])
     if added:
@@ -295,6 +300,9 @@ def _comment(
         new += [f'<Override PartName="/{boxes}" ContentType="{types}.vmlDrawing"/>'] * ("vmlDrawing" in added)
         new = [text.replace(" ", f' xmlns="{_PACKAGE}/content-types" ', 1) for text in new]
         changed[_TYPES] = _appended(parts.read(_TYPES), "".join(new))
+    for part in (notes, boxes):
+        if part not in changed and part not in parts.namelist():
+            raise sheet.refused(part, "no such part")
     is_threaded = "threadedComment" in kinds.values()
     content = changed.get(notes) or parts.read(notes)
     changed[notes], fresh = _with_texts(sheet, notes, content, texts, is_threaded)
@@ -325,14 +333,14 @@ def _with_texts(
     """A part of comments with more of them, and the cells that had none."""
     tags = _Tags(sheet, part, xml)
     author = len(tags.found.get("author", ()))
-    pieces, fresh = [(tags.closing["authors"], f'<author xmlns="{_MAIN}">{AUTHOR}</author>')], list[tuple[int, int]]()
+    pieces, fresh = [(tags.end_of("authors"), f'<author xmlns="{_MAIN}">{AUTHOR}</author>')], list[tuple[int, int]]()
     for (line, place), text in sorted(texts.items()):
         cell = f"{_letters(place)}{line}"
         if cell not in tags.texts:
             fresh.append((line, place))
             inner = f'<text><t xml:space="preserve">{escape(text)}</t></text>'
             comment = f'<comment xmlns="{_MAIN}" ref="{cell}" authorId="{author}" shapeId="0">{inner}</comment>'
-            pieces.append((tags.closing["commentList"], comment))
+            pieces.append((tags.end_of("commentList"), comment))
         elif is_threaded:
             raise sheet.refused(cell, "a thread of comments")
         else:

@@ -15,6 +15,8 @@ import pytest
 from agent_eval_schema import EvalSetError, import_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.excel_editor import comment_workbook
+from agent_eval_schema.io.sheets import SheetPlace
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.write import Reviewing, out_path
 from tests.helpers.sheets import SUPPORT, book
@@ -257,6 +259,30 @@ def test_a_part_that_may_be_read_otherwise_is_an_error(tmp_path: Path, old: byte
     rewritten(path, lambda name, xml: xml.replace(old, new, 1) if name == SHEET else xml)
     with pytest.raises(EvalSetError, match=got):
         validate_eval_set(path).write_invalid(tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("comments", "got"),
+    [(None, "no such part"), (b"<comments><authors/><commentList/></comments>", "no element authors, or an empty one")],
+)
+def test_comments_that_cannot_be_continued_are_an_error(tmp_path: Path, comments: bytes | None, got: str) -> None:
+    path = team(tmp_path / "team.xlsx", note="A5")
+    parts = parts_of(path) | ({} if comments is None else {COMMENTS: comments})
+    with ZipFile(path, "w") as new:
+        for name in parts.keys() - ({COMMENTS} if comments is None else set()):
+            new.writestr(name, parts[name])
+    with pytest.raises(EvalSetError, match=got):
+        comment_workbook(open_sheet(path), str(tmp_path / "out.xlsx"), [(0, NOTES)])
+    assert not (tmp_path / "out.xlsx").exists()
+
+
+NOTES = [{"code": "AE202", "column": "request", "path": "request", "message": "m", "hint": "h"}]
+
+
+def open_sheet(path: Path) -> SheetPlace:
+    place = open_source(str(path)).sheet
+    assert place is not None
+    return place
 
 
 def rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> None:
