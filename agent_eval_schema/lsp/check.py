@@ -67,8 +67,7 @@ class Mark(NamedTuple):
         return self.code in RULES and asks_for_nothing(self.code, self.hint)
 
     def moved(self, lines: int) -> Mark:
-        start, end = self.start, self.end
-        return self._replace(start=start._replace(line=start.line + lines), end=end._replace(line=end.line + lines))
+        return self._replace(start=self.start.below(lines), end=self.end.below(lines))
 
 
 class State:

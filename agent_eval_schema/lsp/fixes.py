@@ -63,8 +63,9 @@ def fixes_at(path: str, text: Text, found: Found, first: int, last: int) -> list
 
     _changes(path, part, found, codes, note)
     return [
-        Fixed(fix, [_moved(change, shift) for change in _changes(path, part, found, codes, fix.__eq__)])
+        Fixed(fix, [Change(start.below(shift), end.below(shift), new) for start, end, new in changes])
         for fix in list(filter(is_near, cells))[:MOST_FIXES]
+        for changes in [_changes(path, part, found, codes, fix.__eq__)]
     ]
 
 
@@ -98,11 +99,6 @@ def _differences(text: Text, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[
             start, end = at + head, at + len(old) - tail
             yield Change(text.place(start), text.place(end), new[head : len(new) - tail])
         at += len(old)
-
-
-def _moved(change: Change, lines: int) -> Change:
-    start, end = change.start, change.end
-    return Change(start._replace(line=start.line + lines), end._replace(line=end.line + lines), change.new)
 
 
 # --- a code that is ignored in the repository

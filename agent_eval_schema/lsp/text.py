@@ -22,6 +22,9 @@ class Place(NamedTuple):
     line: int
     column: int
 
+    def below(self, lines: int) -> Place:
+        return self._replace(line=self.line + lines)
+
 
 def width(text: str, units: str = "utf-16") -> int:
     """The number of units of a text."""
