@@ -38,8 +38,7 @@ from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.metrics.catalog import SYSTEMS
-from agent_eval_schema.metrics.support import System, metrics_of
+from agent_eval_schema.metrics.support import System, metrics_of, systems
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.schema import COLUMNS
@@ -393,7 +392,7 @@ def metric_support(
     >>> support["response/llm_judged/correctness/rating"].tolist()
     [True, False]
     """
-    require_choice("system", system, (*SYSTEMS, "all", "auto"))
+    require_choice("system", system, (*systems(), "all", "auto"))
     source = open_source(data, "data", columns, format=format, outputs=outputs)
     if is_spark(source.data):
         checked = _checked_on_spark(source)

@@ -1,10 +1,14 @@
-"""What packages with formats of their own import: stable by semantic versioning, as the functions are.
+"""What packages with formats, rules or metrics of their own import: stable by semantic versioning, as functions are.
 
     [project.entry-points."agent_eval_schema.formats"]      in pyproject.toml of the package
-    help-desk = "help_desk_format:HELP_DESK"                a module, and its `Format`
+    help-desk = "help_desk:HELP_DESK"                       a module, and its `Format`
+    [project.entry-points."agent_eval_schema.rules"]
+    insecure-link = "help_desk:INSECURE_LINK"               its `RowRule`
+    [project.entry-points."agent_eval_schema.metrics"]
+    brevity = "help_desk:BREVITY"                           its `RowMetric`
 
 Everything else below `agent_eval_schema` is private. The guide is docs/how-to/extend; `pytest
---agent-eval-schema-conformance` tests the formats that are installed.
+--agent-eval-schema-conformance` tests what is installed.
 """
 
 from agent_eval_schema.formats.detection import Signs as Signs
@@ -28,19 +32,35 @@ from agent_eval_schema.formats.shapes import read_statements as read_statements
 from agent_eval_schema.formats.shapes import read_texts as read_texts
 from agent_eval_schema.formats.shapes import write_statements as write_statements
 from agent_eval_schema.formats.shapes import write_texts as write_texts
+from agent_eval_schema.metrics.metric_info import MetricInfo as MetricInfo
+from agent_eval_schema.metrics.row_metric import RowMetric as RowMetric
+from agent_eval_schema.rule import RowRule as RowRule
+from agent_eval_schema.rule import Rule as Rule
+from agent_eval_schema.rule import Severity as Severity
+from agent_eval_schema.schema import Document as Document
+from agent_eval_schema.schema import ToolCall as ToolCall
+from agent_eval_schema.text.describe import describe as describe
 from agent_eval_schema.text.jsontext import structured as structured
 
 __all__ = [
+    "Document",
     "Field",
     "Format",
+    "MetricInfo",
     "Nested",
+    "RowMetric",
+    "RowRule",
+    "Rule",
+    "Severity",
     "Signs",
+    "ToolCall",
     "Writer",
     "Written",
     "as_tags",
     "as_text",
     "calls_from",
     "calls_to",
+    "describe",
     "each_with",
     "lists_in",
     "question",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 
 class Severity(str, Enum):  # numpydoc ignore=PR01
@@ -56,3 +60,26 @@ class Rule(NamedTuple):
     bad: tuple[dict[str, Any], ...] = ()
     good: tuple[dict[str, Any], ...] = ()
     no_example: str = ""
+
+
+class RowRule(Struct, frozen=True):
+    """A rule of another package, and the function that judges a row by it.
+
+    `check` is called with the row as `normalize_eval_set` gives it, limited to `columns`: None where a cell is absent.
+    It returns the path and the message of each issue, such as `("expected_response", "expected a sentence, got …")`. A
+    row whose cells could not be read is not judged.
+    """
+
+    rule: Rule
+    columns: tuple[str, ...]
+    check: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("(?!AE)[A-Z]{2,6}[0-9]{3}", self.rule.code):
+            raise ValueError(f"code: expected two to six letters, not AE, and three digits; got {self.rule.code!r}")
+        if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", self.rule.name):
+            raise ValueError(f"name: expected lower case, such as message-role; got {self.rule.name!r}")
+
+    @property
+    def name(self) -> str:
+        return self.rule.code

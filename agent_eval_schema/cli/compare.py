@@ -140,7 +140,8 @@ def _stated(arguments: argparse.Namespace) -> list[MetricInfo]:
     """What the settings and the command line state of metrics."""
     from msgspec.structs import replace
 
-    from agent_eval_schema.metrics.metric_info import MetricInfo, metric_info, parse_scale
+    from agent_eval_schema.metrics.known_metrics import metric_info
+    from agent_eval_schema.metrics.metric_info import MetricInfo, parse_scale
 
     found = {
         name: MetricInfo(name, one.direction, parse_scale(one.scale) if one.scale else None, unit=one.unit)

@@ -26,13 +26,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.json_schema import SCHEMAS
     from agent_eval_schema.formats.registry import all_formats, targets
     from agent_eval_schema.inference_tables.make_plan import KEEPABLE
-    from agent_eval_schema.metrics.catalog import SYSTEMS
+    from agent_eval_schema.metrics.support import systems
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-    from agent_eval_schema.rules import RULES
+    from agent_eval_schema.rules import all_rules
 
     shtab = import_extra("shtab", "completion", "shtab 1.13")
     parser = arguments.whole()
-    codes = [word for rule in RULES.values() for word in (rule.code, rule.name)]
+    codes = [word for rule in all_rules().values() for word in (rule.code, rule.name)]
     _add_choices(
         parser,
         {
@@ -44,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
             "REASON": list(KEEPABLE),
             "SCHEMA": list(SCHEMAS),
-            "SYSTEM": [*SYSTEMS, "all"],
+            "SYSTEM": [*systems(), "all"],
             "TARGET": targets(),
         },
         shtab.FILE,

@@ -76,14 +76,10 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _rules(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rules_json, rules_text
-    from agent_eval_schema.rules import FAMILIES, RULES
+    from agent_eval_schema.rules import all_rules
 
-    rules = list(RULES.values())
+    rules = list(all_rules().values())
     as_json = arguments.output == "json"
-    text = (
-        rules_json(FAMILIES, rules, FIXABLE)
-        if as_json
-        else rules_text(FAMILIES, rules, color=in_color(), width=width_of(sys.stdout))
-    )
+    text = rules_json(rules, FIXABLE) if as_json else rules_text(rules, color=in_color(), width=width_of(sys.stdout))
     print_text(text, arguments.output)
     return ExitCode.CLEAN

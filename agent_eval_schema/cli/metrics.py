@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         if report.invalid_count:
             why = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support no metric"
             following = [NextCommand(run_of(report).call.command("validate"), f"{why}; to see their issues")]
-        print_text(metrics_text(summary_of(measured), color=in_color(), system=system, following=following))
+        print_text(metrics_text(summary_of(measured), color=in_color(), system=arguments.system, following=following))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
     return ExitCode.CLEAN

@@ -1,15 +1,16 @@
-"""What a format has to do so that every command treats it as one of this package's: a check per promise.
+"""What formats, rules and metrics have to do so that every command treats them as its own: a check per promise.
 
-`pytest --agent-eval-schema-conformance` runs them on the formats that other packages declare (plugin.py).
+`pytest --agent-eval-schema-conformance` runs them on what other packages declare (plugin.py).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,12 +20,22 @@ import pyarrow as pa
 
 from agent_eval_schema.api import validate_eval_set, write_eval_set
 from agent_eval_schema.conversion.convert import convert_eval_set
+from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.task import EvalTask
+from agent_eval_schema.evaluation.task_metrics import MetricName
 from agent_eval_schema.formats.detection import detect_among
 from agent_eval_schema.formats.format import Format
 from agent_eval_schema.formats.names import FormatName, TargetFormat
 from agent_eval_schema.formats.overview import FormatOverview, overview
 from agent_eval_schema.formats.registry import FORMATS, find_format, formats_of_packages
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.definitions import metrics_of_packages
+from agent_eval_schema.metrics.row_metric import RowMetric
+from agent_eval_schema.rule import RowRule
+from agent_eval_schema.rules import rules_of_packages
+from agent_eval_schema.rules.reading import RULE_NOT_RUN
+from agent_eval_schema.runtime.extensions import Extension
 from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.report import Report
@@ -147,11 +158,98 @@ CHECKS: dict[str, Callable[[Format], None]] = {
 }
 
 
+# --- rules
+def _rule_declaration(found: RowRule) -> None:
+    """Texts, examples, and columns that there are."""
+    for name in ("summary", "why", "hint", "bad", "good"):
+        assert getattr(found.rule, name), f"{name}: expected a text, or rows as an example"
+    unknown = set(found.columns) - set(COLUMNS)
+    assert not unknown, f"columns: expected columns among {', '.join(COLUMNS)}; got {', '.join(sorted(unknown))}"
+
+
+def _rule_examples(found: RowRule) -> None:
+    """The bad rows have the issue, and the good ones do not."""
+    bad, good = ({i.code for i in _issues_of(rows)} for rows in (found.rule.bad, found.rule.good))
+    assert found.rule.code in bad, f"the bad rows have no {found.rule.code}: {sorted(bad)}"
+    assert found.rule.code not in good, f"the good rows have {found.rule.code}"
+
+
+def _rule_damage(found: RowRule) -> None:
+    """No value of a row makes it raise."""
+    rows = [{**row, name: value} for row in ROWS for name in found.columns for value in (*DAMAGE, None)]
+    issues = [issue.message for issue in _issues_of([*ROWS, *rows]) if issue.code == RULE_NOT_RUN.code]
+    mine = [message for message in issues if f"`{found.rule.code}`" in message]
+    assert not mine, mine[0]
+
+
+def _issues_of(rows: Iterable[dict[str, Any]]) -> Iterable[Issue]:
+    return validate_eval_set(list(rows), format="databricks").iter_issues()
+
+
+RULE_CHECKS: dict[str, Callable[[RowRule], None]] = {
+    "declaration": _rule_declaration,
+    "examples": _rule_examples,
+    "damage": _rule_damage,
+}
+
+
+# --- metrics
+def _metric_range(metric: RowMetric) -> None:
+    """Each score is on the scale."""
+    low, high = metric.info.ends or (-math.inf, math.inf)
+    scores = _scores(metric, [metric.better, metric.worse, *_ROWS_OF_METRICS])
+    outside = [score for score in scores if not math.isnan(score) and not low <= score <= high]
+    assert not outside, f"expected scores from {low:g} to {high:g}, got {outside[0]:g}"
+
+
+def _metric_direction(metric: RowMetric) -> None:
+    """The better row has the better score."""
+    better, worse = _scores(metric, [metric.better, metric.worse])
+    assert metric.info.direction != "unknown", "direction: expected higher, lower or none; got unknown"
+    above = {"higher": better > worse, "lower": better < worse, "none": not math.isnan(better + worse)}
+    assert above[metric.info.direction], f"{metric.info.direction}: got {better:g} for `better`, {worse:g} for `worse`"
+
+
+def _metric_exceptions(metric: RowMetric) -> None:
+    """No row makes it raise."""
+    reasons = _evaluated(metric, _ROWS_OF_METRICS).unscored["reason"].tolist()
+    raised = [reason for reason in reasons if "raised an exception" in reason]
+    assert not raised, raised[0]
+
+
+def _scores(metric: RowMetric, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [float(score) for score in _evaluated(metric, rows).metrics_table[f"{metric.name}/score"]]
+
+
+def _evaluated(metric: RowMetric, rows: Sequence[Mapping[str, Any]]) -> EvalResult:
+    return EvalTask([dict(row) for row in rows], [cast(MetricName, metric.name)]).evaluate()
+
+
+_NAMES_OF_METRICS = {"request": "prompt", "expected_response": "reference"}
+_ROWS_OF_METRICS = [
+    {_NAMES_OF_METRICS.get(k, k): v for k, v in {**row, **damage}.items()}
+    for row in ROWS
+    for damage in ({}, {"response": ""}, {"response": " "}, {"response": "0"}, {"expected_response": ""})
+]
+"""Rows as an EvalTask takes them, some with little in them."""
+
+METRIC_CHECKS: dict[str, Callable[[RowMetric], None]] = {
+    "range": _metric_range,
+    "direction": _metric_direction,
+    "exceptions": _metric_exceptions,
+}
+
+
 def checks() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Each check of each format of another package, with its name."""
-    for name in formats_of_packages():
-        for title, check in CHECKS.items():
-            yield f"{name}::{title}", partial(check, find_format(name))
+    """Each check of what other packages declare, with its name."""
+    groups: tuple[tuple[Mapping[str, Extension[Any]], Mapping[str, Callable[[Any], None]]], ...] = (
+        (formats_of_packages(), CHECKS),
+        (rules_of_packages(), RULE_CHECKS),
+        (metrics_of_packages(), METRIC_CHECKS),
+    )
+    for found, promises in groups:
+        for name, other in found.items():
+            yield from ((f"{name}::{title}", partial(check, other.value)) for title, check in promises.items())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A plugin for pytest: `--agent-eval-schema-conformance` tests the formats that other packages declare.
+"""A plugin for pytest: `--agent-eval-schema-conformance` tests what other packages declare.
 
     giskard::detection PASSED
     giskard::round trip FAILED
@@ -17,12 +17,12 @@ OPTION = "--agent-eval-schema-conformance"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help = "test the formats that other packages declare for agent-eval-schema"
+    help = "test the formats, rules and metrics that other packages declare for agent-eval-schema"
     parser.getgroup("agent-eval-schema").addoption(OPTION, action="store_true", help=help)
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add a test per format and promise."""
+    """Add a test per promise of each format, rule and metric."""
     if config.getoption(OPTION):
         from agent_eval_schema.conformance.checks import checks
 
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 class Promise(pytest.Item):
-    """A promise that a format keeps, or not."""
+    """A promise that a format, rule or metric keeps, or not."""
 
     check: Callable[[], None]
 

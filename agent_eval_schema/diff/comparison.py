@@ -34,7 +34,7 @@ from agent_eval_schema.diff.diff_blocks import (
     MetricRow,
     RowCounts,
 )
-from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, ORIGINAL_LINE, Snapshot, mixed
+from agent_eval_schema.diff.snapshot import CODE_BITS, ORIGINAL_LINE, Snapshot, all_codes, mixed
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import COMMON, Metric
 from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
@@ -57,10 +57,10 @@ class IssueSet(NamedTuple):
     overall: set[tuple[str, str | None]]
 
     def by_code(self) -> Array:
-        """How many there are of each code, in the order of CODES."""
-        counts = np.bincount(self.rows & CODE_MASK, minlength=len(CODES))
+        """How many there are of each code, in the order of `all_codes`."""
+        counts = np.bincount(self.rows & CODE_MASK, minlength=len(codes := all_codes()))
         for code, _ in self.overall:
-            counts[CODES.index(code)] += 1
+            counts[codes.index(code)] += 1
         return counts
 
 
@@ -156,7 +156,7 @@ class Comparison:
         counts = (found.by_code().tolist() for found in (old, new, self.gained, self.lost, added, removed))
         lines = [
             IssueChange(code, RULES[code].name, RULES[code].severity, *numbers)
-            for code, *numbers in zip(CODES, *counts, strict=True)
+            for code, *numbers in zip(all_codes(), *counts, strict=True)
         ]
         order = list(Severity)
         differing = [line for line in lines if line.gained or line.lost or line.on_added or line.on_removed]
@@ -284,11 +284,12 @@ def issues_among(snapshot: Snapshot, found: IssueSet) -> Iterator[Issue]:
     wanted = set(found.rows.tolist())
     if not wanted and not found.overall:
         return
+    codes = all_codes()
     for issue in snapshot.report.iter_issues():
         if issue.row is None:
             belongs = (issue.code, issue.column) in found.overall
         else:
-            belongs = (issue.row << int(CODE_BITS)) | CODES.index(issue.code) in wanted
+            belongs = (issue.row << int(CODE_BITS)) | codes.index(issue.code) in wanted
         if belongs:
             yield issue
 

@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.issues import Issue
-from agent_eval_schema.metrics.catalog import COMMON, SYSTEMS
+from agent_eval_schema.metrics.catalog import COMMON
+from agent_eval_schema.metrics.support import systems
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -363,7 +364,7 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
             f"Metric coverage ({name}): {len(lines)} of {totals[name]} metrics differ",
             [Table(["", "#", ""], list(map(_in_text, lines)), notes=True)],
         )
-        for name in (SYSTEMS if system == "all" else (system,))
+        for name in (systems() if system == "all" else (system,))
         if (lines := differing.get(name))
     ]
     others = {

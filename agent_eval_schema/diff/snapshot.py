@@ -32,7 +32,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules import RULES, all_rules
 from agent_eval_schema.schema import COLUMNS, ChatRequest, JsonObject, JsonValue, columns_of
 from agent_eval_schema.text.jsontext import (
     NOT_JSON,
@@ -145,11 +145,13 @@ def _lists(array: pa.Array, name: str) -> Array:
 
 
 # --- a dataset
-CODES = tuple(RULES)
 CODE_BITS = np.int64(16)
-"""A finding as one number: the row, and in the last bits the place of its code in CODES."""
+"""A finding as one number: the row, and in the last bits the place of its code among all (`all_codes`)."""
 
-ERRORS = tuple(rule.code for rule in RULES.values() if rule.severity is Severity.ERROR)
+
+def all_codes() -> tuple[str, ...]:
+    """The codes of all rules, in an order that stays."""
+    return tuple(all_rules())
 
 
 class Snapshot:
@@ -171,7 +173,7 @@ class Snapshot:
             for name, hashes in fingerprints(rows_of(checked), cells, _unread(cells, checked)).items():
                 parts.setdefault(name, []).append((start, hashes))
             lists = verdict(checked, "issues")
-            codes = pc.index_in(lists.flatten().field("code"), value_set=pa.array(CODES))
+            codes = pc.index_in(lists.flatten().field("code"), value_set=pa.array(all_codes()))
             rows = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
             findings.append(np.unique((rows << CODE_BITS) | np.asarray(codes).astype(np.int64)))
             start += batch.num_rows
@@ -184,7 +186,7 @@ class Snapshot:
             for at, hashes in parts.pop(name):
                 whole[at : at + len(hashes)] = hashes
         compared = np.array(run.builder.compared_rows, np.int64)  # the issues of the rules that compare rows
-        compared_codes = np.array([CODES.index(code) for code in run.builder.compared_codes], np.int64)
+        compared_codes = np.array([all_codes().index(code) for code in run.builder.compared_codes], np.int64)
         self.findings = np.unique(np.concatenate([*findings, (compared << CODE_BITS) | compared_codes]))
 
     def supports(self, metric: Metric) -> Array:
@@ -219,8 +221,9 @@ class Snapshot:
     def errors(self, row: int) -> tuple[str, ...]:
         """The codes for which a row is invalid."""
         first, end = np.searchsorted(self.findings, np.array([row, row + 1]) << CODE_BITS)
-        codes = (CODES[i] for i in (self.findings[first:end] & ((1 << CODE_BITS) - 1)).tolist())
-        return tuple(code for code in codes if code in ERRORS)
+        every = all_codes()
+        codes = (every[i] for i in (self.findings[first:end] & ((1 << CODE_BITS) - 1)).tolist())
+        return tuple(code for code in codes if RULES[code].severity is Severity.ERROR)
 
     def read(self, wanted: Mapping[str, Array]) -> dict[str, dict[int, Any]]:
         """The values of some rows, {column: {row: value}}: normalized, or as given where they could not be read."""
@@ -245,7 +248,8 @@ def _unread(cells: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[in
     """For each column the rows of which the cell is there but could not be read, so that it has no normalized value."""
     lists = verdict(checked, "issues")
     notes = lists.flatten()
-    wrong = np.asarray(pc.is_in(notes.field("code"), value_set=pa.array(ERRORS)))
+    errors = [code for code, rule in all_rules().items() if rule.severity is Severity.ERROR]
+    wrong = np.asarray(pc.is_in(notes.field("code"), value_set=pa.array(errors)))
     if not wrong.any():
         return {}
     rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))

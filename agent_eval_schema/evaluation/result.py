@@ -59,7 +59,8 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys, Units, independent_units
 from agent_eval_schema.metrics.intervals import NO_REPEATS, MeanInterval, mean_interval
-from agent_eval_schema.metrics.metric_info import MetricInfo, metric_info, numbers_of
+from agent_eval_schema.metrics.known_metrics import metric_info
+from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.page import plot

@@ -44,7 +44,6 @@ from agent_eval_schema.evaluation.table import (
     score_column,
 )
 from agent_eval_schema.evaluation.task_metrics import (
-    ROW_METRICS,
     CustomMetric,
     PointwiseMetric,
     TaskMetric,
@@ -52,6 +51,7 @@ from agent_eval_schema.evaluation.task_metrics import (
     measure_pointwise,
     measure_row_metric,
     metric_name,
+    row_metrics,
 )
 from agent_eval_schema.evaluation.trajectories import (
     ScoredPart,
@@ -136,11 +136,11 @@ def of_turns(source: Source) -> tuple[Source, list[Issue]]:
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
     """The columns of METRIC_INPUTS that these metrics need; those that compare trajectories take them from Arrow."""
-    found: set[str] = set()
+    found, of_rows = set[str](), row_metrics()
     for metric in metrics:
         if isinstance(metric, CustomMetric | PointwiseMetric):
             return frozenset(METRIC_INPUTS)
-        found.update(ROW_METRICS[metric].reads if isinstance(metric, str) and metric in ROW_METRICS else ())
+        found.update(of_rows[metric].reads if isinstance(metric, str) and metric in of_rows else ())
     return frozenset(found)
 
 
@@ -303,8 +303,8 @@ def score_trajectories(
     source = open_source(data, "data", columns, format=format)
     metrics = (metrics,) if isinstance(metrics, str) else metrics
     for metric in metrics:
-        name = metric if metric in TRAJECTORY_METRICS else closest(metric, (*TRAJECTORY_METRICS, *ROW_METRICS))
-        if name in ROW_METRICS:
+        name = metric if metric in TRAJECTORY_METRICS else closest(metric, (*TRAJECTORY_METRICS, *row_metrics()))
+        if name in row_metrics():
             raise EvalSetError(
                 f"{metric} is not a trajectory metric: EvalTask(data, [{name!r}]).evaluate() measures {name}"
             )
@@ -485,7 +485,7 @@ def measure(
         elif isinstance(metric, PointwiseMetric):
             measured = measure_pointwise(metric, table, max_workers)
         else:
-            measured = measure_row_metric(ROW_METRICS[name], table)
+            measured = measure_row_metric(row_metrics()[name], table)
         for part, values in measured.columns.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
         reasons[name] = np.array([*measured.reasons, None], object)[:-1]

@@ -26,9 +26,10 @@ from agent_eval_schema.evaluation.runner import error_line, run_all
 from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition
+from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition, metrics_of_packages
 from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.metrics.platforms import Direction
+from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
@@ -53,21 +54,27 @@ ROW_METRICS: dict[str, Definition] = {
 """Metrics of a row that need no options, by name."""
 
 
-def measure_row_metric(metric: Definition, table: RowTable) -> Measured:
+def row_metrics() -> dict[str, Definition | RowMetric]:
+    """Those metrics, and those of other packages."""
+    return {**ROW_METRICS, **{name: other.value for name, other in metrics_of_packages().items()}}
+
+
+def measure_row_metric(metric: Definition | RowMetric, table: RowTable) -> Measured:
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
     found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
     reasons = [reason if math.isnan(score) else None for score, reason in found]
     return Measured({"score": [score for score, _ in found]}, reasons)
 
 
-def _scored(metric: Definition, table: RowTable, row: int, cells: Sequence[Any]) -> tuple[float, str]:
+def _scored(metric: Definition | RowMetric, table: RowTable, row: int, cells: Sequence[Any]) -> tuple[float, str]:
     """The score of a row, and the reason in case that it is NaN."""
     for name, cell in zip(metric.reads, cells, strict=True):
         if cell is None:
             return math.nan, table.why_lacking(row, name)
     try:
         values = [_TYPED[name](c) if name in _TYPED else c for name, c in zip(metric.reads, cells, strict=True)]
-        return float(metric.measure(*values)), metric.undefined
+        score = float(metric.measure(*values))
+        return (math.nan, "the metric gave an infinite score") if math.isinf(score) else (score, metric.undefined)
     except EvalSetError:
         raise  # a package that is not installed
     except Exception as error:
@@ -349,10 +356,11 @@ def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
     """The metrics, or EvalSetError for one that there is not, or two of one name."""
     is_list = isinstance(metrics, Iterable) and not isinstance(metrics, str | type)
     listed: tuple[Any, ...] = tuple(metrics) if is_list else (metrics,)
+    names = (*NAMES, *metrics_of_packages())
     for metric in listed:
-        if metric not in NAMES if isinstance(metric, str) else not isinstance(metric, _WITH_OPTIONS):
+        if metric not in names if isinstance(metric, str) else not isinstance(metric, _WITH_OPTIONS):
             raise EvalSetError(
-                f"metrics: expected names ({', '.join(NAMES)}) or metrics; got {shown(metric)}{_nearest(metric)}"
+                f"metrics: expected names ({', '.join(names)}) or metrics; got {shown(metric)}{_nearest(metric)}"
             )
     twice = [name for name, n in Counter(map(metric_name, listed)).items() if n > 1]
     if twice:
@@ -368,7 +376,7 @@ def _nearest(metric: object) -> str:
     if callable(metric):
         name = getattr(metric, "__name__", "function")
         return f'; use CustomMetric("{name}", {name})' if name.isidentifier() else f"; use {_EXAMPLES[CustomMetric]}"
-    return meant(metric, NAMES)
+    return meant(metric, [*NAMES, *metrics_of_packages()])
 
 
 def trajectory_metrics(metrics: Iterable[TaskMetric]) -> tuple[TrajectoryMetric, ...]:

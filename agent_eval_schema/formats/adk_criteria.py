@@ -17,7 +17,8 @@ from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.io.places import TEST_CONFIG, root_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.metrics.catalog import METRICS, Metric
-from agent_eval_schema.metrics.metric_info import CATALOG, SHARE
+from agent_eval_schema.metrics.known_metrics import CATALOG
+from agent_eval_schema.metrics.metric_info import SHARE
 from agent_eval_schema.rules.adk import UNKNOWN_KEY, WRONG_CRITERION
 from agent_eval_schema.text.choices import meant
 from agent_eval_schema.text.describe import describe, key_name

@@ -28,10 +28,10 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
-from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.format import Nested, Row, Unfold, Unfolded
+from agent_eval_schema.errors import EvalSetError, ExtensionWarning
+from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
-from agent_eval_schema.formats.registry import all_formats, detect
+from agent_eval_schema.formats.registry import FORMATS, detect, formats_of_packages
 from agent_eval_schema.formats.shapes import objects_of
 from agent_eval_schema.formats.suggestions import is_question
 from agent_eval_schema.io.pandas import with_new_rows
@@ -39,7 +39,10 @@ from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
+from agent_eval_schema.runtime.extensions import Extension
+from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible
 
 
@@ -111,7 +114,19 @@ def _candidates(names: Collection[str]) -> Iterator[Nested]:
 
 @lru_cache(maxsize=1)
 def _nested() -> tuple[Nested, ...]:
-    return tuple(nested for form in all_formats() for nested in form.nested)
+    others = [(other, nested) for other in formats_of_packages().values() for nested in other.value.nested]
+    guarded = (replace(nested, detect=partial(_detects, other, nested)) for other, nested in others)
+    return (*(nested for form in FORMATS for nested in form.nested), *guarded)
+
+
+def _detects(other: Extension[Format], nested: Nested, names: Sequence[str], head: Head) -> bool:
+    """Whether a format of another package is found; one that raises an exception is not, and detection goes on."""
+    try:
+        return nested.detect(names, head)
+    except Exception as error:  # of the code of others, which may raise anything
+        why = f"{type(error).__name__}: {first_line(error)}"
+        warn_caller(f"{other.value.name} of {other.package} is not detected: {why}", ExtensionWarning)
+        return False
 
 
 _REQUESTS = frozenset({"request", "inputs"})

@@ -19,11 +19,11 @@ from agent_eval_schema.lsp.check import Found, Mark
 from agent_eval_schema.lsp.rows import BOM, is_blank, json_node
 from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.lsp.tree import Layer, Node, at, join, parse
-from agent_eval_schema.metrics.catalog import BIT, METRICS, Metric
+from agent_eval_schema.metrics.catalog import BIT, Metric
 from agent_eval_schema.metrics.support import metrics_of, missing_needs, need_words
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.rule import Rule, Severity
+from agent_eval_schema.rules import RULES, all_rules
 from agent_eval_schema.schema import COLUMN_DESCRIPTIONS
 from agent_eval_schema.text.jsontext import is_structured
 from agent_eval_schema.text.visible import visible
@@ -115,7 +115,7 @@ def row_text(found: Found, row: int, marks: Iterable[Mark] = ()) -> str:
 # --- hover
 def hover(found: Found, text: Text, place: Place, marks: list[Mark], page: str) -> str:
     """The rules of the issues at a place, the meaning of its key, and what its row supports."""
-    parts = [_rule(mark, page) for mark in marks if mark.start <= place <= mark.end and mark.code in RULES]
+    parts = [_rule(mark, page) for mark in marks if mark.start <= place <= mark.end and mark.code in all_rules()]
     located = row_at(found, text, place)
     if located is not None:
         row, node = located
@@ -132,7 +132,13 @@ def hover(found: Found, text: Text, place: Place, marks: list[Mark], page: str) 
 def _rule(mark: Mark, page: str) -> str:
     rule = RULES[mark.code]
     head = f"**{rule.code} {rule.name}** ({rule.severity}): {rule.summary}"
-    return "\n\n".join([head, rule.why, f"[{rule.code}]({page}/{rule.name}.html)"])
+    place = page_of(rule, page)
+    return "\n\n".join([head, rule.why, *([f"[{rule.code}]({place})"] if place else [])])
+
+
+def page_of(rule: Rule, pages: str) -> str:
+    """The page of a rule; one of another package has the page that it names, if it does."""
+    return f"{pages}/{rule.name}.html" if rule.code in RULES else rule.url
 
 
 def key_text(found: Found, way: list[Node], path: str) -> str:
@@ -143,7 +149,7 @@ def key_text(found: Found, way: list[Node], path: str) -> str:
     meaning = descriptions[0] if descriptions else COLUMN_DESCRIPTIONS.get(column, "") if is_column else ""
     needing = {f for f, names in COLUMNS_OF_FIELD.items() if column in names} if is_column else set()
     system = find_format(found.plan.format).system
-    metrics = [m for m in METRICS if m.system == system and needing.intersection(m.fields)]
+    metrics = [m for m in metrics_of(system) if needing.intersection(m.fields)]
     if not meaning and not metrics:
         return ""
     text = f"`{visible(path)}`" + (f": {meaning}" if meaning else "")

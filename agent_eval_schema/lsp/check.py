@@ -27,7 +27,7 @@ from agent_eval_schema.lsp.rows import BOM, Rows, is_blank, json_node, place_of,
 from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.render.report.text import asks_for_nothing
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES, dataset, reading
+from agent_eval_schema.rules import RULES, all_rules, dataset, reading
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
@@ -59,12 +59,12 @@ class Mark(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        return RULES[self.code].severity if self.code in RULES else Severity.ERROR
+        return RULES[self.code].severity if self.code in all_rules() else Severity.ERROR
 
     @property
     def is_note(self) -> bool:
         """Whether nothing is to be done about it."""
-        return self.code in RULES and asks_for_nothing(self.code, self.hint)
+        return self.code in all_rules() and asks_for_nothing(self.code, self.hint)
 
     def moved(self, lines: int) -> Mark:
         return self._replace(start=self.start.below(lines), end=self.end.below(lines))

@@ -37,7 +37,7 @@ from agent_eval_schema.lsp.rows import place_of, span
 from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules import RULES, all_rules
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
@@ -223,7 +223,9 @@ class Session:
             actions.append(await self._fix_all(file, "Apply all safe fixes in the file", sorted(FIXABLE), _FIX_ALL))
         if _asks_for(only, types.CodeActionKind.QuickFix):
             actions += [
-                a for code in sorted({m.code for m in marks if m.code in RULES}) for a in self._ignoring(file, code)
+                a
+                for code in sorted({m.code for m in marks if m.code in all_rules()})
+                for a in self._ignoring(file, code)
             ]
             if any(m.severity is Severity.ERROR for m in marks):
                 title = "Open the rows with errors in the review"
@@ -359,7 +361,7 @@ class Session:
 
     def _diagnostic(self, file: File, mark: Mark) -> Any:
         message = visible(mark.message) + (f"\n→ {visible(mark.hint)}" if mark.hint else "")
-        if mark.code not in RULES:
+        if mark.code not in all_rules():
             return types.Diagnostic(_range(mark), message, severity=types.DiagnosticSeverity.Error, source=NAME)
         related = None
         if mark.first is not None and file.found is not None:
@@ -367,13 +369,14 @@ class Session:
             location = types.Location(file.uri, types.Range(_position(start), _position(end)))
             related = [types.DiagnosticRelatedInformation(location, f"row {mark.first}")]
         # any JSON or YAML file is opened in an editor; whether one is a dataset shows by its columns, or by its name
+        page = answers.page_of(RULES[mark.code], PAGES)
         is_other = mark.code == UNKNOWN_FORMAT.code and not DEFAULT.search(file.path)
         return types.Diagnostic(
             _range(mark),
             message,
             severity=types.DiagnosticSeverity.Hint if mark.is_note or is_other else _SEVERITIES[mark.severity],
             code=mark.code,
-            code_description=types.CodeDescription(f"{PAGES}/{RULES[mark.code].name}.html"),
+            code_description=types.CodeDescription(page) if page else None,
             source=NAME,
             related_information=related,
         )

@@ -13,9 +13,11 @@ from functools import partial
 from typing import NamedTuple
 
 from agent_eval_schema.metrics import answers, tool_calls
-from agent_eval_schema.metrics.catalog import FAILURE
+from agent_eval_schema.metrics.catalog import FAILURE, METRICS
 from agent_eval_schema.metrics.platforms import TOOL_CALL_NEEDS, Need
+from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
+from agent_eval_schema.runtime.extensions import Extension, extensions
 from agent_eval_schema.schema import Document
 
 SINGLE_TOOL_USE = "trajectory_single_tool_use"
@@ -73,3 +75,11 @@ DEFINITIONS: dict[str, Definition] = {
     "latency_seconds": Definition(("latency_seconds",), ("latency",), float),
     FAILURE: Definition((FAILURE,), ("failure",), float),
 }
+
+NAMES = frozenset([*DEFINITIONS, *(metric.name for metric in METRICS)])
+"""The metrics that this package computes, or knows."""
+
+
+def metrics_of_packages() -> dict[str, Extension[RowMetric]]:
+    """The metrics that other packages declare (entry point `agent_eval_schema.metrics`), by name."""
+    return extensions("metrics", RowMetric, NAMES)

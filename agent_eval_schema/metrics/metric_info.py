@@ -1,7 +1,4 @@
-"""What a score is: its number; and what is known of its metric: scale, direction and unit.
-
-    a catalog (PLATFORMS), DEFINITIONS ──▶ CATALOG, _BY_WORD ──┐
-    CustomMetric, settings, options, a saved result ──────────▶ metric_info(name, known) ──▶ MetricInfo
+"""What a score is: its number; and what its metric means: scale, direction and unit.
 
 Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A direction that was never stated is
 `unknown`: it is judged by the `sign` that its name suggests, and the judgment is printed with this `assumption`.
@@ -10,18 +7,15 @@ Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A d
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, Metric
-from agent_eval_schema.metrics.definitions import DEFINITIONS
-from agent_eval_schema.metrics.platforms import PLATFORMS, Direction, Scale
+from agent_eval_schema.metrics.platforms import Direction, Scale
 from agent_eval_schema.text.choices import choice_problem
 from agent_eval_schema.text.visible import visible
 
@@ -201,7 +195,7 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
         >>> MetricInfo("error_rate").suggests_lower
         True
         """
-        words = _words_in(self.name)
+        words = words_in(self.name)
         return any(map(_LESS.match, words)) and not _TURNED.intersection(words)
 
     @property
@@ -221,7 +215,7 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
         """
         if self.sign == 0 or (self.ends or SHARE)[1] == math.inf:
             return False
-        return self.scale is not None or not AMOUNTS.intersection(_words_in(self.name))
+        return self.scale is not None or not AMOUNTS.intersection(words_in(self.name))
 
     @property
     def assumption(self) -> str:
@@ -283,7 +277,7 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
         """
         if self.unit and self.unit != STEPS:
             return self.unit
-        if self.scale is None or (self.ends == SHARE and _word(self.name) not in _OFTEN_PERCENT):
+        if self.scale is None or (self.ends == SHARE and word_of(self.name) not in _OFTEN_PERCENT):
             return ""
         low, high = self.scale
         return f"from {low:g}" if high is None else f"{low:g} to {high:g}"
@@ -318,7 +312,7 @@ _TURNED = {
 }
 """Words that turn the meaning of the others: `error_free`, `cost_efficiency`."""
 
-_COUNTED = {"num", "number", "count", "turns", "length", "len", "size", "words", "characters", "chars", "steps"}
+COUNTED = {"num", "number", "count", "turns", "length", "len", "size", "words", "characters", "chars", "steps"}
 """Words of amounts of which neither end is better."""
 
 
@@ -341,92 +335,11 @@ def parse_scale(text: str) -> tuple[float, float | None]:
     raise EvalSetError(f"expected a scale, such as 0..1 or 0..; got {text!r}")
 
 
-def _words_in(name: str) -> list[str]:
+def words_in(name: str) -> list[str]:
     """The words of a name, in lower case: of `numTurns`, `num_turns` and `num turns` num and turns."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return [word.lower() for word in re.split(r"[^A-Za-z]+", apart) if word]
 
 
-def _word(metric: str) -> str:
+def word_of(metric: str) -> str:
     return metric.rpartition("/")[2].replace("_", "").lower()
-
-
-def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:
-    """The information on a metric: the one that the user stated, else the one that all platforms agree on for its name,
-    else the one that the name suggests."""
-    if name in known:
-        return known[name]
-    if name in _OF_PLATFORM:
-        return _OF_PLATFORM[name]
-    info, is_amount = MetricInfo(name), bool(_COUNTED.intersection(_words_in(name)))
-    found = _BY_WORD.get(_word(name))
-    if found is not None and (not is_amount or found.ends != SHARE or name in _NAMES):
-        # Some judges give their best score where nothing bad was found; a column of that name may count what was found.
-        is_certain = name in _NAMES or not (info.suggests_lower and found.direction == "higher")
-        return replace(found, name=name, direction=found.direction if is_certain else "unknown")
-    return MetricInfo(name, "none") if is_amount and not info.suggests_lower else info
-
-
-# --- the catalogs
-_TOKENS = {"input_tokens", "output_tokens", "total_tokens"}
-
-
-def _unit_of_amount(metric: Metric) -> str:
-    """The unit of a metric that is an amount without a limit; "" of others, as of limits that were kept."""
-    if metric.system == "promptfoo":
-        return ""
-    if "latency" in metric.fields:
-        return "s"
-    if _TOKENS.intersection(metric.fields):
-        return "tokens"
-    return "calls" if "call_count" in metric.name else ""
-
-
-def _of_catalog(metric: Metric) -> MetricInfo:
-    line = PLATFORMS[metric.system][metric.name.removeprefix(f"{metric.system}/")]
-    if unit := _unit_of_amount(metric):
-        return MetricInfo(metric.name, line.direction or "lower", (0.0, None), unit=unit)
-    scale = SHARE if line.scale is UNSET else line.scale
-    step, unit = (0.0, "") if scale in (SHARE, None) else (1.0, STEPS)
-    return MetricInfo(metric.name, line.direction or "higher", scale, step, unit)
-
-
-CATALOG: dict[Metric, MetricInfo] = {metric: _of_catalog(metric) for metric in METRICS}
-"""What is known of each metric of each platform."""
-
-
-def _of_definition(name: str) -> MetricInfo:
-    if name in (LATENCY, "latency_seconds"):
-        return MetricInfo(name, "lower", (0.0, None), unit="s")
-    if name.endswith("_token_count"):
-        return MetricInfo(name, "lower", (0.0, None), unit="tokens")
-    return MetricInfo(name, "lower" if name == FAILURE else "higher", SHARE)
-
-
-def _by_word() -> dict[str, MetricInfo]:
-    """By the name of a metric, in any spelling: the information that all platforms agree on; else it is unknown. An
-    amount keeps its name: what a platform scores from 0 to 1 under it, such as a limit that was kept, is not asked."""
-    found: dict[str, list[MetricInfo]] = {}
-    for info in (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY))):
-        found.setdefault(_word(info.name), []).append(info)
-    amounts = {word: [i for i in infos if i.scale is not None and i.scale[1] is None] for word, infos in found.items()}
-    return {word: _common(word, amounts[word] or infos) for word, infos in found.items()}
-
-
-def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:
-    directions, scales, steps, units = zip(*((i.direction, i.scale, i.step, i.unit) for i in infos), strict=True)
-    return MetricInfo(
-        word,
-        directions[0] if len(set(directions)) == 1 else "unknown",
-        scales[0] if len(set(scales)) == 1 else None,
-        steps[0] if len(set(steps)) == 1 else 0.0,
-        units[0] if len(set(units)) == 1 else "",
-    )
-
-
-_BY_WORD = _by_word()
-
-_OF_PLATFORM = {info.name: info for metric, info in CATALOG.items() if info.name.startswith(f"{metric.system}/")}
-"""By the name of a metric that is written with its platform."""
-
-_NAMES = {*DEFINITIONS, *(metric.name for metric in METRICS)}

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.metrics.catalog import BIT, COMMON, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric
+from agent_eval_schema.metrics.definitions import metrics_of_packages
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.text.choices import meant, require_choice, shown
 
@@ -41,23 +42,41 @@ class Support(Struct, frozen=True):
     judged: bool
 
 
+def all_metrics() -> tuple[Metric, ...]:
+    """The catalog, and the metrics of other packages: the system of each is the name of its package."""
+    others = metrics_of_packages().values()
+    return (*METRICS, *(Metric(other.project, other.value.name, other.value.needs) for other in others))
+
+
+def systems() -> tuple[str, ...]:
+    """The systems of all metrics."""
+    return (*SYSTEMS, *systems_of_packages())
+
+
+def systems_of_packages() -> tuple[str, ...]:
+    """The packages that have metrics, without those that are called like a system."""
+    return tuple(dict.fromkeys(m.project for m in metrics_of_packages().values() if m.project not in SYSTEMS))
+
+
 def metrics_of(system: str) -> tuple[Metric, ...]:
-    """The catalog of a system, or of all. Raises EvalSetError for a system that there is not."""
-    require_choice("system", system, (*SYSTEMS, "all"))
-    return tuple(m for m in METRICS if system in ("all", m.system))
+    """The metrics of a system, or of all. Raises EvalSetError for a system that there is not."""
+    require_choice("system", system, (*systems(), "all"))
+    return tuple(m for m in all_metrics() if system in ("all", m.system))
 
 
 def shown_systems(own: str) -> tuple[str, ...]:
-    """The systems that a report shows on rows whose format belongs to this one."""
-    return COMMON if own in COMMON else (own, *COMMON)
+    """The systems that a report shows on rows whose format belongs to this one; metrics of packages were installed to
+    be seen."""
+    return (*(COMMON if own in COMMON else (own, *COMMON)), *systems_of_packages())
 
 
 def find_metric(name: str) -> Metric:
     """The metric of that name; the last parts of a long name suffice if they name one metric only."""
-    hits = [m for m in METRICS if m.name == name] or [m for m in METRICS if name in m.name.split("/")]
+    metrics = all_metrics()
+    hits = [m for m in metrics if m.name == name] or [m for m in metrics if name in m.name.split("/")]
     if len(hits) != 1:
         lists = "a name that `agent-eval-schema metrics FILE --system all` lists"
-        parts = dict.fromkeys(part for m in METRICS for part in (m.name, *m.name.split("/")))
+        parts = dict.fromkeys(part for m in metrics for part in (m.name, *m.name.split("/")))
         raise EvalSetError(f"metric: expected {lists}; got {shown(name)}{meant(name, parts)}")
     return hits[0]
 

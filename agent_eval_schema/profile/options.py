@@ -19,7 +19,7 @@ from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import WORTH_IT, Source, size_of
-from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.support import systems
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown
 
@@ -44,7 +44,7 @@ class Options(Struct, frozen=True):
 
     def require_valid(self) -> None:
         """Raise EvalSetError for a value that is not allowed."""
-        require_choice("system", self.system, (*SYSTEMS, "all", "auto"))
+        require_choice("system", self.system, (*systems(), "all", "auto"))
         if not _is_number(self.near) or not 0 < self.near <= 1:
             raise EvalSetError(f"near: expected a number from 0 to 1; got {shown(self.near)}")
         rate = self.calls_per_minute

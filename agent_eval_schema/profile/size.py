@@ -24,10 +24,11 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.texts import read_bytes
-from agent_eval_schema.metrics.catalog import METRICS, Metric
+from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.differences import Z
 from agent_eval_schema.metrics.intervals import LEAST_UNITS, is_binary, spread_by_group, t_quantile, wilson
-from agent_eval_schema.metrics.metric_info import CATALOG, SHARE, numbers_of
+from agent_eval_schema.metrics.known_metrics import CATALOG, metric_info
+from agent_eval_schema.metrics.metric_info import SHARE, numbers_of
 from agent_eval_schema.metrics.platforms import Scale
 from agent_eval_schema.metrics.power import (
     rows_for_difference,
@@ -35,7 +36,7 @@ from agent_eval_schema.metrics.power import (
     smallest_difference,
     smallest_rate_difference,
 )
-from agent_eval_schema.metrics.support import supports
+from agent_eval_schema.metrics.support import all_metrics, supports
 from agent_eval_schema.profile.coverage import Repeats
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.profile_blocks import Assumptions, MetricPower
@@ -60,7 +61,8 @@ class Sizing:
         scores = next((s[~np.isnan(s)] for p in self._past if (s := p.of(metric)) is not None), None)
         within, within_differences, correlation = self._correlations(metric)
         effect, paired_effect = design_effect(sizes, within), design_effect(sizes, within_differences)
-        scale, span = CATALOG[metric].ends, CATALOG[metric].span
+        info = CATALOG.get(metric) or metric_info(metric.name)
+        scale, span = info.ends, info.span
         unit = "value" if span is None else "points" if scale == SHARE else "steps"
         mean, deviation, measured = self._spread(scores, scale, span)
         rate = None
@@ -228,7 +230,7 @@ class PastScores(Struct, frozen=True):
 def read_past(past: Any, facts: Facts) -> list[PastScores]:
     """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
     results = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
-    found, named = [], {m.name for m in METRICS}
+    found, named = [], {m.name for m in all_metrics()}
     for result in results:
         table = _table(result)
         scores = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.overview import FormatOverview
 from agent_eval_schema.render.phrases import STYLES
 from agent_eval_schema.rule import Rule
+from agent_eval_schema.rules import FAMILIES, RULES, rules_of_packages
 from agent_eval_schema.text.visible import escape_ci_commands
 from agent_eval_schema.text.wrap import wrapped
 
@@ -21,27 +22,34 @@ def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False, width: i
     lines += _example("Bad", rule.bad) + _example("Good", rule.good)
     lines += ["", f"Example: none. {rule.no_example}"] if rule.no_example else []
     lines += ["", f"See: {rule.url}"] if rule.url else []
+    lines += [] if rule.code in RULES else ["", f"From the package {family_of(rule)}"]
     head = (f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")"
     labels = [(line, _LABEL(line)) for line in lines]  # `Why:`
     styled = [((found[0], "bold"), line[found.end() :]) if found else (line,) for line, found in labels]
     return drawn_lines([head, *styled], color, width)
 
 
-def rules_text(
-    families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False, width: int | None = None
-) -> str:
+def family_of(rule: Rule) -> str:
+    """The title of the family of a rule; one of another package has the package in its place."""
+    return FAMILIES[rule.code[2]] if rule.code in RULES else rules_of_packages()[rule.code].package
+
+
+def rules_text(rules: Sequence[Rule], *, color: bool = False, width: int | None = None) -> str:
     """One line per rule, below the names of their families."""
     lines: list[Line] = []
-    for number, title in families.items():
-        of_family = [rule for rule in rules if rule.code[2] == number]
-        lines += [("",)] * bool(lines) + [((f"{title} (AE{number})", "bold"),)]
+    families: dict[str, list[Rule]] = {title: [] for title in FAMILIES.values()}
+    for rule in rules:
+        families.setdefault(family_of(rule), []).append(rule)
+    for title, of_family in families.items():
+        start = next((f" ({rule.code[:3]})" for rule in of_family if rule.code in RULES), "")
+        lines += [("",)] * bool(lines) + [((f"{title}{start}", "bold"),)]
         for rule in of_family:
             severity = (f"{rule.severity!s:7}", STYLES[rule.severity])
             lines.append((f"  {rule.code}  ", severity, f"  {rule.name:30}  ", rule.summary))
     return drawn_lines(lines, color, width)
 
 
-def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Container[str]) -> str:
+def rules_json(rules: Sequence[Rule], fixable: Container[str]) -> str:
     """The rules as JSON; `fixable`: the codes whose issues --fix may fix."""
     from agent_eval_schema.render.document import json_text
 
@@ -50,7 +58,7 @@ def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Cont
             "code": rule.code,
             "name": rule.name,
             "severity": rule.severity,
-            "family": families[rule.code[2]],
+            "family": family_of(rule),
             "summary": rule.summary,
             "why": rule.why,
             "hint": rule.hint,

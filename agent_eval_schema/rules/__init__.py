@@ -11,7 +11,7 @@ rules of one page share: the page and, where most of them share it, the good exa
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from agent_eval_schema.rule import Rule
+from agent_eval_schema.rule import RowRule, Rule
 from agent_eval_schema.rules import (
     adk,
     ces,
@@ -27,6 +27,7 @@ from agent_eval_schema.rules import (
     tools,
     traces,
 )
+from agent_eval_schema.runtime.extensions import Extension, extensions
 
 FAMILIES = MappingProxyType(
     {
@@ -53,7 +54,27 @@ def _collect() -> dict[str, Rule]:
     return by_code
 
 
-RULES = MappingProxyType(_collect())
+class _Rules(dict[str, Rule]):
+    """The rules of this package; one of another package is found when its code is looked up."""
+
+    def __missing__(self, code: str) -> Rule:
+        return rules_of_packages()[code].value.rule
+
+
+RULES = MappingProxyType(_Rules(_collect()))
+
+
+def rules_of_packages() -> dict[str, Extension[RowRule]]:
+    """The rules that other packages declare (entry point `agent_eval_schema.rules`), by code."""
+    return extensions("rules", RowRule, _TAKEN, lambda found: found.rule.name)
+
+
+_TAKEN = frozenset(name for rule in RULES.values() for name in (rule.code, rule.name))
+
+
+def all_rules() -> dict[str, Rule]:
+    """Every rule of this package and of others, by code."""
+    return {**RULES, **{code: found.value.rule for code, found in rules_of_packages().items()}}
 
 
 def words(value: Iterable[str]) -> tuple[str, ...]:

@@ -20,6 +20,14 @@ INTERNAL = NO_PAGE.error(
     no_example="The rule reports a defect of this package.",
 )
 
+RULE_NOT_RUN = NO_PAGE.warning(
+    "AE013 rule-not-run",
+    "A rule of another package was not applied to this row.",
+    why="It raised an exception, or its package is not installed where the row was validated. All other rules applied.",
+    hint="Report it to the authors of the package, or install the package on every worker.",
+    no_example="The rule reports a defect of another package, or of its installation.",
+)
+
 MALFORMED_JSON = _json_page.error(
     "AE002 malformed-json",
     "A cell that must contain JSON contains a string that is not JSON.",

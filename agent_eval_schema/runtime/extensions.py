@@ -6,7 +6,7 @@ giskard = "giskard_eval_schema:GISKARD"
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +25,8 @@ class Named(Protocol):
     """What can be an extension."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that users give; no other object of the group may have it."""
 
 
 T = TypeVar("T", bound=Named)
@@ -38,24 +39,35 @@ class Extension(Generic[T]):
     value: T
     package: str
 
+    @property
+    def project(self) -> str:
+        """The name of the package, without its version."""
+        return self.package.partition(" ")[0]
+
 
 _FOUND: dict[str, dict[str, Extension[Any]]] = {}
 """The extensions of each group, which are found once per process."""
 
 
-def extensions(group: str, kind: type[T], taken: Collection[str]) -> dict[str, Extension[T]]:
+def extensions(
+    group: str, kind: type[T], taken: Collection[str], second: Callable[[T], str] | None = None
+) -> dict[str, Extension[T]]:
     """The extensions of a group by the name of each object, all of one kind. One that does not load, is of another
-    kind, or has a name that is taken, by the core or by another package, is excluded with an ExtensionWarning."""
+    kind, or has a name that is taken, by the core or by another package, is excluded with an ExtensionWarning; so it
+    is with its `second` name, if it has one."""
     if group not in _FOUND:
         _FOUND[group] = {}  # a package that asks for formats while it is imported has none of its own
-        _FOUND[group] = _installed(group, kind, taken) if is_any_extension(group) else {}
+        _FOUND[group] = _installed(group, kind, taken, second) if is_any_extension(group) else {}
     return _FOUND[group]
 
 
-def _installed(group: str, kind: type[T], taken: Collection[str]) -> dict[str, Extension[T]]:
+def _installed(
+    group: str, kind: type[T], taken: Collection[str], second: Callable[[T], str] | None
+) -> dict[str, Extension[T]]:
     from importlib.metadata import entry_points  # imports the parsers of mails: 40 ms that few need
 
-    found: dict[str, list[Extension[T]]] = {}
+    found = list[Extension[T]]()
+    owners: dict[str, list[str]] = {name: ["agent-eval-schema"] for name in taken}
     for point in entry_points(group=PREFIX + group):
         package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
         try:
@@ -65,12 +77,17 @@ def _installed(group: str, kind: type[T], taken: Collection[str]) -> dict[str, E
         except Exception as error:  # of the code of others, which may raise anything
             _warn(group, point.name, package, f"{type(error).__name__}: {error}")
             continue
-        found.setdefault(value.name, []).append(Extension(value, package))
-    for name, several in found.items():
-        if name in taken or len(several) > 1:
-            packages = [*(["agent-eval-schema"] if name in taken else []), *sorted(one.package for one in several)]
-            _warn(group, name, " and ".join(packages), "the name is taken: rename one, or uninstall a package")
-    return {name: several[0] for name, several in found.items() if len(several) == 1 and name not in taken}
+        found.append(Extension(value, package))
+        for name in (value.name, *(() if second is None else (second(value),))):
+            owners.setdefault(name, []).append(package)
+    shared = {name: packages for name, packages in owners.items() if len(packages) > 1}
+    for name, packages in shared.items():
+        _warn(group, name, " and ".join(sorted(packages)), "the name is taken: rename one, or uninstall a package")
+    return {
+        one.value.name: one
+        for one in found
+        if one.value.name not in shared and (second is None or second(one.value) not in shared)
+    }
 
 
 def _warn(group: str, name: str, package: str, why: str) -> None:

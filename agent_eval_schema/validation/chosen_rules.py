@@ -5,14 +5,14 @@ from typing import Any
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.rule import Rule
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules import all_rules
 from agent_eval_schema.text.choices import meant, shown
 
 
 @lru_cache(maxsize=64)
 def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
     """The codes that are on; ignore beats select. Raises EvalSetError for a selector without a match (a typo)."""
-    on = _matching("select", select) if select else frozenset(RULES)
+    on = _matching("select", select) if select else frozenset(all_rules())
     return on - _matching("ignore", ignore)
 
 
@@ -39,10 +39,10 @@ def find_rule(code: str) -> Rule:
 def _called(selector: Any, *, by_prefix: bool) -> list[Rule]:
     plain = selector.upper() if isinstance(selector, str) else ""
     of_code = str.startswith if by_prefix else str.__eq__
-    return [r for r in RULES.values() if plain and (of_code(r.code, plain) or r.name.upper() == plain)]
+    return [r for r in all_rules().values() if plain and (of_code(r.code, plain) or r.name.upper() == plain)]
 
 
 def _no_rule(option: str, expected: str, selector: Any) -> EvalSetError:
     is_code = str(selector).upper().startswith("AE")  # each code is as close to every other one as they are to it
-    known = [] if is_code else [rule.name for rule in RULES.values()]
+    known = [] if is_code else [rule.name for rule in all_rules().values()]
     return EvalSetError(f"{option}: expected {expected}; got {shown(selector)}{meant(selector, known)}")

@@ -32,6 +32,7 @@ class Rows:
         self.size = batch.num_rows
         self.format = plan.format
         self.outputs = plan.outputs
+        self.codes = plan.codes | plan.unselected
         self.normalized = plan.normalized
         self.form = NORMALIZED if plan.normalized else find_format(plan.format)
         self.complete, self.requires_outputs = plan.complete, plan.requires_outputs

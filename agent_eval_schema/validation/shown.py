@@ -13,12 +13,12 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_rows
-from agent_eval_schema.metrics.catalog import GROUND_TRUTH, METRICS
-from agent_eval_schema.metrics.support import metrics_of, shown_systems, supports
+from agent_eval_schema.metrics.catalog import GROUND_TRUTH
+from agent_eval_schema.metrics.support import all_metrics, metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
 from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown
 from agent_eval_schema.render.rows import RowContent, ShownIssue, ShownRow
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules import all_rules
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
@@ -46,7 +46,7 @@ def summarized(run: CheckedRun) -> ReportSummary:
         outputs=plan.outputs,
         values=plan.values,
         codes=sorted(plan.codes),
-        codes_off=[code for code in RULES if code not in plan.codes],
+        codes_off=[code for code in all_rules() if code not in plan.codes],
         unselected=len(plan.unselected),
         row_count=found.row_count,
         valid_count=int(found.valid.sum()),
@@ -119,7 +119,7 @@ def shown_rows(run: CheckedRun, fixes: FixPreview | None = None) -> list[ShownRo
     at = np.array(chosen, np.int64)
     systems = shown_systems(find_format(plan.format).system)
     support = {
-        i: supports(m, masks[at], usable[at], plan.outputs) for i, m in enumerate(METRICS) if m.system in systems
+        i: supports(m, masks[at], usable[at], plan.outputs) for i, m in enumerate(all_metrics()) if m.system in systems
     }
     lines = run.lines_of(chosen)
     rows = []

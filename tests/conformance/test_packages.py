@@ -1,4 +1,4 @@
-"""A format of another package is one of ours in every command; a broken one costs only itself."""
+"""What another package declares is one of ours in every command; what is broken costs only itself."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from agent_eval_schema import ExtensionWarning
+from agent_eval_schema.extend import RowRule, Rule, Severity
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.extensions import Extension
+from agent_eval_schema.validation import package_rules
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan
 from tests.conftest import ROOT
 
 TEMPLATE = ROOT / "docs" / "how-to" / "extend" / "template"
 TICKETS = [
-    {"ticket": 7, "problem": "The badge does not open the door.", "solution": "Renew it.", "queue": "access"},
+    {"ticket": 7, "problem": "The badge does not open.", "solution": "Renew it at http://help.", "queue": "access"},
     {"ticket": 8, "problem": " ", "solution": "Restart it.", "queue": "it"},
 ]
 
@@ -24,7 +34,28 @@ BROKEN = {
     "not_a_format": "X = {'name': 'x'}\n",
     "name_of_ours": "from agent_eval_schema.extend import Format, Signs\n"
     "X = Format(name='ragas', title='R', summary='R', page='p', signs=Signs(sure=(('a', 'b'),)))\n",
+    "rule_name_of_ours": "from agent_eval_schema.extend import RowRule, Rule, Severity\n"
+    "X = RowRule(Rule('HD900', 'message-role', Severity.ERROR, 's', 'w', 'h'), ('request',), lambda row: [])\n",
+    "rule_code_of_ours": "from agent_eval_schema.extend import RowRule, Rule, Severity\n"
+    "X = RowRule(Rule('AE950', 'my-rule', Severity.ERROR, 's', 'w', 'h'), ('request',), lambda row: [])\n",
+    "metric_name_of_ours": "from agent_eval_schema.extend import MetricInfo, RowMetric\n"
+    "X = RowMetric(info=MetricInfo('bleu'), reads=('response',), measure=len, better={}, worse={})\n",
+    "metric_of_no_column": "from agent_eval_schema.extend import MetricInfo, RowMetric\n"
+    "X = RowMetric(info=MetricInfo('mood'), reads=('mood',), measure=len, better={}, worse={})\n",
 }
+
+
+def group_of(kind: str) -> str:
+    return next((f"{word}s" for word in ("rule", "metric") if kind.startswith(f"{word}_")), "formats")
+
+
+def add_package(site: Path, name: str, code: str, group: str, value: str = "X") -> None:
+    """Install a package of one module, as pip leaves it."""
+    (site / f"{name}.py").write_text(code)
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[agent_eval_schema.{group}]\nx = {name}:{value}\n")
 
 
 CONFORMANCE = ("-p", "agent_eval_schema.conformance.plugin", "--agent-eval-schema-conformance")
@@ -72,6 +103,17 @@ def command(here: Path, site: Path, *words: str) -> subprocess.CompletedProcess[
         ("formats", "of agent-eval-schema-tickets 0.1.0"),
         ("formats tickets", "From the package agent-eval-schema-tickets 0.1.0"),
         ("validate tickets.jsonl --format ticket", "did you mean 'tickets'?"),
+        ("rules", "HD001  warning  insecure-link"),
+        ("rules --output json", '"family": "agent-eval-schema-tickets 0.1.0"'),
+        ("explain insecure-link", "From the package agent-eval-schema-tickets 0.1.0"),
+        ("explain HD00", "HD001 insecure-link"),
+        ("validate tickets.jsonl", "HD001 insecure-link  The expected answer"),
+        ("validate tickets.jsonl --jobs 2", "HD001 insecure-link  The expected answer"),
+        ("validate tickets.jsonl --output sarif", '"id": "HD001"'),
+        ("validate tickets.jsonl --select HD --fail-on warning", "HD001 insecure-link"),
+        ("metrics tickets.jsonl", "Metric coverage (agent-eval-schema-tickets)"),
+        ("metrics tickets.jsonl --system agent-eval-schema-tickets", "brevity"),
+        ("score tickets.jsonl --metrics brevity", "brevity is not a trajectory metric: EvalTask"),
     ],
 )
 def test_every_command_knows_the_format(words: str, shown: str, here: Path, installed: Path) -> None:
@@ -85,7 +127,7 @@ def test_its_own_tests_and_the_conformance_suite_pass(here: Path, installed: Pat
     shutil.copy(TEMPLATE / "test_tickets_format.py", here)
     tested = run(here, installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CONFORMANCE)
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    assert "10 passed" in tested.stdout
+    assert "18 passed" in tested.stdout
 
 
 @pytest.mark.process
@@ -93,15 +135,11 @@ def test_its_own_tests_and_the_conformance_suite_pass(here: Path, installed: Pat
 def test_a_broken_package_costs_only_itself(kind: str, here: Path, installed: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     shutil.copytree(installed, site)
-    (site / f"{kind}.py").write_text(BROKEN[kind])
-    info = site / f"{kind}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {kind}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[agent_eval_schema.formats]\nx = {kind}:X\n")
+    add_package(site, kind, BROKEN[kind], group_of(kind))
     good, bad = (command(here, at, "validate", "tickets.jsonl", "--output", "json") for at in (installed, site))
     assert bad.stdout == good.stdout
     assert (good.returncode, bad.returncode) == (1, 1)
-    assert f"{kind} 1.0 is not used (agent_eval_schema.formats)" in bad.stderr.replace("name-of-ours", kind)
+    assert f"{kind} 1.0 is not used (agent_eval_schema.{group_of(kind)})" in bad.stderr
     assert "Traceback" not in bad.stderr
 
 
@@ -120,21 +158,88 @@ def test_two_packages_with_one_name_are_both_named(here: Path, installed: Path, 
     assert "the name is taken" in found.stderr
 
 
+RAISING = """
+from agent_eval_schema.extend import RowRule, Rule, Severity
+def check(row):
+    raise KeyError(row["expected_response"])
+X = RowRule(Rule("ZZ001", "raises", Severity.ERROR, "s", "w", "h"), ("expected_response",), check)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_rule_that_raises_costs_only_its_own_issues(
+    hidden: bool, here: Path, installed: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(installed, site)
+    add_package(site, "raising", RAISING, "rules")
+    words = ["validate", "tickets.jsonl", "--output", "json", *(["--no-values"] if hidden else [])]
+    good, bad = (json.loads(command(here, at, *words).stdout) for at in (installed, site))
+    codes = {issue["code"]: issue for issue in bad["issues"]}
+    assert codes.keys() - {issue["code"] for issue in good["issues"]} == {"AE013"}
+    assert codes["AE013"]["message"].startswith("`ZZ001` of raising 1.0 raised an exception: KeyError")
+    assert ("Restart it." in json.dumps(bad)) is not hidden
+    assert [row["supported"] for row in bad["metrics"]] == [row["supported"] for row in good["metrics"]]
+
+
+DETECTION = """
+from agent_eval_schema.extend import Format, Nested, Signs
+def detect(names, head):
+    raise OSError("no service")
+nested = Nested(detect, lambda row: [])
+X = Format(name="odd", title="O", summary="O", page="p", signs=Signs(sure=(("odd",),)), nested=(nested,))
+"""
+
+
+@pytest.mark.process
+def test_detection_goes_on_without_a_format_that_raises(here: Path, installed: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(installed, site)
+    add_package(site, "odd", DETECTION, "formats")
+    good, bad = (command(here, at, "validate", "tickets.jsonl", "--output", "json") for at in (installed, site))
+    assert (bad.stdout, bad.returncode) == (good.stdout, good.returncode)
+    assert "odd of odd 1.0 is not detected: OSError: no service" in bad.stderr
+
+
+def found_rule(check: Any) -> dict[str, Extension[RowRule]]:
+    rule = Rule("HD001", "insecure-link", Severity.WARNING, "s", "w", "h")
+    return {"HD001": Extension(RowRule(rule, ("response",), check), "help-desk 2.0")}
+
+
+def test_a_rule_that_is_not_installed_in_a_worker_is_reported() -> None:
+    batch = pa.RecordBatch.from_pylist([{"request": "a", "response": "b"}])
+    checked = check_batch(batch, Plan("databricks", "provided", True, frozenset([*RULES, "HD001"])))
+    (note,) = checked.column(checked.schema.get_field_index("issues")).to_pylist()[0]
+    assert note["code"] == "AE013"
+    assert note["message"] == "expected the rule HD001, got none: its package is not installed"
+
+
+def test_a_slow_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count(0, 7)
+    monkeypatch.setattr(package_rules, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(package_rules, "rules_of_packages", lambda: found_rule(lambda _: []))
+    batch = pa.RecordBatch.from_pylist([{"request": "a", "response": "b"}])
+    with pytest.warns(ExtensionWarning, match=r"HD001 of help-desk 2\.0 took 7\.0 s for 1 rows"):
+        check_batch(batch, Plan("databricks", "provided", True, frozenset([*RULES, "HD001"])))
+
+
 ON_SPARK = """
 import sys
 from pathlib import Path
-from agent_eval_schema import normalize_eval_set
+from agent_eval_schema import normalize_eval_set, validate_eval_set
 from tests.helpers.spark_session import start_spark
-rows = [("The badge does not open.", "Renew it."), (" ", "Restart it.")]
+rows = [("The badge does not open.", "Renew it at http://help."), (" ", "Restart it.")]
 df = start_spark(Path(sys.argv[1])).createDataFrame(rows, ["problem", "solution"])
 print([row.expected_response for row in normalize_eval_set(df, on_invalid="drop").collect()])
+print(validate_eval_set(df).counts["HD001"])
 """
 
 
 @pytest.mark.spark
 def test_the_executors_of_spark_find_it(here: Path, installed: Path) -> None:
     found = run(here, installed, "-W", "ignore", "-c", ON_SPARK, str(here))
-    assert found.stdout.strip() == "['Renew it.']", found.stderr[-2000:]
+    assert found.stdout.split("\n") == ["['Renew it at http://help.']", "1", ""], found.stderr[-2000:]
 
 
 def test_without_a_package_nothing_is_imported_for_it() -> None:

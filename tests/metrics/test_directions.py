@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.metrics.metric_info import CATALOG
+from agent_eval_schema.metrics.known_metrics import CATALOG
 from tests.metrics.conftest import Files
 
 ROOT = Path(__file__).parents[2]

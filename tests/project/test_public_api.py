@@ -1,5 +1,6 @@
 """The public surface: one readable file lists names and signatures, so that every change of it is seen in review."""
 
+import hashlib
 import inspect
 import os
 import re
@@ -70,6 +71,13 @@ def test_the_public_surface_is_the_recorded_one() -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         SURFACE.write_text(found, encoding="utf-8")
     assert found == SURFACE.read_text(encoding="utf-8")
+
+
+def test_a_change_of_what_authors_import_is_in_the_changelog() -> None:
+    """Packages of others break with it: the changelog names the surface by its hash."""
+    found = hashlib.sha256("\n".join(surface(extend)).encode()).hexdigest()[:8]
+    text = (SURFACE.parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"surface {found}" in text, f"state the change of `agent_eval_schema.extend`, ending with (surface {found})"
 
 
 @pytest.mark.parametrize("module", [agent_eval_schema, ces, scorers], ids=lambda m: m.__name__)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.formats.overview import overview
 from agent_eval_schema.render.rule import format_text, formats_text, rule_text, rules_text
-from agent_eval_schema.rules import FAMILIES, RULES
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.wrap import wrapped
 
 
@@ -37,7 +37,7 @@ def test_no_word_is_lost(text: str, width: int) -> None:
 
 
 TEXTS = {
-    "rules": lambda width: rules_text(FAMILIES, list(RULES.values()), width=width),
+    "rules": lambda width: rules_text(list(RULES.values()), width=width),
     "formats": lambda width: formats_text(overview(), width=width),
     **{
         rule.code: lambda width, rule=rule: rule_text(rule, FIXABLE.get(rule.code, ()), width=width)

@@ -23,7 +23,7 @@ from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES, dataset
+from agent_eval_schema.rules import RULES, all_rules, dataset
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -108,7 +108,9 @@ def is_existing(rows: pa.RecordBatch) -> bool:
 @lru_cache(maxsize=8)
 def finish_plan(plan: BuildPlan) -> Plan:
     reason = "the canonical columns, made of logged calls"
-    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=reason, values=plan.values)
+    return Plan(
+        "databricks", "provided", False, frozenset(all_rules()), columns=True, reason=reason, values=plan.values
+    )
 
 
 def _finished(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agent_eval_schema.metrics.catalog import METRICS
+from agent_eval_schema.metrics.support import all_metrics
 from agent_eval_schema.render.block_html import part_of_page
 from agent_eval_schema.render.blocks import OpenRows, View
 from agent_eval_schema.render.console import TITLES
@@ -93,7 +93,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "report": report,
         "shown": shown,
         "rules": RULES,
-        "numbers": _NUMBERS,
+        "numbers": {metric.name: number for number, metric in enumerate(all_metrics())},
         "enabled": enabled,
         "advice": support_advice,
         "name": os.path.basename(report.name) if report.name else "",
@@ -187,9 +187,6 @@ def _where(report: ReportSummary, code: str) -> str:
         named = dict.fromkeys((i.row, i.request_id) for i in examples)
         parts.append(", ".join(f"row {row:,}" + (f" ({id})" if id else "") for row, id in named if row is not None))
     return " · ".join(parts)
-
-
-_NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:

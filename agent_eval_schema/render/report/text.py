@@ -19,7 +19,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue, file_of
-from agent_eval_schema.metrics.support import Support
+from agent_eval_schema.metrics.support import Support, systems_of_packages
 from agent_eval_schema.render.console import TITLES, drawn, print_columns, print_verdict
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, Call, NextCommand, plural, share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
@@ -79,7 +79,7 @@ def metrics_text(
     following: Iterable[NextCommand] = (),
 ) -> str:
     """The part of the report on metrics, a block per system; then the number of metrics, and the next command."""
-    systems = report.systems if system == "all" else (system or report.system,)
+    systems = report.systems if system == "all" else (system,) if system else (report.system, *systems_of_packages())
 
     def draw(console: Console) -> None:
         for name in systems:

@@ -15,7 +15,8 @@ from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics import platforms
 from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
-from agent_eval_schema.metrics.metric_info import CATALOG, MetricInfo
+from agent_eval_schema.metrics.known_metrics import CATALOG
+from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.review.journal import journal_schema
 from agent_eval_schema.rules.exclusions import REASONS
