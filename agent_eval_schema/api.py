@@ -112,9 +112,9 @@ def validate_eval_set(
     format : FormatName or "auto", default "auto"
         The format of the data: `"adk"`, `"adk-legacy"`, `"agent-skills"`, `"agentcore"`, `"azure"`, `"bedrock"`,
         `"bedrock-rag"`, `"braintrust"`, `"ces-csv"`, `"ces-evaluation"`, `"databricks"`, `"deepeval"`, `"inspect"`,
-        `"langfuse"`, `"langsmith"`, `"mlflow"`, `"openai"`, `"otel"`, `"phoenix"`, `"promptfoo"`, `"pydantic-evals"`,
-        `"ragas"`, `"search_traces"`, `"strands"`, `"traces"`, `"vertex"` or `"vertex-genai"`. `"auto"` detects it from
-        the column names.
+        `"langfuse"`, `"langsmith"`, `"m365-copilot"`, `"mlflow"`, `"openai"`, `"otel"`, `"phoenix"`, `"promptfoo"`,
+        `"pydantic-evals"`, `"ragas"`, `"search_traces"`, `"strands"`, `"traces"`, `"vertex"` or `"vertex-genai"`.
+        `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data. `"provided"`: every row must have a response or a trace.
         `"generated"`: the agent will be called with the requests. `"auto"`: `"provided"` if any row has a response or a
@@ -354,8 +354,8 @@ def metric_support(
         Any input of `validate_eval_set`.
     system : str, default "auto"
         The system whose metrics are the columns: `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"`, `"adk"`, `"azure"`,
-        `"bedrock"`, `"bedrock-rag"`, `"agentcore"`, `"vertex-genai"`, `"strands"`, `"braintrust"`, `"phoenix"`,
-        `"inspect"`, `"promptfoo"`, `"ragas"`, `"deepeval"`, `"langsmith"`, `"langfuse"`, `"openai"`,
+        `"bedrock"`, `"bedrock-rag"`, `"agentcore"`, `"vertex-genai"`, `"m365-copilot"`, `"strands"`, `"braintrust"`,
+        `"phoenix"`, `"inspect"`, `"promptfoo"`, `"ragas"`, `"deepeval"`, `"langsmith"`, `"langfuse"`, `"openai"`,
         `"mlflow-third-party"` or `"all"`. `"auto"` is the system of the data's format.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.

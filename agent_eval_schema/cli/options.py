@@ -153,9 +153,9 @@ class Parser(argparse.ArgumentParser):
 
 
 SYSTEM_NAMES = (
-    "databricks, mlflow, vertex, ces, adk, azure, bedrock, bedrock-rag, agentcore, vertex-genai, strands, "
-    "braintrust, phoenix, inspect, promptfoo, ragas, deepeval, langsmith, langfuse, openai, "
-    "mlflow-third-party or all"
+    "databricks, mlflow, vertex, ces, adk, azure, bedrock, bedrock-rag, agentcore, vertex-genai, "
+    "m365-copilot, strands, braintrust, phoenix, inspect, promptfoo, ragas, deepeval, langsmith, "
+    "langfuse, openai, mlflow-third-party or all"
 )
 """The systems whose metrics there are, written out here since the catalog of metrics need not be imported for a
 command's help."""

@@ -45,8 +45,8 @@ def convert_eval_set(
     to : str
         The format of the output: `"adk"`, `"adk-legacy"`, `"agent-skills"`, `"agentcore"`, `"azure"`, `"bedrock"`,
         `"bedrock-rag"`, `"braintrust"`, `"ces-csv"`, `"ces-evaluation"`, `"databricks"`, `"deepeval"`, `"inspect"`,
-        `"langfuse"`, `"langsmith"`, `"mlflow"`, `"openai"`, `"phoenix"`, `"promptfoo"`, `"pydantic-evals"`, `"ragas"`,
-        `"strands"`, `"vertex"` or `"vertex-genai"`. `"databricks"` is the canonical row.
+        `"langfuse"`, `"langsmith"`, `"m365-copilot"`, `"mlflow"`, `"openai"`, `"phoenix"`, `"promptfoo"`,
+        `"pydantic-evals"`, `"ragas"`, `"strands"`, `"vertex"` or `"vertex-genai"`. `"databricks"` is the canonical row.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
     columns : mapping of str to str, {"auto"} or None, default None

@@ -83,13 +83,6 @@ _TURNS = Conversations(
 )
 
 
-def _read_rest(source: Row, row: dict[str, Any]) -> None:
-    _TURNS.read_history(source, row)
-    name, turns = row.get("session_id"), source.get("turns")
-    if isinstance(name, str) and isinstance(turns, int):
-        row["request_id"] = name if turns == 1 else f"{name}#{source.get('turn')}"
-
-
 def _has_scenarios(names: Sequence[str], head: Head) -> bool:
     """Whether there are scenarios, one per row or in a list, and not the rows of anybody else."""
     if "scenarios" not in names:
@@ -145,7 +138,7 @@ AGENTCORE: Format = Format(
     own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
     more=TURN,
     unkept=TURN,
-    read_rest=_read_rest,
+    read_rest=_TURNS.read_place,
     calls_of="session",
     nested=(
         lists_in(

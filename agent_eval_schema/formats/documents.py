@@ -102,6 +102,8 @@ class Conversations(Struct, frozen=True):
     """That of `of_session` with the names of the calls expected in all turns, if a session has one."""
     wrap: Callable[[list[dict[str, Any]]], Any] = list
     """Makes the document of all sessions."""
+    of_turn: tuple[str, ...] = ()
+    """Columns that the format passes through and that a turn has, not a session."""
 
     def unfold(self, session: Mapping[str, Any]) -> Iterator[Unfolded]:
         """The turns of a session; an invalid one is a single row."""
@@ -119,6 +121,13 @@ class Conversations(Struct, frozen=True):
         if isinstance(text, str) and isinstance(history, list) and history:
             row["request"] = {"messages": [*self._messages(history), *chat.user_message(text)]}
 
+    def read_place(self, source: Row, row: dict[str, Any]) -> None:
+        """The request of a row, after the turns before it, and its ID: that of the session, with its number there."""
+        self.read_history(source, row)
+        name, turns = row.get("session_id"), source.get("turns")
+        if isinstance(name, str) and isinstance(turns, int):
+            row["request_id"] = name if turns == 1 else f"{name}#{source.get('turn')}"
+
     def _messages(self, turns: Sequence[Any]) -> chat.Messages:
         messages: chat.Messages = []
         for question, answer in (self.texts_of(turn) for turn in turns if isinstance(turn, dict)):
@@ -132,11 +141,15 @@ class Conversations(Struct, frozen=True):
         places: list[int] = []
         before: CanonicalRow = {}
         count = 0
+        of_session = form.own.difference(self.of_turn)
         for row in rows:
             messages = (row.get("request") or {}).get("messages", [])
             history = messages[:-1]
             turn = form.write_row({**row, "request": {"messages": messages[-1:]}} if history else row)
             session = {k: turn.pop(k) for k in (self.name, *self.of_session) if k in turn}
+            for k in self.of_turn:
+                if (own := structured(row.get(k))) is not None:
+                    turn[k] = {**own, **turn.get(k, {})} if isinstance(own, dict) else own
             if self.name and row.get("request_id") is not None:
                 session.setdefault(self.name, _without_number(row["request_id"], messages))
             is_next = history and sessions and before.get("session_id") == row.get("session_id")
@@ -153,7 +166,7 @@ class Conversations(Struct, frozen=True):
                     session[self.calls] = [*(call["tool_name"] for call in called), *session[self.calls]]
                 turns = [*self._turns_of(history, form), turn]
                 count += len(turns) - 1
-                of_row = {k: value for k, value in row.items() if k in form.own and value is not None}
+                of_row = {k: value for k, value in row.items() if k in of_session and value is not None}
                 sessions.append({**of_row, self.turns: turns})
             sessions[-1].update(session)
             before = row

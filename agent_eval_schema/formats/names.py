@@ -7,15 +7,16 @@ from typing import Literal, get_args
 
 FormatName = Literal[
     "adk", "adk-legacy", "agent-skills", "agentcore", "azure", "bedrock", "bedrock-rag", "braintrust", "ces-csv",
-    "ces-evaluation", "databricks", "deepeval", "inspect", "langfuse", "langsmith", "mlflow", "openai", "otel",
-    "phoenix", "promptfoo", "pydantic-evals", "ragas", "search_traces", "strands", "traces", "vertex", "vertex-genai",
+    "ces-evaluation", "databricks", "deepeval", "inspect", "langfuse", "langsmith", "m365-copilot", "mlflow", "openai",
+    "otel", "phoenix", "promptfoo", "pydantic-evals", "ragas", "search_traces", "strands", "traces", "vertex",
+    "vertex-genai",
 ]  # fmt: skip
 """The type of a format's name: the values of `format`, besides `"auto"`."""
 
 TargetFormat = Literal[
     "adk", "adk-legacy", "agent-skills", "agentcore", "azure", "bedrock", "bedrock-rag", "braintrust", "ces-csv",
-    "ces-evaluation", "databricks", "deepeval", "inspect", "langfuse", "langsmith", "mlflow", "openai", "phoenix",
-    "promptfoo", "pydantic-evals", "ragas", "strands", "vertex", "vertex-genai",
+    "ces-evaluation", "databricks", "deepeval", "inspect", "langfuse", "langsmith", "m365-copilot", "mlflow", "openai",
+    "phoenix", "promptfoo", "pydantic-evals", "ragas", "strands", "vertex", "vertex-genai",
 ]  # fmt: skip
 """The type of the name of a format that is written."""
 

@@ -26,6 +26,7 @@ from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PH
 from agent_eval_schema.formats.format import Format as Format
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.langsmith import LANGSMITH
+from agent_eval_schema.formats.m365_copilot import M365_COPILOT
 from agent_eval_schema.formats.mlflow import MLFLOW, SEARCH_TRACES, TRACES
 from agent_eval_schema.formats.names import FORMAT_NAMES, TARGETS
 from agent_eval_schema.formats.names import FormatName as FormatName
@@ -46,6 +47,7 @@ from agent_eval_schema.text.describe import names as listed
 FORMATS: tuple[Format, ...] = (
     *(CES_CSV, CES_EVALUATION, TRACES, OTEL, SEARCH_TRACES, ADK, ADK_LEGACY, LANGSMITH, RAGAS, DEEPEVAL, OPENAI),
     *(PYDANTIC_EVALS, AGENT_SKILLS, VERTEX, GENAI, AZURE, BEDROCK, BEDROCK_RAG, PROMPTFOO, AGENTCORE, STRANDS),
+    M365_COPILOT,
     *(LANGFUSE, BRAINTRUST, PHOENIX, INSPECT, MLFLOW, DATABRICKS),
 )
 """Every format. Of several that claim a table alike, the first one has it, and of those that are near it, the last."""

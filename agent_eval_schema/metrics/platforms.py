@@ -31,6 +31,7 @@ checked; "rows of each kind" are those of `tests/formats/test_scored.py`:
                     "Ground truth evaluations", and in "Prompt templates" the placeholders, which come from a trace
     vertex-genai    google-cloud-aiplatform 2.7.0: the requests that its client builds of rows of each kind; the
                     metrics whose prompts it loads from the service by "Details for managed rubric-based metrics"
+    m365-copilot    Microsoft 365 Copilot's evaluations CLI, "Evaluators reference": read; its package is not public
     strands         strands-agents-evals 1.7.0: its evaluators on rows of each kind, with a stub as the judge
     braintrust      autoevals 0.4.1: the names, `check_required` and the templates, read
     phoenix         arize-phoenix-evals 3.9.4: its evaluators on rows of each kind, with a stub as the judge

@@ -19,8 +19,8 @@ from agent_eval_schema.text.choices import meant, require_choice, shown
 
 System = Literal[
     "auto", "databricks", "mlflow", "vertex", "ces", "adk", "azure", "bedrock", "bedrock-rag", "agentcore",
-    "vertex-genai", "strands", "braintrust", "phoenix", "inspect", "promptfoo", "ragas", "deepeval", "langsmith",
-    "langfuse", "openai", "mlflow-third-party", "all",
+    "vertex-genai", "m365-copilot", "strands", "braintrust", "phoenix", "inspect", "promptfoo", "ragas", "deepeval",
+    "langsmith", "langfuse", "openai", "mlflow-third-party", "all",
 ]  # fmt: skip
 Masks = np.ndarray[Any, Any]
 

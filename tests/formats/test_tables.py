@@ -469,6 +469,42 @@ def test_arguments_that_a_list_of_names_cannot_hold_are_a_loss() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Microsoft 365 Copilot
+def test_a_dataset_of_copilot_is_read_and_written_the_same() -> None:
+    path = SAMPLES / "m365_copilot.json"
+    plain, first, second = read(str(path))
+    assert plain["expected_retrieved_context"][0]["content"] == "The balance of E1042 is 12 days."
+    assert [first["request_id"], second["request_id"]] == ["desk#1", "desk#2"]
+    assert asked(second) == ["Which desks are free in Berlin on Tuesday?", "4B and 7A.", "Book the first one."]
+    assert second["reference_trajectory"] == [{"tool_name": "Desks.book_desk", "tool_input": {}}]
+    assert written(str(path), "m365-copilot") == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.2.0", "1.6.0", "2.0.0", None])
+def test_every_version_of_a_dataset_of_copilot_is_known(version: str | None) -> None:
+    items = [{"prompt": "q", "expected_response": "a"}]
+    report = validate_eval_set(items if version is None else {"schemaVersion": version, "items": items})
+    (found,) = report.iter_rows()
+    assert (report.format, report.counts, found["expected_response"]) == ("m365-copilot", {}, "a")
+
+
+def test_expected_tools_make_a_dataset_of_copilot_one_of_schema_2() -> None:
+    rows = [{"request": "q", "reference_trajectory": [{"tool_name": "f"}]}, {"request": "r"}]
+    two, one_six = convert_eval_set(rows, "m365-copilot"), convert_eval_set(rows[1:], "m365-copilot")
+    call = {"prompt": "q", "evaluators": {"ToolCallSelection": {"calls": [{"tool": "f"}]}}}
+    assert two.data == {"schemaVersion": "2.0.0", "items": [call, {"prompt": "r"}]}
+    assert one_six.data == {"schemaVersion": "1.6.0", "items": [{"prompt": "r"}]}
+
+
+def test_an_edited_trajectory_takes_the_place_of_the_expected_tools_and_of_no_other_evaluator() -> None:
+    tools = {"ToolCallSelection": {"calls": [{"tool": "f"}]}, "Similarity": {"threshold": 4}}
+    (row,) = convert_eval_set([{"prompt": "q", "evaluators": tools}], "databricks").data.to_dict("records")
+    row["reference_trajectory"] = [{"tool_name": "g", "tool_input": {}}]
+    (item,) = convert_eval_set([row], "m365-copilot").data["items"]
+    assert item["evaluators"] == {**tools, "ToolCallSelection": {"calls": [{"tool": "g"}]}}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Gen AI evaluation service
 def test_history_instruction_context_and_events_are_read_and_not_passed_through() -> None:
     plain, agent = read(str(SAMPLES / "vertex_genai.jsonl"))

@@ -220,6 +220,7 @@ _SYSTEM_NAMES = {
     "bedrock-rag": "Amazon Bedrock, RAG evaluation",
     "agentcore": "Amazon Bedrock AgentCore Evaluations",
     "vertex-genai": "Gen AI evaluation service of Vertex AI",
+    "m365-copilot": "Microsoft 365 Copilot evaluations CLI",
     "strands": "Strands Evals",
     "braintrust": "Braintrust autoevals",
     "phoenix": "Phoenix evals",
