@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.documents import TURN, CaseList, Conversations
+from agent_eval_schema.formats.documents import TURN, CaseList, Conversations, with_own_names
 from agent_eval_schema.formats.examples import asked_in, rest_of
 from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
@@ -60,17 +60,7 @@ _OF_A_SESSION = ("expected_trajectory", "expectedTrajectory", ASSERTIONS, "metad
 
 def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """The dataset of scenarios, each with an ID of its own, as AgentCore requires them."""
-    names = [as_text(session.get("scenario_id")) for session in sessions]
-    own, taken = set(names), set[str]()
-    for i, (session, given) in enumerate(zip(sessions, names, strict=True)):
-        name = given
-        if given is None or given in taken:
-            name = f"scenario {i + 1}" if given is None else f"{given}'"
-            while name in own or name in taken:
-                name += "'"
-            session["scenario_id"] = name
-        taken.add(name)
-    return {"scenarios": sessions}
+    return {"scenarios": with_own_names(sessions, "scenario_id", "scenario")}
 
 
 _TURNS = Conversations(

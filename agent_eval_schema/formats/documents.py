@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Written, lists_in
-from agent_eval_schema.formats.shapes import all_of, calls_in
+from agent_eval_schema.formats.shapes import all_of, as_text, calls_in
 from agent_eval_schema.text.jsontext import structured
 
 
@@ -81,6 +81,22 @@ def _without_number(id: str, messages: Sequence[Row]) -> str:
     name, _, number = id.rpartition("#")
     turns = sum(message["role"] == "user" for message in messages)
     return name if name and turns > 1 and number == str(turns) else id
+
+
+def with_own_names(sessions: list[dict[str, Any]], key: str, noun: str = "") -> list[dict[str, Any]]:
+    """The sessions, each with a name of its own under the key; one without a name stays so if there is no noun."""
+    names = [as_text(session.get(key)) for session in sessions]
+    own, taken = set(names), set[str]()
+    for i, (session, given) in enumerate(zip(sessions, names, strict=True)):
+        name = given
+        if (given is None and noun) or given in taken:
+            name = f"{noun} {i + 1}" if given is None else f"{given}'"
+            while name in own or name in taken:
+                name += "'"
+            session[key] = name
+        if name is not None:
+            taken.add(name)
+    return sessions
 
 
 TURN = ("turn", "turns", "history")

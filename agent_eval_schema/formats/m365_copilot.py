@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.documents import TURN, Conversations
+from agent_eval_schema.formats.documents import TURN, Conversations, with_own_names
 from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
     all_of,
@@ -36,6 +36,10 @@ _OF_TURN = ("evaluators", "evaluators_mode", "allowed_tools", "citations", "scor
 _OF_THREAD = ("description", "conversation_id", "summary")
 
 
+def _write_context(documents: list[dict[str, Any]]) -> str | None:
+    return "\n\n".join(write_texts(documents) or ()) or None
+
+
 def _document(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """The dataset: what all sessions share is its own, and a lone prompt without a name is an item of its own."""
     shared = {}
@@ -45,7 +49,7 @@ def _document(sessions: list[dict[str, Any]]) -> dict[str, Any]:
             shared[key] = values[0]
     items = [
         session["turns"][0] if len(session["turns"]) == 1 and session.keys() == {"turns"} else session
-        for session in sessions
+        for session in with_own_names(sessions, "name")
     ]
     evaluators = [turn.get("evaluators") or {} for session in sessions for turn in session["turns"]]
     needs_2 = any("ToolCallSelection" in found or "ToolCallExecution" in found for found in evaluators)
@@ -102,7 +106,7 @@ M365_COPILOT: Format = Format(
         Field("prompt", "request", write=question),
         Field("expected_response", "expected_response"),
         Field("response", "response"),
-        Field("context", "expected_retrieved_context", read_context, lambda found: "\n\n".join(write_texts(found)) or None),
+        Field("context", "expected_retrieved_context", read_context, _write_context),
         Field(
             "evaluators.ToolCallSelection.calls",
             "reference_trajectory",

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 FORMS = [name for name in TARGETS if not name.startswith("ces-")]
 """Those of Customer Engagement Suite have tests of their own: test_ces.py."""
 
-OF_TURNS = ("adk", "adk-legacy", "agentcore", "bedrock-rag")
+OF_TURNS = ("adk", "adk-legacy", "agentcore", "bedrock-rag", "m365-copilot")
 """Formats in which the messages before a question are turns of their own."""
 
 CALL = {"tool_name": "get_balance", "tool_input": {"employee": "E1042"}}

@@ -22,7 +22,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.text.jsontext import structured
 
 FORMATS = tuple(name for name in TARGETS if not name.startswith("ces-"))
-OF_TURNS = {"adk", "agentcore", "bedrock-rag"}
+OF_TURNS = {"adk", "agentcore", "bedrock-rag", "m365-copilot"}
 """Formats in which each answer in a request is a turn, and so a row, of its own."""
 NEW_KEY = "zz_mine"
 
