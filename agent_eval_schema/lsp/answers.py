@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.json_schema import SCHEMAS, json_schema
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.yaml import yaml_nodes
+from agent_eval_schema.lsp import tree
 from agent_eval_schema.lsp.check import Found, Mark
 from agent_eval_schema.lsp.rows import BOM, is_blank, json_node
 from agent_eval_schema.lsp.text import Place, Text
-from agent_eval_schema.lsp.tree import Layer, Node, at, join, parse
+from agent_eval_schema.lsp.tree import Layer, Node, at, join, of_yaml, parse
 from agent_eval_schema.metrics.catalog import BIT, Metric
 from agent_eval_schema.metrics.support import metrics_of, missing_needs, need_words
 from agent_eval_schema.render.phrases import plural
@@ -195,46 +197,112 @@ class Proposal(NamedTuple):
     is_quoted: bool
 
 
-def proposals(found: Found | None, text: Text, place: Place, is_lines: bool) -> list[Proposal]:
+class _Typed(NamedTuple):
+    """What is typed at a place: the path of the value, or of the object whose key it is; what is there of it, and where
+    that starts; and the keys that the object has."""
+
+    path: str
+    is_key: bool
+    prefix: str
+    start: int
+    is_quoted: bool
+    own: frozenset[str] = frozenset()
+
+
+def proposals(found: Found | None, text: Text, place: Place, kind: str) -> list[Proposal]:
     """Keys of the format and those that are used elsewhere in the file; values of the format, roles, names of tools and
-    URIs of documents that are."""
+    URIs of documents that are. The `kind` of file is jsonl, json, csv or yaml."""
     offset = text.offset(place)
-    start = text.starts[min(place.line, len(text.lines) - 1)] if is_lines else 0
+    start = text.starts[min(place.line, len(text.lines) - 1)] if kind == "jsonl" else 0
     start += text.whole.startswith(BOM, start)
     if offset - start > MOST_TEXT:
         return []
-    layer, path = Layer(text.whole[start:offset], range(start, offset + 1)), ""
-    parsed = parse(layer)
-    path = parsed.path
-    while parsed.prefix is not None and not parsed.wants_key and is_structured(parsed.prefix.text):  # JSON in a string
-        parsed = parse(parsed.prefix)
-        path = join(path, parsed.path) if parsed.path else path
-    if not parsed.open:
+    if kind == "yaml":
+        typed = _in_yaml(text, place, offset)
+    elif kind == "csv":
+        typed = None if found is None else _in_csv(found, text, offset)
+    else:
+        end = text.starts[place.line + 1] if kind == "jsonl" else text.size
+        typed = _in_json(Layer(text.whole[start:offset], range(start, offset + 1)), text.whole, (start, end))
+    if typed is None:
         return []
-    if not is_lines:
-        path = re.sub(r"^\[\d+\]\.?", "", path)
-    prefix = parsed.prefix.text if parsed.prefix is not None else ""
-    at_ = parsed.prefix.places[0] if parsed.prefix is not None else offset
-    format = found.plan.format if found is not None else ""
-    schema = schema_at(format, path)
+    path = re.sub(r"^\[\d+\]\.?", "", typed.path) if kind == "json" else typed.path
+    schema = schema_at(found.plan.format if found is not None else "", path)
     known = (
         [name for part in schema for name in part.get("properties", ())]
-        if parsed.wants_key
+        if typed.is_key
         else [value for part in schema for value in part.get("enum", ()) if isinstance(value, str)]
     )
-    used = Counter(_used(text, place, is_lines, _last(path), parsed.wants_key))
-    row = json_node(text.whole, start, text.starts[place.line + 1] if is_lines else text.size)
-    objects = [node for node in at(row, offset)[1] if node.kind == "{" or node.inner is not None] if row else []
-    own = {str(node.key) for node in objects[-1].children} if objects and parsed.wants_key else set()
+    used = Counter(_used(found, text, place, kind, _last(path), typed.is_key))
     words = dict.fromkeys([*known, *(word for word, _ in used.most_common())])
-    new = (word for word in words if word not in own and word != prefix and len(word) <= LONGEST)
-    fitting = [word for word in new if word.lower().startswith(prefix.lower())]
-    is_quoted = parsed.prefix is not None
-    return [Proposal(w, parsed.wants_key, at_, offset, is_quoted) for w in fitting[:MOST_PROPOSED]]
+    new = (word for word in words if word not in typed.own and word != typed.prefix and len(word) <= LONGEST)
+    fitting = [word for word in new if word.lower().startswith(typed.prefix.lower())]
+    return [Proposal(w, typed.is_key, typed.start, offset, typed.is_quoted) for w in fitting[:MOST_PROPOSED]]
 
 
 MOST_TEXT = 1 << 20
 """Characters before the cursor that are read, at most."""
+
+
+def _in_json(layer: Layer, whole: str, row: tuple[int, int], column: str = "") -> _Typed | None:
+    """What is typed at the end of a JSON text, in the row that is at these places."""
+    offset = layer.places[len(layer.text)]
+    parsed, path = parse(layer), column
+    path = join(path, parsed.path) if parsed.path else path
+    while parsed.prefix is not None and not parsed.wants_key and is_structured(parsed.prefix.text):  # JSON in a string
+        parsed = parse(parsed.prefix)
+        path = join(path, parsed.path) if parsed.path else path
+    if not parsed.open:
+        return None
+    node = json_node(whole, *row) if parsed.wants_key and not column else None
+    objects = [part for part in at(node, offset)[1] if part.kind == "{" or part.inner is not None] if node else []
+    own = frozenset(str(part.key) for part in (objects[-1].children if objects else ()))
+    prefix = parsed.prefix
+    start = prefix.places[0] if prefix is not None and prefix.text else offset
+    return _Typed(path, parsed.wants_key, prefix.text if prefix else "", start, prefix is not None, own)
+
+
+def _in_csv(found: Found, text: Text, offset: int) -> _Typed | None:
+    """What is typed in a cell that has JSON in quotes."""
+    header = found.rows.header
+    if header is None or not header.parts:
+        return None
+    comma = text.whole[header.parts[0].end : header.parts[0].end + 1].strip() or ","
+    column, start = 0, 0
+    for token in re.finditer(rf'"(?:[^"]|"")*(?:"|$)|[^"{re.escape(comma)}\r\n]+|.|\n', text.whole[:offset]):
+        if token[0] == comma:
+            column, start = column + 1, token.end()
+        elif token[0] in "\r\n":
+            column, start = 0, token.end()
+    layer = tree.field(text.whole, start, offset).layer
+    if column >= len(header.parts) or layer is None or text.whole[start : start + 1] != '"':
+        return None
+    return _in_json(layer, text.whole, (start, offset), str(header.parts[column].key))
+
+
+def _in_yaml(text: Text, place: Place, offset: int) -> _Typed | None:
+    """What is typed on a line of YAML: a key, or the value behind one."""
+    start = text.starts[min(place.line, len(text.lines) - 1)]
+    line = _YAML_LINE.fullmatch(text.whole[start:offset])
+    if line is None:
+        return None
+    is_key, prefix = line["name"] is None, line["key"] or line["value"] or ""
+    before = line["before"] + (line["name"] or "")
+    try:  # what is before it, with another one in its place
+        rows = yaml_nodes(f"{text.whole[:start]}{before}{'_: ' if is_key else ''}0\n".encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return None
+    path, way = at(of_yaml(rows[-1]), start + len(before)) if rows else ("", [])
+    parent, _, last = path.rpartition(".")
+    if len(way) < 2 or (is_key and last != "_"):  # a line of a text
+        return None
+    own = frozenset(str(part.key) for part in way[-2].parts) if is_key else frozenset[str]()
+    return _Typed(parent if is_key else path, is_key, prefix, offset - len(prefix), bool(line["quote"]), own)
+
+
+_YAML_LINE = re.compile(
+    r"""(?P<before>\s*(?:- +)*)(?:(?P<name>[\w$-]+:\ +)(?P<quote>['"]?)(?P<value>[^'"#]*)|(?P<key>[\w$-]*))"""
+)
 
 
 def _last(path: str) -> str:
@@ -242,23 +310,24 @@ def _last(path: str) -> str:
     return re.sub(r"\[\d*\]", "[]", path).rpartition(".")[2]
 
 
-def _used(text: Text, place: Place, is_lines: bool, name: str, keys: bool) -> Iterator[str]:
-    for node in _near(text, place, is_lines):
+def _used(found: Found | None, text: Text, place: Place, kind: str, name: str, keys: bool) -> Iterator[str]:
+    for node in _near(found, text, place, kind):
         for path, part in node.walk():
-            if _last(path if is_lines else re.sub(r"^\[\]\.?", "", path)) == name:
+            if _last(path) == name:
                 if keys and part.kind == "{":
                     yield from (child.key for child in part.parts if isinstance(child.key, str))
                 elif not keys and part.layer is not None and part.layer.text:
                     yield part.layer.text
 
 
-def _near(text: Text, place: Place, is_lines: bool) -> Iterator[Node]:
-    if not is_lines:
-        nodes = [json_node(text.whole, 0, text.size)] if text.size <= MOST_TEXT else []
-    else:
+def _near(found: Found | None, text: Text, place: Place, kind: str) -> Iterator[Node]:
+    """Rows near a place of JSON Lines, or the first rows as they were checked."""
+    if kind == "jsonl":
         near = range(max(place.line - MOST_READ, 0), min(place.line + MOST_READ, len(text.lines)))
         lines = (text.lines[i] for i in near if i != place.line and len(text.lines[i]) < 1 << 16)
         nodes = [json_node(line, 0, len(line)) for line in lines]
+    else:
+        nodes = [found.rows.node(row) for row in range(min(found.rows.size, MOST_READ))] if found is not None else []
     return (node for node in nodes if node is not None)
 
 
@@ -287,9 +356,15 @@ def question(found: Found, node: Node) -> str:
     return visible(" ".join(best.split())[:80])
 
 
-def quoted(proposal: Proposal) -> str:
-    """The text of a proposal as JSON, in the quotes that are there or in its own."""
-    text = json.dumps(proposal.text, ensure_ascii=False)
+def written(proposal: Proposal, kind: str) -> str:
+    """The text of a proposal as a file of this kind has it, in the quotes that are there or in its own."""
+    is_plain = kind == "yaml" and not proposal.is_quoted and _YAML_PLAIN.fullmatch(proposal.text) is not None
+    text = proposal.text if is_plain else json.dumps(proposal.text, ensure_ascii=False)
     if proposal.is_quoted:
-        return text[1:-1]
-    return f"{text}: " if proposal.is_key else text
+        text = text[1:-1]
+    elif proposal.is_key:
+        text += ": "
+    return text.replace('"', '""') if kind == "csv" else text
+
+
+_YAML_PLAIN = re.compile(r"[A-Za-z/_][\w/.-]*")

@@ -10,8 +10,10 @@ cells never goes into a log.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from typing import Any
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.io.git import DEFAULT
+from agent_eval_schema.io.places import kind_of
 from agent_eval_schema.lsp import answers
 from agent_eval_schema.lsp.check import (
     MOST_TYPED,
@@ -275,11 +278,22 @@ class Session:
         new = [types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=True))] if creates else []
         return types.WorkspaceEdit(document_changes=[*new, types.TextDocumentEdit(document, edits)])
 
-    def review(self, uri: str) -> None:
-        """Show the command that opens the review: it is a server of its own, which this one does not start."""
-        if (file := self.files.get(uri)) is not None:
-            command = Call(file.path).command("review", "--queue", "errors")
-            self.server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Run: {command}"))
+    async def review(self, uri: str) -> None:
+        """Start the review of a file's rows with errors, a server of its own that opens its page and ends with this
+        one. Nothing is imported from the folder of the editor."""
+        if (file := self.files.get(uri)) is None:
+            return
+        command = [sys.executable, "-c", _COMMAND, "review", file.path, "--queue", "errors"]
+        folder, out = os.path.dirname(file.path), subprocess.PIPE
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        atexit.register(process.terminate)
+        assert process.stdout is not None
+        first = (await asyncio.to_thread(process.stdout.readline)).decode("utf-8", "replace")
+        if first.startswith("http"):
+            kind, text = types.MessageType.Info, "The review opened in the browser. It ends with the editor."
+        else:
+            kind, text = types.MessageType.Warning, visible(first.strip())
+        self.server.window_show_message(types.ShowMessageParams(kind, text))
 
     # --- what an editor asks about a place
     def _current(self, params: Any) -> tuple[File | None, Found | None]:
@@ -302,15 +316,17 @@ class Session:
 
     async def completion(self, params: Any) -> list[Any]:
         file = self.files.get(params.text_document.uri)
-        if file is None or file.is_large or not file.path.lower().endswith((".json", ".jsonl", ".ndjson")):
+        if file is None or file.is_large:
             return []
-        is_lines = not file.path.lower().endswith(".json") if file.found is None else file.found.lines is not None
+        kind = kind_of(file.path) or "yaml"
+        if kind == "json" and file.found is not None and file.found.lines is not None:
+            kind = "jsonl"
         place = _place(params.position)
-        found = await asyncio.to_thread(answers.proposals, file.found, file.text, place, is_lines)
-        return [self._proposed(file.text, proposal) for proposal in found]
+        found = await asyncio.to_thread(answers.proposals, file.found, file.text, place, kind)
+        return [self._proposed(file.text, proposal, kind) for proposal in found]
 
-    def _proposed(self, text: Text, proposal: answers.Proposal) -> Any:
-        new = answers.quoted(proposal)
+    def _proposed(self, text: Text, proposal: answers.Proposal, file_kind: str) -> Any:
+        new = answers.written(proposal, file_kind)
         kind = types.CompletionItemKind.Property if proposal.is_key else types.CompletionItemKind.Value
         start, end = text.place(proposal.start), text.place(proposal.end)
         edit = types.TextEdit(types.Range(_position(start), _position(end)), new)
@@ -440,8 +456,11 @@ def make_server() -> Any:
         if name != types.INITIALIZE:  # else pygls keeps texts of its own
             server.protocol.fm.builtin_features.pop(name, None)
         server.feature(name, options)(partial(getattr(session, method)))  # a bound method takes none of its marks
-    server.command(REVIEW)(lambda uri: session.review(str(uri)))
+    server.command(REVIEW)(partial(session.review))
     return server
+
+
+_COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from agent_eval_schema.cli import main; sys.exit(main())"
 
 
 def serve() -> None:

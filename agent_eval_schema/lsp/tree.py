@@ -227,7 +227,9 @@ def field(text: str, start: int, end: int) -> Node:
 def of_yaml(node: Any, depth: int = 0) -> Node:
     """A node of a YAML document; PyYAML counts its places in characters."""
     start, end = node.start_mark.index, node.end_mark.index
-    found = Node({"mapping": "{", "sequence": "["}.get(node.id, '"'), start, end)
+    quotes = end - start - len(node.value) if node.id == "scalar" else -1  # more, if it has escapes or lines
+    layer = Layer(node.value, range(start + quotes // 2, end + 1)) if quotes in (0, 2) else None
+    found = Node({"mapping": "{", "sequence": "["}.get(node.id, '"'), start, end, layer)
     pairs: list[tuple[Any, Any]] = node.value if node.id == "mapping" else []
     items: list[Any] = node.value if node.id == "sequence" else []
     for key, value in pairs if depth < _MOST_LEVELS else ():

@@ -90,7 +90,7 @@ def test_what_can_come_next(typed: str, proposed: set[str], others: set[str], tm
     row = {**ROW, "reference_trajectory": [CALL], "expected_retrieved_context": [DOCUMENT]}
     text, found = opened(tmp_path, row, with_role("user"))
     text, _, _ = text.edited(text.place(0), text.place(0), f"{typed}\n")
-    words = {p.text for p in answers.proposals(found, text, Place(0, len(typed)), True)}
+    words = {p.text for p in answers.proposals(found, text, Place(0, len(typed)), "jsonl")}
     assert proposed <= words
     assert words.isdisjoint(others)
 
@@ -98,7 +98,7 @@ def test_what_can_come_next(typed: str, proposed: set[str], others: set[str], tm
 def test_a_document_of_json_is_completed_too(tmp_path: Path) -> None:
     text, found = opened(tmp_path, ROW, name="rows.json")
     offset = text.whole.index('"expected_response"') + len('"expected_')
-    (first, *_) = answers.proposals(found, text, text.place(offset), False)
+    (first, *_) = answers.proposals(found, text, text.place(offset), "json")
     assert (first.is_key, first.start, first.end, first.text) == (True, offset - 9, offset, "expected_facts"), first
 
 
@@ -106,7 +106,85 @@ def test_a_document_of_json_is_completed_too(tmp_path: Path) -> None:
     ("is_key", "is_quoted", "expected"), [(True, False, '"a\\"b": '), (True, True, 'a\\"b'), (False, False, '"a\\"b"')]
 )
 def test_a_proposal_is_json(is_key: bool, is_quoted: bool, expected: str) -> None:
-    assert answers.quoted(answers.Proposal('a"b', is_key, 0, 0, is_quoted)) == expected
+    assert answers.written(answers.Proposal('a"b', is_key, 0, 0, is_quoted), "json") == expected
+
+
+TABLE = """request,response,predicted_trajectory
+"{""messages"": [{""role"": ""user"", ""content"": ""a""}]}",b,"[{""tool_name"": ""find_order""}]"
+"""
+IN_A_CELL = [
+    ('"{""messages"": [{""ro', "role", "role"),
+    ('"{""messages"": [{""', "role", "role"),
+    ('"{""messages"": [{', "role", '""role"": '),
+    ('"{""messages"": [{""role"": ""as', "assistant", "assistant"),
+    ('"a",b,"[{""tool_name"": ""', "find_order", "find_order"),
+    ("plain te", None, ""),
+    ('a,b,c,d,"{""', None, ""),
+]
+
+
+@pytest.mark.parametrize(("typed", "word", "new"), IN_A_CELL)
+@pytest.mark.parametrize("comma", [",", ";"])
+def test_json_in_a_cell_is_completed(typed: str, word: str | None, new: str, comma: str, tmp_path: Path) -> None:
+    def separated(text: str) -> str:
+        return text.replace('",b,"', f'"{comma}b{comma}"').replace(
+            "request,response,", f"request{comma}response{comma}"
+        )
+
+    path = tmp_path / "rows.csv"
+    path.write_text(separated(TABLE))
+    found = check_all(str(path), Text.of(separated(TABLE)))
+    text = Text.of(separated(TABLE) + separated(typed))
+    proposed = answers.proposals(found, text, text.place(text.size), "csv")
+    if word is None:
+        assert proposed == []
+        return
+    (one,) = (p for p in proposed if p.text == word)
+    assert (
+        text.whole[: one.start] + answers.written(one, "csv")
+        == separated(TABLE) + separated(typed)[: len(separated(typed)) - (one.end - one.start)] + new
+    )
+
+
+DOCUMENT_OF_YAML = """\
+- request:
+    messages:
+      - role: user
+        content: Where is it?
+  predicted_trajectory:
+    - tool_name: find_order
+- request_id: q2
+"""
+IN_YAML = [
+    ("  expected_re", "expected_response", "expected_response: "),
+    ("  request:\n    messages:\n      - ro", "role", "role: "),
+    ("  request:\n    messages:\n      - content: a\n        ro", "role", "role: "),
+    ("  request:\n    messages:\n      - role: as", "assistant", "assistant"),
+    ('  request:\n    messages:\n      - role: "as', "assistant", "assistant"),
+    ("  predicted_trajectory:\n    - tool_name: ", "find_order", "find_order"),
+    ("  response: |\n    some text of s", None, ""),
+    ("  response: |\n    s", None, ""),
+    ("  response: [a, ", None, ""),
+    ("  request: {a", None, ""),
+]
+
+
+@pytest.mark.parametrize(("typed", "word", "new"), IN_YAML)
+def test_yaml_is_completed(typed: str, word: str | None, new: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.yaml"
+    path.write_text(DOCUMENT_OF_YAML)
+    found = check_all(str(path), Text.of(DOCUMENT_OF_YAML))
+    text = Text.of(f"{DOCUMENT_OF_YAML}{typed}\n- request: another\n")
+    proposed = answers.proposals(found, text, text.place(len(DOCUMENT_OF_YAML) + len(typed)), "yaml")
+    assert "request_id" not in {p.text for p in proposed}  # which the row has
+    if word is None:
+        assert proposed == []
+        return
+    (one,) = (p for p in proposed if p.text == word)
+    assert (text.whole[one.start : one.end], answers.written(one, "yaml")) == (
+        typed.rstrip("_").rpartition(" ")[2].lstrip('"'),
+        new,
+    )
 
 
 def test_a_row_is_listed_by_its_question(tmp_path: Path) -> None:

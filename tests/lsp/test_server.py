@@ -6,6 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -158,15 +160,61 @@ def test_what_can_be_done_about_an_issue(rows: Path) -> None:
         created, change = ignore.edit.document_changes
         assert created.uri == (rows.parent / "agent-eval-schema.toml").as_uri() == change.text_document.uri
         assert change.edits[0].new_text == 'ignore = ["AE206"]\n'
-        await editor.client.workspace_execute_command_async(
-            editor.types.ExecuteCommandParams(review.command, review.arguments)
-        )
-        (message,) = await editor.until(lambda: editor.messages)
-        assert message == f"Run: agent-eval-schema review {rows} --queue errors"
+        assert (review.command, *review.arguments) == ("agent-eval-schema.review", uri)
         (fix_all,) = await editor.actions(uri, (0, 0), (0, 0), ["source.fixAll"])
         assert fix_all.title == "Apply all safe fixes in the file"
 
     edit(work, rows.parent, **resolving())
+
+
+def test_the_review_of_a_file_opens_and_ends_with_the_server(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (rows.parent / "uvicorn.py").write_text("raise SystemExit('imported from the folder of the editor')")
+    browser = rows.parent / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{rows.parent}/opened.txt"\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    opened: list[str] = []
+
+    async def work(editor: Editor) -> None:
+        uri = editor.open(rows)
+        await editor.checked(uri)
+        ask = editor.types.ExecuteCommandParams
+        await editor.client.workspace_execute_command_async(ask("agent-eval-schema.review", [uri]))
+        assert editor.messages == ["The review opened in the browser. It ends with the editor."]
+        page = rows.parent / "opened.txt"
+        while not (page.exists() and page.read_text()):
+            await asyncio.sleep(0.05)
+        text = Path(page.read_text().strip().removeprefix("file://")).read_text("utf-8")
+        opened.append(text.partition("url=")[2].partition("#")[0])
+        with urllib.request.urlopen(opened[0]) as answer:
+            assert answer.status == 200
+        rows.unlink()
+        await editor.client.workspace_execute_command_async(ask("agent-eval-schema.review", [uri]))
+        assert editor.messages[-1] == f"agent-eval-schema: {rows}: no such file"
+
+    edit(work, rows.parent)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(opened[0])
+
+
+def test_a_request_is_cancelled(rows: Path) -> None:
+    rows.write_text(BAD * 3_000, encoding="utf-8")
+
+    async def work(editor: Editor) -> None:
+        types, uri = editor.types, editor.open(rows)
+        await editor.checked(uri)
+        params = types.CodeActionParams(
+            types.TextDocumentIdentifier(uri), editor.range((0, 40), (0, 40)), types.CodeActionContext([])
+        )
+        asked = asyncio.ensure_future(editor.client.text_document_code_action_async(params))
+        await asyncio.sleep(0)
+        (number,) = editor.client.protocol._request_futures
+        editor.client.protocol.notify("$/cancelRequest", types.CancelParams(number))
+        with pytest.raises(Exception, match="cancel"):
+            await asked
+        assert [a.title for a in await editor.actions(uri, (0, 40), (0, 40))]
+
+    edit(work, rows.parent)
 
 
 def test_a_fix_of_an_earlier_text_is_not_made(rows: Path) -> None:
