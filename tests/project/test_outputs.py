@@ -292,6 +292,7 @@ EXCEPTIONS = {
     ("io/remote.py", "_copy", "open"): "the local copy of a URL, in a temporary folder",
     ("io/texts.py", "_copied", "open"): "the copy of stdin or a pipe, in a temporary folder",
     ("io/texts.py", "_renamed", "os.replace"): "that copy gets the file extension of its content",
+    ("io/shelf.py", "put", "os.unlink"): "the name of a mapped file, in a temporary folder",
     ("conformance/checks.py", "_containers", "tempfile.TemporaryDirectory"): "the files of a check of a format",
     ("cli/__init__.py", "main", "open"): "the null device, for a stream that was closed",
     ("cli/output.py", "close_stdout", "os.open"): "the null device, for a reader that has gone",
