@@ -648,6 +648,9 @@ SHOWN_BESIDE = (
 )
 """The cells of a row that are shown with it, those that it has; after them what metrics explain."""
 
+LONGEST_TITLE = 90
+"""Characters of the text by which a row is known."""
+
 CONTENT = ("retrieved_context", PREDICTED, REFERENCE, "trace")
 """The cells of which a page draws what is in them."""
 
@@ -677,7 +680,7 @@ def worst_rows(
         failed = not is_absent(failure := cells.get(FAILURE)) and failure == 1
         found = open_row(row, cells, (*SHOWN_BESIDE, *explained), scores, match=match)
         error = next((text for name, text in found.content.cells if name == "error"), "")
-        rows.append(replace(found, failed=True, title=error or found.title) if failed else found)
+        rows.append(replace(found, failed=True, title=cut(error, LONGEST_TITLE) or found.title) if failed else found)
     about = "Those that failed first, then those with the worst scores."
     return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more")
 
@@ -721,7 +724,7 @@ def open_row(
     return ShownRow(
         row,
         id=shown.get("request_id"),
-        title=last_question(prompt) or cell_text(prompt) or f"Row {row}",
+        title=cut(last_question(prompt) or cell_text(prompt), LONGEST_TITLE) or f"Row {row}",
         columns=[(str(cell.words), cell.mood, cell.number) for cell in scores.values()],
         content=replace(content, scores=made),
     )

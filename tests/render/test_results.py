@@ -86,6 +86,12 @@ def test_an_imperfect_score_has_a_first_action() -> None:
         assert "result." not in done.to_text()
 
 
+def test_the_first_action_has_the_start_of_a_long_question() -> None:
+    found = EvalTask([{"prompt": "why " * 400, "s": 0.0}], [CustomMetric("m", lambda row: row["s"])]).evaluate()
+    (begin,) = re.findall(r"<b>Start here:</b>(.*)</p>", found.to_html())
+    assert 90 < len(begin) < 250
+
+
 def test_a_comparison_lists_regressions_first() -> None:
     found = comparison(["a", "b", "c"])
     page = found.to_html()
