@@ -25,7 +25,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES, all_rules
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.derive import Derived
@@ -150,7 +150,7 @@ def _what_is_read(
 
 def _reported(log: IssueLog, plan: Plan) -> IssueLog:
     """The log without the rules that are disabled, with the names that the columns have in the user's table."""
-    if not log.rows or (len(plan.codes) == len(all_rules()) and not plan.origins):
+    if not log.rows or (RULES.keys() <= plan.codes and not plan.unselected and not plan.origins):
         return log
     reported = IssueLog(log.size)
     for row, (code, column, path, message, hint) in zip(log.rows, log.notes, strict=True):

@@ -11,11 +11,13 @@ from agent_eval_schema.cells.sizes import one_batch, without_large_cells
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS
 from agent_eval_schema.formats.format import same
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble
+from agent_eval_schema.validation.package_rules import apply_package_rules
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
@@ -46,6 +48,8 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)
+            if spec.is_rows and rows.codes - RULES.keys():
+                apply_package_rules(rows)
             checked = assemble(rows, plan)
             rows = None  # its content is released before the collector runs
             return checked

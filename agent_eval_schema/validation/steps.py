@@ -39,7 +39,6 @@ from agent_eval_schema.validation.cross_field import (
     require_request_and_output,
 )
 from agent_eval_schema.validation.fill_from_traces import fill_from_traces, read_traces
-from agent_eval_schema.validation.package_rules import apply_package_rules
 from agent_eval_schema.validation.rows import Rows
 
 
@@ -149,7 +148,6 @@ STEPS = (
     Step(inspect_ground_truth, ("expected_response",)),
     Step(note_placeholders, ("response", "expected_response")),
     Step(note_placeholder_entries, ("expected_facts", "guidelines")),
-    Step(apply_package_rules),
 )
 
 STEPS_OF_OTHER_ROWS = (Step(log_notes, (NOTES,)), Step(inspect_other_rows))
