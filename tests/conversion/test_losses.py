@@ -9,6 +9,7 @@ from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _missing
 from agent_eval_schema.conversion.work import plan_of
 from agent_eval_schema.formats.format import POSITION, Written
+from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.catalog import SUPPORT_FIELDS
 from agent_eval_schema.rule import Severity
@@ -209,3 +210,26 @@ def test_an_error_that_the_target_reports_is_a_loss(known: bool) -> None:
     found.compare([row], Written(back, back, "azure", [0]))
     errors = [issue for issue in found.issues if issue.severity is Severity.ERROR]
     assert [(issue.row, issue.code) for issue in errors] == ([] if known else [(7, "AE220")])
+
+
+DEMANDING: list[dict[str, Any]] = [
+    {"request": "Hi", "reference_trajectory": [{"tool_name": "f", "tool_input": {"n": 2**60 + 1}}]},
+    {
+        "request": {"messages": [{"role": r, "content": r} for r in ("system", "user")]},
+        "response": "",
+        "tags": {"a": "b"},
+    },
+    {"request": "Hi", "response": "x", "retrieved_context": [{"doc_uri": "a"}], "expected_facts": ["b"]},
+    {"request": "Hi", "expected_response": "a", "guidelines": {"tone": ["Be brief."]}, "request_id": "x"},
+]
+"""Rows with values of which some target demands something else."""
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("target", sorted(set(TARGETS) - {"ces-csv"}))
+def test_what_the_rules_of_the_target_report_of_its_rows_is_a_loss(target: Any) -> None:
+    for row in DEMANDING:
+        made = convert_eval_set([row], target)
+        report = validate_eval_set(made.data, format=target, outputs="generated")
+        serious = {i.code for i in report.issues.itertuples() if i.severity != "info"}
+        assert serious <= {*validate_eval_set([row], outputs="generated").counts, *made.losses["code"]}

@@ -1085,3 +1085,23 @@ def test_names_that_repeat_are_told() -> None:
 def test_deep_text_is_an_issue_not_a_crash() -> None:
     text = '{"displayName": ' + "[" * 100_000 + "]" * 100_000 + "}"
     assert [f.rule.code for f in findings_of(text)] == ["AE004"]
+
+
+OBLIGATORY_LISTS = {
+    ("Evaluation.Golden", "turns"): False,  # nothing else is in a golden that can be run
+    ("Evaluation.GoldenTurn", "steps"): False,
+    ("Evaluation.Scenario", "rubrics"): True,  # its task gives a scenario its meaning: exports lack both
+    ("Evaluation.Scenario", "scenarioExpectations"): True,
+}
+"""The obligatory repeated fields of an evaluation, and whether one that is missing is tolerated."""
+
+
+def test_each_obligatory_list_is_decided() -> None:
+    found = {
+        (name, field)
+        for name, message in schema.table().messages.items()
+        for field, kind in message.fields.items()
+        if kind.required and kind.repeated and name.startswith("Evaluation")
+    }
+    assert found == set(OBLIGATORY_LISTS)
+    assert {place: schema.is_tolerated(*place) for place in found} == OBLIGATORY_LISTS
