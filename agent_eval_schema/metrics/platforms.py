@@ -41,7 +41,7 @@ checked; "rows of each kind" are those of `tests/formats/test_scored.py`:
     deepeval        deepeval 4.3.1: its metrics of a single turn on rows of each kind, with a stub as the judge
     langsmith       openevals 0.2.2: its prompts as judges on rows of each kind, with a stub as the model
     langfuse        langfuse 0a6ecf1 (the repository): `managed-evaluators.json`: the variables of the prompts, read
-    openai          openai 2.0.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`, read
+    openai          openai 3.57.0: the graders of the Evals API, with `{{ item.… }}` and `{{ sample.output_text }}`
     mlflow-third-party
                     mlflow 3.17.2: `mlflow.genai.scorers.deepeval`, `.ragas`, `.trulens`, `.phoenix`, `.guardrails` and
                     `.google_adk`, and what each reads of inputs, outputs, expectations and trace: read

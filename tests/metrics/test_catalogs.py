@@ -198,7 +198,7 @@ CATALOGS: dict[str, tuple[str, Callable[[Files], set[str]], dict[str, str]]] = {
         },
     ),
     "openai": (
-        "openai==2.0.0",
+        "openai==3.57.0",
         lambda files: {
             Path(path).stem.removesuffix("_grader") for path in files(r"openai/types/graders/\w+_grader\.py")
         },
