@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
-
-from msgspec import Struct
 
 
 class Severity(str, Enum):  # numpydoc ignore=PR01
@@ -62,7 +61,8 @@ class Rule(NamedTuple):
     no_example: str = ""
 
 
-class RowRule(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class RowRule:
     """A rule of another package, and the function that judges a row by it.
 
     `check` is called with the row as `normalize_eval_set` gives it, limited to `columns`: None where a cell is absent.
