@@ -260,7 +260,7 @@ def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Pa
             reached += 1
             page.keyboard.press("Enter")
             assert page.evaluate("document.activeElement.parentElement.open")
-    assert reached == page.locator("summary").count()
+    assert reached == page.locator("summary:visible").count()
     assert stops > 1
 
 
