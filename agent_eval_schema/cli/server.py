@@ -9,9 +9,10 @@ from agent_eval_schema.errors import EvalSetError
 
 
 def add(commands: Commands) -> None:
-    add_command(
+    command = add_command(
         commands, "server", run, "check evaluation datasets in an editor (a language server over stdin)", ["server"]
     )
+    command.add_argument("--stdio", action="store_true", help="as always; for editors that name it")
 
 
 def run(_: argparse.Namespace) -> int:

@@ -71,7 +71,9 @@ def meant(value: Any, choices: Iterable[Any]) -> str:
         for names, answer in _ANSWERS:
             if plain in names.split() and (not is_option or not known.keys() & set(names.split())):
                 return f"; {answer}"
-    close = closest(plain, [name for name in known if name != "--help"])  # which a message about an option names anyway
+    if is_option:  # the dashes make any two alike; a message about an option names `--help` anyway
+        known = {name[2:]: choice for name, choice in known.items() if name.startswith("--") and name != "--help"}
+    close = closest(plain.lstrip("-"), known)
     return f"; did you mean {known[close]!r}?" if close else ""
 
 
@@ -95,6 +97,8 @@ _WORDS_OF_OTHERS = {
     "--json": "--output json",
     "--keep": "--include",
     "--strict": "--fail-on warning",
+    "--target": "--to",
+    "--user": "--reviewer",
 }
 """What other tools call a command or an option, and what it is here, if it begins with one of the choices."""
 

@@ -51,7 +51,7 @@ def test_the_help_of_a_command_has_groups_and_ends_with_examples(parser: argpars
     words = parser.format_help().replace(" \\\n      ", " ")
     options = [a for a in parser._actions if a.option_strings]
     grouped = [a for group in parser._action_groups if group.title != "general" for a in group._group_actions]
-    general = {"--help", "--debug", "--quiet", "--jobs", "--resume", "--engine"}
+    general = {"--help", "--debug", "--quiet", "--jobs", "--resume", "--engine", "--stdio"}
     assert {a.option_strings[-1] for a in options if a not in grouped} <= general
     assert words.index("general:") > max((words.index(f"\n{g.title}:") for g in _filled(parser)), default=0)
     examples = examples_of(parser)
@@ -154,6 +154,16 @@ WRONG = {
     "validate good.jsonl --selct AE1": ("unexpected option '--selct'", MEANT("--select")),
     "validate good.jsonl --selct=AE1": ("unexpected option '--selct'", MEANT("--select")),
     "validate good.jsonl --jobs 0": ("--jobs: expected a whole number of at least 1; got '0'", "--help`"),
+    "review good.jsonl --user ana": ("unexpected option '--user'", MEANT("--reviewer")),
+    **{
+        f"{command} {option}": (f"unexpected option '{option}'; see ", f"{command.split()[0]} --help`")
+        for command, option in (
+            ("review good.jsonl", "--open"),
+            ("from-traces x.jsonl y.jsonl", "--redact"),
+            ("import good.csv", "--lang"),
+            ("review good.jsonl", "-x"),
+        )
+    },
     "--quiet validate good.jsonl": ("--quiet: expected after the command", "see `agent-eval-schema validate --help`"),
     "metrics good.jsonl good.csv": ("unexpected argument 'good.csv'", "see `agent-eval-schema metrics --help`"),
     "metrics good.jsonl --system databrick": ("system: expected one of ", MEANT("databricks")),
