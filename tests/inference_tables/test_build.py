@@ -267,6 +267,16 @@ def test_feedback_on_unknown_ids_is_counted() -> None:
     assert "AE717" not in BUILD(table(rows), labels=None).summary.issues
 
 
+def test_the_summary_has_each_kind_of_feedback_in_words() -> None:
+    rows = [chat("a"), chat("b", status_code=500), *(feedback(i) for i in ("a", "b", "gone"))]
+    later = feedback("a", edit="Later.", minute=90)
+    text = BUILD(table([*rows, later])).summary.to_text()
+    assert (
+        "4 judgments: 1 on rows of the set, 1 on excluded rows, 1 on ids that the table does not have, "
+        "1 replaced by a later one"
+    ) in " ".join(text.split())
+
+
 def test_feedback_that_cannot_be_read_is_told() -> None:
     odd = {"dataframe_records": [{"request_id": "a", "text_assessments": [17], "retrieval_assessments": []}]}
     build = BUILD(table([chat("a"), logged("fb", odd, "")]))
