@@ -21,6 +21,9 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 class Parser(argparse.ArgumentParser):
     """A parser whose options are in groups, and whose errors are one line that a terminal only shows."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)  # the beginning of an option is not part of the interface
+
     def group(self, title: str) -> argparse._ArgumentGroup:
         found = [group for group in self._action_groups if group.title == title]
         return found[0] if found else self.add_argument_group(title)

@@ -98,6 +98,7 @@ _WORDS_OF_OTHERS = {
     "--keep": "--include",
     "--strict": "--fail-on warning",
     "--target": "--to",
+    **dict.fromkeys(("--out", "-o"), "--write-scores"),
     "--user": "--reviewer",
 }
 """What other tools call a command or an option, and what it is here, if it begins with one of the choices."""

@@ -154,6 +154,8 @@ WRONG = {
     "validate good.jsonl --selct AE1": ("unexpected option '--selct'", MEANT("--select")),
     "validate good.jsonl --selct=AE1": ("unexpected option '--selct'", MEANT("--select")),
     "validate good.jsonl --jobs 0": ("--jobs: expected a whole number of at least 1; got '0'", "--help`"),
+    "score vertex.jsonl --out a.json": ("unexpected option '--out'", MEANT("--write-scores")),
+    "validate good.jsonl --form ragas": ("unexpected option '--form'", MEANT("--format")),
     "review good.jsonl --user ana": ("unexpected option '--user'", MEANT("--reviewer")),
     **{
         f"{command} {option}": (f"unexpected option '{option}'; see ", f"{command.split()[0]} --help`")
