@@ -53,9 +53,10 @@ def add(commands: Commands) -> None:
     )
     scores.add_argument(
         "--match",
-        choices=["call", "tool_name"],
+        choices=["call", "tool_name", "subset"],
         default="call",
-        help="when two calls are the same: equal names and inputs (default), or equal names",
+        help="when two calls are the same: equal names and inputs (default), equal names, or equal names and all "
+        "arguments of the reference",
     )
     command.add_output("summary", default=None)
     command.add_settings("format", "columns", "output", "fail_on")

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any, overload
+from typing import Any, get_args, overload
 
 import numpy as np
 import pandas as pd
@@ -876,7 +876,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             None,
         )
         if self.row_count:
-            match: Match = "tool_name" if self.options.get("match") == "tool_name" else "call"
+            match: Match = next((way for way in get_args(Match) if way == self.options.get("match")), "call")
             rows = worst_rows(overview.watching(self._shown()), stats, self.row_count, worst, match, self.infos)
         plots = []
         for name, one in stats.items():

@@ -207,6 +207,13 @@ class MetricComparison(Struct, frozen=True):
 
 
 # --- the blocks
+_COMPARED = {
+    "tool_name": "Trajectories are compared by tool name; inputs are not compared.",
+    "subset": "Trajectories are compared by tool name and the arguments of the reference; others are not compared.",
+}
+"""By the option `match`: how trajectories were compared, if not as usual."""
+
+
 def result_view(result: ResultSummary) -> View:
     """A line per metric, why rows have no score, then what the means cover, the worst of them and the next command."""
     where = os.path.basename(result.call.name) if result.call.name else ""
@@ -214,7 +221,6 @@ def result_view(result: ResultSummary) -> View:
     latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
     options = f" ({options})" if options else ""
-    by_tool = "Trajectories are compared by tool name; inputs are not compared."
     pictures = list(_pictures(result))
     notes = [
         *([Line(("MLflow run ", Part(result.run_id, "code")), "muted")] if result.run_id else []),
@@ -229,7 +235,7 @@ def result_view(result: ResultSummary) -> View:
         following=next_commands(result),
         first=first_of(result),
         blocks=[
-            *([Only("text", [Line(by_tool)])] if result.options.get("match") == "tool_name" else []),
+            *([Only("text", [Line(words)])] if (words := _COMPARED.get(result.options.get("match", ""))) else []),
             *means_of(result),
             *_unscored(result),
             *_aggregates(result),

@@ -261,9 +261,10 @@ def score_trajectories(
     empty : {"define", "nan"}, default "define"
         The score of an empty trajectory. `"define"`: that of the definition; an agent that calls no tool against a
         reference with calls scores 0. `"nan"`: none, as the Vertex AI service rejects such rows.
-    match : {"call", "tool_name"}, default "call"
+    match : {"call", "tool_name", "subset"}, default "call"
         When two calls are the same. `"call"`: if their names and inputs are equal. `"tool_name"`: if their names are
-        equal, for references that contain only names (AgentCore, Azure AI Foundry, promptfoo).
+        equal, for references that contain only names (AgentCore, Azure AI Foundry, promptfoo). `"subset"`: if their
+        names are equal and the call has the arguments of the reference; others are ignored.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
     columns : mapping of str to str, {"auto"} or None, default None

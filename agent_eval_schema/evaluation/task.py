@@ -80,7 +80,7 @@ class EvalTask:
         How precision and recall count repeated calls, as in `score_trajectories`.
     empty : {"define", "nan"}, default "define"
         The score of an empty trajectory, as in `score_trajectories`.
-    match : {"call", "tool_name"}, default "call"
+    match : {"call", "tool_name", "subset"}, default "call"
         When two tool calls are the same, as in `score_trajectories`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.

@@ -11,13 +11,14 @@ other inputs are on one line, so that the difference is visible.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from msgspec import Struct
 
-from agent_eval_schema.metrics.trajectory import KEYS, Match, call_ids
+from agent_eval_schema.metrics.partial_calls import pairs
+from agent_eval_schema.metrics.trajectory import Match, comparison
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
 
@@ -41,10 +42,13 @@ class CallPair(Struct, frozen=True):
 
 def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall], match: Match = "call") -> list[CallPair]:
     """The lines, in the order of both."""
-    ids = call_ids([predicted, reference], KEYS[match])
+    ids = comparison(match)((predicted, reference))
+    if match == "subset":  # which pairs are formed is decided before their order is
+        partners = {at: wanted for wanted, at in pairs(*ids).items()}
+        ids = [partners.get(at, -1 - at) for at in range(len(predicted))], range(len(reference))
     blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
     # Calls on both sides that remain once the calls in order have met were made in another place.
-    left = [Counter[int](), Counter[int]()]
+    left = [Counter[Hashable](), Counter[Hashable]()]
     for kind, a, b, c, d in blocks:
         if kind != "equal":
             left[0].update(ids[0][a:b])

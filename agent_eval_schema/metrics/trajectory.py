@@ -13,10 +13,12 @@ https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents.
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, get_args
 
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.metrics.partial_calls import PartialCall, pairs
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.jsontext import value_key
@@ -28,10 +30,11 @@ once for each time that it occurs there. (in_order and any_order always match on
 Empty = Literal["define", "nan"]
 """The score of an empty trajectory: that of the definition, or none (NaN), as the service rejects such a row."""
 
-Match = Literal["call", "tool_name"]
-"""When two calls are the same: if names and inputs are equal, or if names are, for a reference that has only names."""
+Match = Literal["call", "tool_name", "subset"]
+"""When two calls are the same: if names and inputs are equal; if names are, for a reference that has only names; or if
+names are and the call has the arguments of the reference, whatever others it has."""
 
-Ids = Sequence[int]
+Ids = Sequence[Hashable]
 
 
 def call_ids(trajectories: Iterable[Sequence[Any]], key: Callable[[Any], Hashable]) -> list[list[int]]:
@@ -50,10 +53,27 @@ KEYS: dict[Match, Callable[[Any], Hashable]] = {"call": call_key, "tool_name": a
 """What calls share that match."""
 
 
+Pair = tuple[Sequence[Any], Sequence[Any]]
+
+
+def comparison(match: Match, call_key: Callable[[Any], Hashable] = call_key) -> Callable[[Pair], Sequence[Ids]]:
+    """A function that replaces the calls of a predicted trajectory and its reference by values that are equal if the
+    calls match."""
+    return _partial_calls if match == "subset" else partial(call_ids, key=call_key if match == "call" else KEYS[match])
+
+
+def _partial_calls(pair: Pair) -> Sequence[Ids]:
+    return [[PartialCall(call, is_expected) for call in calls] for is_expected, calls in enumerate(pair)]
+
+
 # --- the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
 def _in_order_match(predicted: Ids, reference: Ids, _: bool) -> float:
     coming = iter(predicted)  # `in` reads on from where the last call was found
     return float(all(call in coming for call in reference))
+
+
+def _any_order_match(predicted: Ids, reference: Ids, _: bool) -> float:
+    return float(len(reference) <= len(predicted) and _pairs(predicted, reference) == len(reference))
 
 
 def _precision(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
@@ -67,15 +87,22 @@ def _recall(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
 def _share_found(calls: Ids, other: Ids, one_to_one: bool) -> float:
     """The share of the calls that also occur in the other trajectory."""
     if one_to_one:
-        return (Counter(calls) & Counter(other)).total() / len(calls)
+        return _pairs(calls, other) / len(calls)
     among = set(other)
     return sum(call in among for call in calls) / len(calls)
+
+
+def _pairs(calls: Ids, other: Ids) -> int:
+    """The most pairs of equal calls, each call in one at most."""
+    if calls and isinstance(calls[0], PartialCall):
+        return len(pairs(calls, other))
+    return (Counter(calls) & Counter(other)).total()
 
 
 TRAJECTORY_METRICS: dict[str, Callable[[Ids, Ids, bool], float]] = {
     "trajectory_exact_match": lambda predicted, reference, _: float(list(predicted) == list(reference)),
     "trajectory_in_order_match": _in_order_match,
-    "trajectory_any_order_match": lambda predicted, reference, _: float(not Counter(reference) - Counter(predicted)),
+    "trajectory_any_order_match": _any_order_match,
     "trajectory_precision": _precision,
     "trajectory_recall": _recall,
 }
@@ -98,7 +125,7 @@ def score_trajectory(
     require_options(duplicates, empty, match)
     if metric not in TRAJECTORY_METRICS:
         raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
-    called, wanted = call_ids([predicted, reference], KEYS[match])
+    called, wanted = comparison(match)((predicted, reference))
     if empty == "nan" and not (predicted and reference):
         return math.nan
     return TRAJECTORY_METRICS[metric](called, wanted, duplicates == "one_to_one")

@@ -21,7 +21,7 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED, Values
-from agent_eval_schema.metrics.trajectory import KEYS, TRAJECTORY_METRICS, Match, call_ids
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Match, comparison
 from agent_eval_schema.rules.reading import NOT_UTF8
 from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
 from agent_eval_schema.schema import OTHER_KEYS
@@ -149,8 +149,8 @@ def score_pair(
     scores = {name: np.where(has_both, 1.0, np.nan) for name in TRAJECTORY_METRICS}
     cells = zip(has_both, predicted.texts, reference.texts, strict=True)
     rows = [row for row, (are_given, one, other) in enumerate(cells) if are_given and one != other]
-    key = _key if match == "call" else KEYS[match]
-    ids = [call_ids((predicted.calls[row], reference.calls[row]), key) for row in rows]
+    as_ids = comparison(match, _key)
+    ids = [as_ids((predicted.calls[row], reference.calls[row])) for row in rows]
     for name, metric in TRAJECTORY_METRICS.items():
         scores[name][rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
     return scores

@@ -1,6 +1,7 @@
 """The trajectory metrics: every row of their definitions by hand, the examples of Vertex AI, what always holds."""
 
 import math
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from agent_eval_schema.metrics.trajectory import (
     single_tool_use,
 )
 from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text.jsontext import value_key
 
 EXACT, IN_ORDER, ANY_ORDER = (f"trajectory_{order}_match" for order in ("exact", "in_order", "any_order"))
 PRECISION, RECALL = "trajectory_precision", "trajectory_recall"
@@ -30,6 +32,67 @@ def calls(letters: str) -> list[ToolCall]:
 def scores(predicted: list[ToolCall], reference: list[ToolCall], **options: Any) -> tuple[float, ...]:
     """exact, in order, any order, precision, recall"""
     return tuple(score_trajectory(m, predicted, reference, **options) for m in TRAJECTORY_METRICS)
+
+
+inputs = st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from([1, 1.0, True, [1], {"z": 1}]), max_size=2)
+some_calls = st.lists(st.builds(ToolCall, st.sampled_from("ab"), inputs), max_size=4)
+
+
+def plain_matches(made: ToolCall, expected: ToolCall) -> bool:
+    """Whether a call has the arguments of the expected one, argument by argument."""
+    arguments = made.tool_input or {}
+    return made.tool_name == expected.tool_name and all(
+        name in arguments and value_key(arguments[name]) == value_key(value)
+        for name, value in (expected.tool_input or {}).items()
+    )
+
+
+def plain_scores(made: list[ToolCall], expected: list[ToolCall], one_to_one: bool) -> tuple[float, ...]:
+    """The scores by trying all ways in which the expected calls can be assigned to calls or to none."""
+    ways = list(permutations([*range(len(made)), *[None] * len(expected)], len(expected)))
+
+    def found(way: tuple[int | None, ...]) -> list[int]:
+        pairs = zip(way, expected, strict=True)
+        return [at for at, wanted in pairs if at is not None and plain_matches(made[at], wanted)]
+
+    whole = [way for way in map(found, ways) if len(way) == len(expected)]
+    most = max(map(len, map(found, ways)))
+    share = [
+        sum(any(plain_matches(call, wanted) for wanted in expected) for call in made),
+        sum(any(plain_matches(call, wanted) for call in made) for wanted in expected),
+    ]
+    precision, recall = [most, most] if one_to_one else share
+    return (
+        float([*range(len(made))] in whole),
+        float(any(way == sorted(way) for way in whole)),
+        float(bool(whole)),
+        precision / len(made) if made else float(not expected),
+        recall / len(expected) if expected else 1.0,
+    )
+
+
+@given(some_calls, some_calls, st.booleans())
+def test_with_partial_arguments_the_scores_are_those_of_a_plain_search(
+    made: list[ToolCall], expected: list[ToolCall], one_to_one: bool
+) -> None:
+    found = scores(made, expected, match="subset", duplicates="one_to_one" if one_to_one else "membership")
+    assert found == plain_scores(made, expected, one_to_one)
+
+
+@pytest.mark.parametrize("made", [["xy", "x"], ["x", "xy"], ["xyz", "xy", "x"]])
+@pytest.mark.parametrize("expected", [["", "xy"], ["x", "xy"], ["xy", ""]])
+def test_a_call_is_left_to_the_expected_call_that_needs_it(made: list[str], expected: list[str]) -> None:
+    called, wanted = ([ToolCall("a", dict.fromkeys(names, 1)) for names in side] for side in (made, expected))
+    assert score_trajectory(RECALL, called, wanted, match="subset", duplicates="one_to_one") == 1
+    assert score_trajectory(ANY_ORDER, called, wanted, match="subset") == 1
+
+
+def test_a_long_trajectory_of_partial_calls_is_matched() -> None:
+    """Each call must give its partner to the next one."""
+    made = [ToolCall("a", {str(n): 1, str(n + 1): 1}) for n in range(1001)]
+    expected = [ToolCall("a", {str(n): 1}) for n in [*range(1, 1001), 0]]
+    assert score_trajectory(ANY_ORDER, made, expected, match="subset") == 1
+    assert score_trajectory(ANY_ORDER, made, [*expected, ToolCall("a")], match="subset") == 0
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=4), st.lists(st.sampled_from("abc"), max_size=4), st.data())

@@ -111,15 +111,16 @@ trajectories = st.none() | st.lists(st.builds(ToolCall, st.sampled_from(["a", "b
 rows = st.lists(st.tuples(trajectories, trajectories) | trajectories.map(lambda t: (t, t)), max_size=8)
 
 
+@pytest.mark.parametrize("match", ["tool_name", "subset"])
 @pytest.mark.parametrize("writing", WRITINGS)
 @given(rows=rows)
-def test_a_batch_has_the_scores_of_its_rows_by_the_names_of_tools(
-    writing: str, rows: list[tuple[Trajectory, Trajectory]]
+def test_a_batch_has_the_scores_of_its_rows_if_calls_match_otherwise(
+    writing: str, match: Match, rows: list[tuple[Trajectory, Trajectory]]
 ) -> None:
-    found = scored(batch_of(rows, writing), match="tool_name")
+    found = scored(batch_of(rows, writing), match=match)
     for metric in TRAJECTORY_METRICS:
         expected = [
-            math.nan if p is None or r is None else score_trajectory(metric, p, r, match="tool_name") for p, r in rows
+            math.nan if p is None or r is None else score_trajectory(metric, p, r, match=match) for p, r in rows
         ]
         assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
 

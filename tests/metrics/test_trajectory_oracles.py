@@ -98,7 +98,7 @@ def test_google_adk_takes_true_for_one(adk: Callable[[str, Calls, Calls], float]
 
 
 @pytest.fixture(scope="module")
-def agentevals() -> Callable[[str, Calls, Calls], bool]:
+def agentevals() -> Callable[..., bool]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         match = pytest.importorskip("agentevals.trajectory.match")
@@ -107,10 +107,12 @@ def agentevals() -> Callable[[str, Calls, Calls], bool]:
         made = [{"name": c.tool_name, "arguments": json.dumps(c.tool_input)} for c in calls]
         return [{"role": "assistant", "content": "", "tool_calls": [{"function": f, "id": "1"}]} for f in made]
 
-    def score(mode: str, predicted: Calls, reference: Calls) -> bool:
+    def score(mode: str, predicted: Calls, reference: Calls, arguments: str = "exact") -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            evaluate = match.create_trajectory_match_evaluator(trajectory_match_mode=mode)
+            evaluate = match.create_trajectory_match_evaluator(
+                trajectory_match_mode=mode, tool_args_match_mode=arguments
+            )
             found = evaluate(outputs=messages(predicted), reference_outputs=messages(reference))
         return bool(found["score"])
 
@@ -138,3 +140,24 @@ def test_agentevals_agrees(
         "unordered": there * back,
     }
     assert agentevals(mode, predicted, reference) == bool(expected[mode])
+
+
+@some
+@given(predicted=trajectories, reference=trajectories, dropped=st.lists(st.sampled_from("xy")))
+def test_agentevals_agrees_on_partial_arguments(
+    agentevals: Callable[..., bool], predicted: Calls, reference: Calls, dropped: list[str]
+) -> None:
+    """In order; in any order it takes the first call that matches, so it finds no more than there are."""
+    wanted = [
+        ToolCall(c.tool_name, {k: v for k, v in (c.tool_input or {}).items() if k not in dropped}) for c in reference
+    ]
+    for made in (predicted, reference):
+        exact, any_order = (score_trajectory(m, made, wanted, match="subset") for m in (EXACT, ANY_ORDER))
+        assert agentevals("strict", made, wanted, "superset") == bool(exact)
+        assert agentevals("superset", made, wanted, "superset") <= bool(any_order)
+
+
+def test_agentevals_takes_the_first_call_that_matches(agentevals: Callable[..., bool]) -> None:
+    predicted, reference = [ToolCall("a", {"x": 1}), ToolCall("a", {})], [ToolCall("a", {}), ToolCall("a", {"x": 1})]
+    assert agentevals("superset", predicted, reference, "superset") is False
+    assert score_trajectory(ANY_ORDER, predicted, reference, match="subset") == 1

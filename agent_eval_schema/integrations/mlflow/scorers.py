@@ -194,7 +194,11 @@ _Duplicates = Annotated[
     ),
 ]
 _Match = Annotated[
-    Match, Field(description="When two calls are the same: if names and inputs are equal, or if names are.")
+    Match,
+    Field(
+        description="When two calls are the same: if names and inputs are equal; if names are; or if names are and the "
+        "call has all arguments of the reference."
+    ),
 ]
 
 
