@@ -36,7 +36,11 @@ def add(commands: Commands) -> None:
     command.add_format()
     scores = command.group("metrics")
     scores.add_argument(
-        "--metrics", metavar="METRICS", action="append", default=[], help="comma-separated names (default: all five)"
+        "--metrics",
+        metavar="METRICS",
+        action="append",
+        default=[],
+        help="comma-separated names (default: all but trajectory_f1)",
     )
     scores.add_argument("--tool-name", metavar="TOOL", help="add trajectory_single_tool_use of this tool")
     scores.add_argument(
@@ -127,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.evaluation.result_blocks import result_json, result_view
     from agent_eval_schema.evaluation.score import score_trajectories
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.text.choices import require_choice
 
@@ -135,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("fail_on_regression", "key", "min_effect"):
         if getattr(arguments, option) and not arguments.against:
             raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")
-    metrics = codes_in(arguments.metrics) or tuple(TRAJECTORY_METRICS)
+    metrics = codes_in(arguments.metrics) or DEFAULT_METRICS
     for bound in ("min", "max"):
         for metric, _ in getattr(arguments, bound):  # a wrong name is reported before the file is read
             require_choice(f"--{bound}", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))

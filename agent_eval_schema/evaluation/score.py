@@ -74,7 +74,7 @@ from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
@@ -232,7 +232,7 @@ def whole_frame(source: Source, rows: int) -> pd.DataFrame:
 # --- the scores of a source
 def score_trajectories(
     data: EvalSetLike,
-    metrics: Sequence[TrajectoryMetric] = tuple(TRAJECTORY_METRICS),
+    metrics: Sequence[TrajectoryMetric] = DEFAULT_METRICS,
     *,
     tool_name: str | None = None,
     duplicates: Duplicates = "membership",
@@ -249,10 +249,10 @@ def score_trajectories(
         Any input of `validate_eval_set`, with the columns `predicted_trajectory` and `reference_trajectory`: lists of
         `{"tool_name", "tool_input"}`, as values or as JSON strings. Missing trajectories are taken from the trace. A
         file of any size is streamed.
-    metrics : sequence of str or ToolUseMetric, default all five names
+    metrics : sequence of str or ToolUseMetric, default the first five names
         Names of trajectory metrics (`"trajectory_exact_match"`, `"trajectory_in_order_match"`,
-        `"trajectory_any_order_match"`, `"trajectory_precision"`, `"trajectory_recall"`), and instances of
-        ToolUseMetric.
+        `"trajectory_any_order_match"`, `"trajectory_precision"`, `"trajectory_recall"`, `"trajectory_f1"`), and
+        instances of ToolUseMetric.
     tool_name : str or None, default None
         The tool for `trajectory_single_tool_use`. None does not add this metric.
     duplicates : {"membership", "one_to_one"}, default "membership"

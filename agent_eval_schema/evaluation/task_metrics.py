@@ -329,9 +329,9 @@ def _read(feedback: Any, error: str | None) -> tuple[float, str]:
 # --- metrics of any kind
 MetricName = Literal[
     "trajectory_exact_match", "trajectory_in_order_match", "trajectory_any_order_match", "trajectory_precision",
-    "trajectory_recall", "exact_match", "bleu", "rouge_1", "rouge_2", "rouge_l", "rouge_l_sum", "document_recall",
-    "document_precision", "tool_invocation", "tool_ordered_invocation", "parameter_correctness", "tool_calls_pass",
-    "tool_call_valid", "tool_name_match", "tool_parameter_key_match", "tool_parameter_kv_match",
+    "trajectory_recall", "trajectory_f1", "exact_match", "bleu", "rouge_1", "rouge_2", "rouge_l", "rouge_l_sum",
+    "document_recall", "document_precision", "tool_invocation", "tool_ordered_invocation", "parameter_correctness",
+    "tool_calls_pass", "tool_call_valid", "tool_name_match", "tool_parameter_key_match", "tool_parameter_kv_match",
 ]  # fmt: skip
 """The type of a metric's name: the names that `EvalTask` accepts."""
 

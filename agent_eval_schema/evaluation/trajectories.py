@@ -29,7 +29,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.metrics.trajectory_columns import (
     ABSENT,
     GIVEN,
@@ -120,7 +120,7 @@ class TrajectoryOptions(Struct, frozen=True):
     def not_default(self) -> dict[str, Any]:
         """The options of a call that are not the defaults, as `score` takes them."""
         names = tuple(m for m in self.metrics if isinstance(m, str))
-        found: dict[str, Any] = {"metrics": names} if names and names != tuple(TRAJECTORY_METRICS) else {}
+        found: dict[str, Any] = {"metrics": names} if names and names != DEFAULT_METRICS else {}
         for metric in self.metrics:
             if not isinstance(metric, str):
                 found["tool_name"] = metric.tool_name
@@ -226,7 +226,13 @@ def score_calls(
         compared = pair
         if whole is not None and keys is not None:
             compared = {**pair, PREDICTED: whole.joined(pair[PREDICTED], pair[REFERENCE], keys.sessions)}
-        found = score_pair(*compared.values(), one_to_one=one_to_one, define_empty=define, match=options.match)
+        found = score_pair(
+            *compared.values(),
+            metrics=[metric for metric in options.metrics if isinstance(metric, str)],
+            one_to_one=one_to_one,
+            define_empty=define,
+            match=options.match,
+        )
     scores = {
         name: found[metric] if isinstance(metric, str) else _uses(pair[PREDICTED], metric.tool_name, define)
         for metric, name in zip(options.metrics, options.names, strict=True)

@@ -1,4 +1,4 @@
-"""The six trajectory metrics: which tools an agent called, against which it should have called.
+"""The trajectory metrics: which tools an agent called, against which it should have called.
 
 Two calls are the same if their names are, and their inputs are as JSON values: the order of keys is irrelevant, 1 is
 1.0, true is not 1, no input is `{}`. So calls are first numbered, and every metric compares numbers:
@@ -84,6 +84,11 @@ def _recall(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
     return _share_found(reference, predicted, one_to_one) if reference else 1.0
 
 
+def _f1(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
+    precision, recall = _precision(predicted, reference, one_to_one), _recall(predicted, reference, one_to_one)
+    return 2 * precision * recall / (precision + recall) if precision else 0.0
+
+
 def _share_found(calls: Ids, other: Ids, one_to_one: bool) -> float:
     """The share of the calls that also occur in the other trajectory."""
     if one_to_one:
@@ -105,8 +110,12 @@ TRAJECTORY_METRICS: dict[str, Callable[[Ids, Ids, bool], float]] = {
     "trajectory_any_order_match": _any_order_match,
     "trajectory_precision": _precision,
     "trajectory_recall": _recall,
+    "trajectory_f1": _f1,
 }
 """The metrics that compare a trajectory with its reference."""
+
+DEFAULT_METRICS = tuple(name for name in TRAJECTORY_METRICS if name != "trajectory_f1")
+"""Those of Vertex AI: what is computed unless metrics are named."""
 
 
 def score_trajectory(

@@ -7,7 +7,7 @@ The metrics are those of trajectory.py. Two cells with the same text score 1, an
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -140,19 +140,26 @@ def _read_structs(batch: pa.RecordBatch, name: str) -> Cells | None:
 
 # --- calls → scores
 def score_pair(
-    predicted: Trajectories, reference: Trajectories, *, one_to_one: bool, define_empty: bool, match: Match = "call"
+    predicted: Trajectories,
+    reference: Trajectories,
+    *,
+    metrics: Iterable[str] = TRAJECTORY_METRICS,
+    one_to_one: bool,
+    define_empty: bool,
+    match: Match = "call",
 ) -> dict[str, Numbers]:
-    """The five metrics that compare with a reference, one score per row; NaN where there is none."""
+    """Metrics that compare with a reference, one score per row; NaN where there is none."""
     has_both = (predicted.states == GIVEN) & (reference.states == GIVEN)
     if not define_empty:
         has_both &= (predicted.lengths > 0) & (reference.lengths > 0)
-    scores = {name: np.where(has_both, 1.0, np.nan) for name in TRAJECTORY_METRICS}
+    scores = {name: np.where(has_both, 1.0, np.nan) for name in metrics}
     cells = zip(has_both, predicted.texts, reference.texts, strict=True)
     rows = [row for row, (are_given, one, other) in enumerate(cells) if are_given and one != other]
     as_ids = comparison(match, _key)
     ids = [as_ids((predicted.calls[row], reference.calls[row])) for row in rows]
-    for name, metric in TRAJECTORY_METRICS.items():
-        scores[name][rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
+    for name, found in scores.items():
+        metric = TRAJECTORY_METRICS[name]
+        found[rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
     return scores
 
 

@@ -14,7 +14,7 @@ import pytest
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
 from tests.helpers.mlflow_store import without_its_warnings
@@ -391,7 +391,7 @@ def test_evaluations_that_are_left_out_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_metrics_are_the_five() -> None:
-    assert result().metrics == tuple(TRAJECTORY_METRICS)
+    assert result().metrics == DEFAULT_METRICS
     assert repr(result()) == "<EvalResult: 2 rows, 5 metrics>"
 
 

@@ -70,7 +70,7 @@ def test_the_examples_of_the_seed(every_input: Any) -> None:
         *(f"{m}/score" for m in TRAJECTORY_METRICS),
     ]
     scores = found.metrics_table[[f"{m}/score" for m in TRAJECTORY_METRICS]].to_numpy().tolist()
-    assert scores == [[0, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5]]
+    assert scores == [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5, 0.5]]
     assert found.summary_metrics == {
         "row_count": 2,
         **{f"{m}/{what}": 0 for m in list(TRAJECTORY_METRICS)[:3] for what in ("mean", "std")},
@@ -382,14 +382,14 @@ def test_an_agent_that_calls_no_tool_fails_every_metric() -> None:
         return {"response": "Done.", "predicted_trajectory": []}
 
     for task in (EvalTask([row], metrics).evaluate(), EvalTask([row], metrics).evaluate(silent)):
-        assert [task.summary_metrics[f"{name}/mean"] for name in task.metrics] == [0] * 6
+        assert [task.summary_metrics[f"{name}/mean"] for name in task.metrics] == [0] * 7
         assert task.unscored.empty
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SEED, ["trajectory_f1"]), "metrics: expected names .*; got 'trajectory_f1'"),
+        ((SEED, ["trajectory_f2"]), "metrics: expected names .*; got 'trajectory_f2'"),
         ((SEED, ["trajectory_single_tool_use"]), r"use ToolUseMetric\(tool_name="),
         ((SEED, [len]), r"^metrics: .*; got the function len; use CustomMetric\("),
         ((SEED, [ToolUseMetric("a"), ToolUseMetric("b")]), "several metrics are called"),

@@ -2,7 +2,7 @@
 
 import math
 from itertools import permutations
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.metrics.trajectory import (
+    DEFAULT_METRICS,
     KEYS,
     TRAJECTORY_METRICS,
+    Empty,
+    Match,
     call_ids,
+    call_key,
     require_options,
     score_trajectory,
     single_tool_use,
@@ -21,7 +25,7 @@ from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.jsontext import value_key
 
 EXACT, IN_ORDER, ANY_ORDER = (f"trajectory_{order}_match" for order in ("exact", "in_order", "any_order"))
-PRECISION, RECALL = "trajectory_precision", "trajectory_recall"
+PRECISION, RECALL, F1 = "trajectory_precision", "trajectory_recall", "trajectory_f1"
 
 
 def calls(letters: str) -> list[ToolCall]:
@@ -31,7 +35,7 @@ def calls(letters: str) -> list[ToolCall]:
 
 def scores(predicted: list[ToolCall], reference: list[ToolCall], **options: Any) -> tuple[float, ...]:
     """exact, in order, any order, precision, recall"""
-    return tuple(score_trajectory(m, predicted, reference, **options) for m in TRAJECTORY_METRICS)
+    return tuple(score_trajectory(m, predicted, reference, **options) for m in DEFAULT_METRICS)
 
 
 inputs = st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from([1, 1.0, True, [1], {"z": 1}]), max_size=2)
@@ -204,8 +208,34 @@ def test_single_tool_use(tool: str, expected: float) -> None:
     assert single_tool_use([ToolCall("a", {"x": 1}), ToolCall("b"), ToolCall("b")], tool) == expected
 
 
+@given(some_calls, some_calls, st.sampled_from(get_args(Match)), st.sampled_from(get_args(Empty)))
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(
+    made: list[ToolCall], expected: list[ToolCall], match: Match, empty: Empty
+) -> None:
+    found = score_trajectory(F1, made, expected, match=match, empty=empty)
+    precision, recall = scores(made, expected, match=match, empty=empty)[3:]
+    if math.isnan(precision):
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(2 / (1 / precision + 1 / recall) if precision and recall else 0)
+
+
+@given(some_calls, some_calls)
+def test_f1_of_calls_matched_one_to_one_is_their_dice_coefficient(
+    made: list[ToolCall], expected: list[ToolCall]
+) -> None:
+    remaining, common = list(map(call_key, expected)), 0
+    for key in map(call_key, made):
+        if key in remaining:
+            remaining.remove(key)
+            common += 1
+    plain = 2 * common / (len(made) + len(expected)) if made or expected else 1
+    assert score_trajectory(F1, made, expected, duplicates="one_to_one") == pytest.approx(plain)
+
+
 def test_the_metrics_that_there_are() -> None:
-    assert tuple(TRAJECTORY_METRICS) == (EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL)
+    assert DEFAULT_METRICS == (EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL)
+    assert tuple(TRAJECTORY_METRICS) == (*DEFAULT_METRICS, F1)
     by_default = score_trajectory(PRECISION, calls("aab"), calls("a"))
     assert by_default == score_trajectory(PRECISION, calls("aab"), calls("a"), duplicates="membership") == 2 / 3
     with pytest.raises(EvalSetError, match="empty"):
@@ -220,7 +250,7 @@ def test_single_tool_use_of_no_calls() -> None:
 @pytest.mark.parametrize(
     ("metric", "options", "message"),
     [
-        ("trajectory_f1", {}, "no metric 'trajectory_f1': use one of trajectory_exact_match, "),
+        ("trajectory_f2", {}, "no metric 'trajectory_f2': use one of trajectory_exact_match, "),
         (EXACT, {"duplicates": "once"}, "duplicates: expected one of membership, one_to_one; got 'once'"),
         (EXACT, {"empty": "zero"}, "empty: expected one of define, nan; got 'zero'"),
     ],

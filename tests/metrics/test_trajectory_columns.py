@@ -164,7 +164,14 @@ def test_one_value_in_two_spellings_is_one_call(writing: str) -> None:
     one, spelled = ToolCall("a", {"x": 1, "y": 2}), ToolCall("a", {"y": 2.0, "x": 1.0})
     pairs = [([one, spelled], [spelled, one]), ([one, one, spelled], [one, spelled, spelled]), ([one, spelled], [one])]
     found = scored(batch_of([*pairs], writing), one_to_one=True)
-    assert [found[m] for m in TRAJECTORY_METRICS] == [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0.5], [1, 1, 1]]
+    assert [found[m] for m in TRAJECTORY_METRICS] == [
+        [1, 1, 0],
+        [1, 1, 1],
+        [1, 1, 1],
+        [1, 1, 0.5],
+        [1, 1, 1],
+        [1, 1, 2 / 3],
+    ]
     assert scored(batch_of([*pairs], writing))["trajectory_precision"] == [1, 1, 1]
 
 
@@ -318,7 +325,7 @@ def test_a_cell_that_cannot_be_read_says_why(cell: str, code: str, path: str, re
     found = [(row, note) for row, note in zip(log.rows, log.notes, strict=True) if note[1] == PREDICTED]
     assert [(row, note[0], note[2]) for row, note in found] == [(1, code, path)]
     scores = score_pair(predicted, reference, one_to_one=False, define_empty=True)
-    assert [s[0] for s in scores.values()] == [1] * 5
+    assert [s[0] for s in scores.values()] == [1] * 6
     assert all(math.isnan(s[1]) for s in scores.values())
 
 
@@ -368,7 +375,7 @@ def test_a_batch_without_rows() -> None:
 def test_thousands_of_calls_in_one_row() -> None:
     many = [ToolCall("a", {"i": i}) for i in range(3000)]
     found = scored(batch_of([(many, many[::2]), (many[::-1], many)]))
-    assert [found[m] for m in TRAJECTORY_METRICS] == [[0, 0], [1, 0], [1, 1], [0.5, 1], [1, 1]]
+    assert [found[m] for m in TRAJECTORY_METRICS] == [[0, 0], [1, 0], [1, 1], [0.5, 1], [1, 1], [2 / 3, 1]]
 
 
 def test_numbers_of_any_size_are_compared_exactly() -> None:
