@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.errors import FormulaWarning as FormulaWarning
     from agent_eval_schema.errors import HardLinkWarning as HardLinkWarning
     from agent_eval_schema.errors import MissingExtraError as MissingExtraError
+    from agent_eval_schema.errors import UnwrittenScoreWarning as UnwrittenScoreWarning
     from agent_eval_schema.evaluation.comparison import ScoreComparison as ScoreComparison
     from agent_eval_schema.evaluation.history import ScoreHistory as ScoreHistory
     from agent_eval_schema.evaluation.result import EvalResult as EvalResult
@@ -138,6 +139,7 @@ else:
         "ReducedInputsWarning": "integrations.mlflow.prepare",
         "UnreadableRecordWarning": "integrations.mlflow.datasets",
         "UnreadableTraceWarning": "api",
+        "UnwrittenScoreWarning": "errors",
         "ValuesAsTextWarning": "formats.values_as_text",
         "Source": "io.source",
         "EvalSetLike": "formats.opening",

@@ -127,6 +127,24 @@ class FormulaWarning(UserWarning):
     """
 
 
+class UnwrittenScoreWarning(UserWarning):
+    """A result was written in a form that has no place for some of its scores.
+
+    Every-eval-ever demands the direction of each metric, and of each score whether the answer is correct. The message
+    names the metrics and why. `load_result` reads them all the same.
+
+    See Also
+    --------
+    EvalResult.write : Emits this warning.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import UnwrittenScoreWarning
+    >>> warnings.simplefilter("error", UnwrittenScoreWarning)  # in CI: every score has to be published
+    """
+
+
 def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:
     """The exception for an import that failed; `needs` names the required package (`"mlflow 3.3"`)."""
     return MissingExtraError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")

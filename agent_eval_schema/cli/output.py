@@ -9,7 +9,13 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import IO, TYPE_CHECKING, Any
 
-from agent_eval_schema.errors import EvalSetError, ExtensionWarning, FormulaWarning, HardLinkWarning
+from agent_eval_schema.errors import (
+    EvalSetError,
+    ExtensionWarning,
+    FormulaWarning,
+    HardLinkWarning,
+    UnwrittenScoreWarning,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -85,7 +91,7 @@ def print_note(text: str, arguments: argparse.Namespace) -> None:
         print_line(text)
 
 
-_NOTED = (ExtensionWarning, FormulaWarning, HardLinkWarning)
+_NOTED = (ExtensionWarning, FormulaWarning, HardLinkWarning, UnwrittenScoreWarning)
 
 
 @contextmanager

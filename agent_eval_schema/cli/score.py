@@ -68,7 +68,7 @@ def add(commands: Commands) -> None:
     command.group(OUTPUT).add_argument(
         "--write-scores",
         metavar="PATH",
-        help="write all rows with their scores (.parquet, .csv, .jsonl, .json)",
+        help="write all rows with their scores (.parquet, .csv, .jsonl, .json, or as every-eval-ever names its files)",
     )
     for bound, side in (("min", "below"), ("max", "above")):
         command.group(EXIT).add_argument(

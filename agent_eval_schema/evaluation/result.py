@@ -24,6 +24,7 @@ from msgspec.structs import asdict, replace
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare, matched_rows
+from agent_eval_schema.evaluation.every_eval_ever import is_aggregate, open_evaluation, samples_of, write_evaluation
 from agent_eval_schema.evaluation.history import ScoreHistory, run_names, shared_rows
 from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEvaluation, log_result
 from agent_eval_schema.evaluation.mlflow_run import RUNS, scores_of_run
@@ -970,7 +971,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         ----------
         path : str or os.PathLike
             The path of the file. The file extension selects the kind: `.parquet`, `.csv`, `.jsonl` or `.json`. Lists
-            and objects are written as JSON text.
+            and objects are written as JSON text. `data/<benchmark>/<developer>/<model>/<uuid4>.json` selects the two
+            files of every-eval-ever: the aggregate record, and `<uuid4>_samples.jsonl` beside it.
 
         Returns
         -------
@@ -980,7 +982,13 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         Raises
         ------
         EvalSetError
-            The file extension is not supported, or the file cannot be written.
+            The file extension is not supported, the file cannot be written, or every-eval-ever has no place for any
+            of the metrics.
+
+        Warns
+        -----
+        UnwrittenScoreWarning
+            Every-eval-ever has no place for some scores.
 
         See Also
         --------
@@ -1000,11 +1008,16 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         >>> EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().write("scores.csv")
         1
         """
-        settle({"": path_of(path)}, {"the data": self._inputs()})
+        place = path_of(path)
+        in_two = is_aggregate(place)
+        settle({"": place, "the samples": samples_of(place) if in_two else None}, {"the data": self._inputs()})
         record = ResultRecord(
             metrics=self.metrics, row_count=self.row_count, infos=tuple(self._stated.values()), **self.provenance
         )
-        return write_result(path_of(path), record, iter(self.iter_parts()), self._reasons(), self._keys)
+        rows = (iter(self.iter_parts()), self._reasons(), self._keys)
+        if in_two:
+            return write_evaluation(place, record, *rows, self.tallies, self.infos)
+        return write_result(place, record, *rows)
 
     def _inputs(self) -> object:
         return self.name
@@ -1111,7 +1124,8 @@ def load_result(
     data : EvalSetLike
         A file that `EvalResult.write` or `score --write-scores` has written; a run of MLflow (`"runs:/ID"`, or
         `"runs:/ID/artifact.parquet"`); or any table with a column per metric: `<metric>/score` (Vertex AI SDK,
-        `mlflow.evaluate`), `<metric>/value` (MLflow) or `feedback.<metric>` (LangSmith).
+        `mlflow.evaluate`), `<metric>/value` (MLflow) or `feedback.<metric>` (LangSmith). Of every-eval-ever: the
+        aggregate record, its samples, or the folder with both.
     metrics : sequence of str or None, default None
         The metrics by their names, or the columns that are scores, such as `["faithfulness"]` of Ragas. None uses those
         of the record in the file, or the names above.
@@ -1161,7 +1175,8 @@ def _loaded(
         if isinstance(found, MlflowEvaluation):
             return result_of_evaluation(found, infos)
         data = found
-    source = open_source(data, name, columns)
+    own = open_evaluation(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
+    source = open_source(data if own is None else own, name, columns)
     read = read_scores(source, metrics, name)
     record, findings = read.record, Findings()
     findings.counts.update(record.issue_counts)

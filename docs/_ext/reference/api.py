@@ -38,7 +38,8 @@ GROUPS = {
     "ToolUseMetric CustomMetric PointwiseMetric MetricInfo",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
     "MissingExtraError UndecidedError ExtensionWarning FormulaWarning HardLinkWarning InvalidRowsWarning "
-    "ReducedInputsWarning UnreadableRecordWarning UnreadableTraceWarning ValuesAsTextWarning",
+    "ReducedInputsWarning UnreadableRecordWarning UnreadableTraceWarning "
+    "UnwrittenScoreWarning ValuesAsTextWarning",
     "Types": "EvalSetLike FormatName MetricName",
     "Modules": "ces scorers",
 }
