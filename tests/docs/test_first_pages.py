@@ -39,7 +39,8 @@ def facts() -> set[str]:
         f"Spark {lowest('pyspark')} and 4 are supported",
         f"MLflow datasets require MLflow {OLDEST_WITH_DATASETS}.",
         f"MLflow traces since {oldest_trace}",
-        "MLflow 3,",  # a product
+        "MLflow 3,",  # products
+        "Microsoft 365 Copilot",
         # the exit codes, as tests/cli/test_main.py has them
         "its **exit code is 1**",
         "0 without errors, 1 with errors, 2 for unreadable input",

@@ -496,12 +496,13 @@ def test_expected_tools_make_a_dataset_of_copilot_one_of_schema_2() -> None:
     assert one_six.data == {"schemaVersion": "1.6.0", "items": [{"prompt": "r"}]}
 
 
-def test_an_edited_trajectory_takes_the_place_of_the_expected_tools_and_of_no_other_evaluator() -> None:
+def test_an_edited_trajectory_takes_the_place_of_the_evaluators_with_a_loss() -> None:
     tools = {"ToolCallSelection": {"calls": [{"tool": "f"}]}, "Similarity": {"threshold": 4}}
     (row,) = convert_eval_set([{"prompt": "q", "evaluators": tools}], "databricks").data.to_dict("records")
     row["reference_trajectory"] = [{"tool_name": "g", "tool_input": {}}]
-    (item,) = convert_eval_set([row], "m365-copilot").data["items"]
-    assert item["evaluators"] == {**tools, "ToolCallSelection": {"calls": [{"tool": "g"}]}}
+    conversion = convert_eval_set([row], "m365-copilot")
+    assert conversion.data["items"][0]["evaluators"] == {"ToolCallSelection": {"calls": [{"tool": "g"}]}}
+    assert conversion.losses["column"].tolist() == ["m365_copilot_evaluators"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -217,8 +217,10 @@ def test_all_rows_that_ask_the_same_are_shown() -> None:
 
 def test_steps_of_a_trace_are_shown() -> None:
     steps = session(str(SAMPLES / "search_traces.jsonl")).detail(0)["steps"]
-    assert steps
-    assert {"name", "type", "inputs", "outputs", "duration"} <= set(steps[0])
+    assert [(step[0], step[1], step[5]) for step in steps[:2]] == [  # as templates/row.js takes them
+        ("helpdesk_followup", "AGENT", 0),
+        ("search_documents", "RETRIEVER", 1),
+    ]
 
 
 def test_the_rules_say_live_what_a_label_does() -> None:
