@@ -10,7 +10,6 @@ cells never goes into a log.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import logging
 import os
 import subprocess
@@ -91,6 +90,7 @@ class Session:
         self.files: dict[str, File] = {}
         self.one_check = asyncio.Lock()
         self.has_hints = False
+        self.reviews: list[subprocess.Popen[bytes]] = []
 
     # --- texts
     def open(self, params: Any) -> None:
@@ -279,14 +279,14 @@ class Session:
         return types.WorkspaceEdit(document_changes=[*new, types.TextDocumentEdit(document, edits)])
 
     async def review(self, uri: str) -> None:
-        """Start the review of a file's rows with errors, a server of its own that opens its page and ends with this
-        one. Nothing is imported from the folder of the editor."""
+        """Start the review of a file's rows with errors, a server of its own that opens its page. It ends when the pipe
+        to it does, however this process ends."""
         if (file := self.files.get(uri)) is None:
             return
         command = [sys.executable, "-c", _COMMAND, "review", file.path, "--queue", "errors"]
-        folder, out = os.path.dirname(file.path), subprocess.PIPE
-        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
-        atexit.register(process.terminate)
+        folder, pipe = os.path.dirname(file.path), subprocess.PIPE
+        process = subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT)
+        self.reviews.append(process)
         assert process.stdout is not None
         first = (await asyncio.to_thread(process.stdout.readline)).decode("utf-8", "replace")
         if first.startswith("http"):
@@ -460,7 +460,16 @@ def make_server() -> Any:
     return server
 
 
-_COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from agent_eval_schema.cli import main; sys.exit(main())"
+_COMMAND = """
+import os, signal, sys, threading
+sys.path[:] = filter(None, sys.path)  # nothing is imported from the folder of the editor
+def end():
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end, daemon=True).start()
+from agent_eval_schema.cli import main
+sys.exit(main())
+"""
 
 
 def serve() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -193,8 +194,36 @@ def test_the_review_of_a_file_opens_and_ends_with_the_server(rows: Path, monkeyp
         assert editor.messages[-1] == f"agent-eval-schema: {rows}: no such file"
 
     edit(work, rows.parent)
-    with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(opened[0])
+    for _ in range(600):  # it ends by itself when it sees that the server has
+        try:
+            urllib.request.urlopen(opened[0]).close()
+        except urllib.error.URLError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the review goes on")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_the_review_ends_with_a_server_that_is_killed(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROWSER", "true %s")
+
+    async def work(editor: Editor) -> None:
+        uri = editor.open(rows)
+        await editor.checked(uri)
+        command = editor.types.ExecuteCommandParams("agent-eval-schema.review", [uri])
+        await editor.client.workspace_execute_command_async(command)
+        server = editor.client._server.pid
+        (review,) = (int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split())
+        editor.client._server.kill()
+        while Path(f"/proc/{review}").exists():
+            await asyncio.sleep(0.05)
+        raise _Ended
+
+    class _Ended(Exception):
+        pass
+
+    with pytest.raises(_Ended):
+        edit(work, rows.parent)
 
 
 def test_a_request_is_cancelled(rows: Path) -> None:

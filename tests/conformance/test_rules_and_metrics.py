@@ -1,0 +1,81 @@
+"""The checks of the conformance suite on rules and metrics: good ones pass, and one that breaks a promise fails one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from agent_eval_schema.conformance.checks import METRIC_CHECKS, RULE_CHECKS
+from agent_eval_schema.extend import MetricInfo, RowMetric, RowRule, Rule, Severity
+from agent_eval_schema.runtime import extensions
+from agent_eval_schema.runtime.extensions import Extension
+
+RULE = Rule(
+    "HD001",
+    "shouted-answer",
+    Severity.WARNING,
+    "The answer is in capitals.",
+    "It reads as shouting.",
+    "Write it in lower case.",
+    bad=({"request": "Hi?", "response": "NO!"},),
+    good=({"request": "Hi?", "response": "No."},),
+)
+
+
+def shouted(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if (row["response"] or "").isupper():
+        yield "response", "expected lower case"
+
+
+def never(_: dict[str, Any]) -> list[tuple[str, str]]:
+    return []
+
+
+def longer(row: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("response", "long")] if len(row["response"]) > 1_000 else []
+
+
+GOOD_RULE = RowRule(RULE, ("response",), shouted)
+BAD_RULES = {
+    "declaration": RowRule(RULE, ("answer",), shouted),
+    "examples": RowRule(RULE, ("response",), never),
+    "damage": RowRule(RULE, ("response",), longer),  # a row without an answer
+}
+
+GOOD_METRIC = RowMetric(
+    info=MetricInfo("brevity", "higher", (0, 1)),
+    reads=("response",),
+    measure=lambda text: 1 / (1 + len(text)),
+    better={"response": "No."},
+    worse={"response": "No, and this is why."},
+)
+BAD_METRICS = {
+    "range": replace(GOOD_METRIC, measure=lambda text: -len(text)),
+    "direction": replace(GOOD_METRIC, better=GOOD_METRIC.worse, worse=GOOD_METRIC.better),
+    "exceptions": replace(GOOD_METRIC, measure=lambda text: 1 / int(text)),
+}
+
+
+def install(group: str, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(extensions._FOUND, group, {name: Extension(value, "help-desk 2.0")})
+
+
+@pytest.mark.parametrize("check", RULE_CHECKS)
+def test_a_rule_that_breaks_a_promise_fails(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("rules", "HD001", GOOD_RULE, monkeypatch)
+    RULE_CHECKS[check](GOOD_RULE)
+    install("rules", "HD001", BAD_RULES[check], monkeypatch)
+    with pytest.raises(AssertionError, match=r".+"):
+        RULE_CHECKS[check](BAD_RULES[check])
+
+
+@pytest.mark.parametrize("check", METRIC_CHECKS)
+def test_a_metric_that_breaks_a_promise_fails(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("metrics", "brevity", GOOD_METRIC, monkeypatch)
+    METRIC_CHECKS[check](GOOD_METRIC)
+    install("metrics", "brevity", BAD_METRICS[check], monkeypatch)
+    with pytest.raises(AssertionError, match=r".+"):
+        METRIC_CHECKS[check](BAD_METRICS[check])
