@@ -112,8 +112,8 @@ def test_an_evalset_in_the_wild(tmp_path: Path, data: st.DataObject) -> None:
 
 
 def said(evalset: Any) -> Any:
-    """What an EvalSet holds: a null says nothing, nor does an answer without parts, a part of nothing but null, nor an
-    empty list or object under a key that is not ADK's; texts are one text in any parts."""
+    """What an EvalSet holds: a null says nothing, nor does an answer without parts, a part of nothing but null, nor
+    arguments without an entry, an empty list or object under a key that is not ADK's; texts are one in any parts."""
     return _joined(evalset.model_dump(exclude_none=True, exclude_defaults=True))
 
 
@@ -127,7 +127,7 @@ def _joined(value: Any) -> Any:
         return _joined({**value, "parts": [part for part in parts if part]})
     if parts and all(part.keys() <= {"text"} for part in parts):
         return "\n".join(part["text"] for part in parts if part.get("text"))
-    says = {"final_response": lambda answer: bool(answer.get("parts")), "rubrics": bool}
+    says = {"final_response": lambda answer: bool(answer.get("parts")), "rubrics": bool, "args": bool}
     says |= dict.fromkeys(("owner", "tags", "locale"), lambda own: own not in ([], {}))
     return {key: _joined(item) for key, item in value.items() if says.get(key, lambda _: True)(item)}
 
