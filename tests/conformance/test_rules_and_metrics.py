@@ -12,6 +12,7 @@ from agent_eval_schema.conformance.checks import METRIC_CHECKS, RULE_CHECKS
 from agent_eval_schema.extend import MetricInfo, RowMetric, RowRule, Rule, Severity
 from agent_eval_schema.runtime import extensions
 from agent_eval_schema.runtime.extensions import Extension
+from agent_eval_schema.validation.chosen_rules import chosen
 
 RULE = Rule(
     "HD001",
@@ -61,6 +62,13 @@ BAD_METRICS = {
 
 def install(group: str, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(extensions._FOUND, group, {name: Extension(value, "help-desk 2.0")})
+
+
+@pytest.fixture(autouse=True)
+def _codes_are_looked_up_again() -> Iterator[None]:
+    chosen.cache_clear()
+    yield
+    chosen.cache_clear()
 
 
 @pytest.mark.parametrize("check", RULE_CHECKS)
