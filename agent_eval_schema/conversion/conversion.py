@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.loss_log import LISTED, FieldLosses, LossLog
 from agent_eval_schema.conversion.losses import LostMetrics
+from agent_eval_schema.formats.column_names import renames_in_sheet
 from agent_eval_schema.formats.format import RowWriter, Writer, save_json, save_lines
 from agent_eval_schema.formats.registry import find_format, targets
 from agent_eval_schema.formats.roles import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.excel import EXCEL
+from agent_eval_schema.io.excel_editor import edit_workbook
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.pandas import issues_frame
+from agent_eval_schema.io.places import ending_of, with_part
 from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.streams import DROPPED
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.render.blocks import (
     Block,
@@ -74,6 +81,34 @@ def cells_writer(writer: Writer, path: str) -> RowWriter:
     return writer.cells if writer.cells is not None and path.lower().endswith(".csv") else dict
 
 
+def write_rows(
+    source: Source,
+    out: str,
+    lines: Sequence[int],
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    writer: Writer,
+) -> str:
+    """Write rows of a target into a file. Rows that come from a sheet are written there, each in its line, in a copy of
+    the workbook, if that is what the file is. `lines` is complete when all batches are read. Returns the name by which
+    they are read."""
+    if source.sheet is None or ending_of(out) != EXCEL:
+        write_batches(out, batches, schema)
+        return out
+    read = list(batches)
+    if not lines:  # no row, or turns of a golden CSV, which are several to an evaluation
+        write_batches(out, read, schema)
+        return out
+    rows = [row for batch in read for row in native_rows(batch)]
+    found = {name for row in rows for name in row}
+    names = [name for name in schema.names if name in found]
+    renames = renames_in_sheet(source, names)
+    own = [name for name in names if name in writer.columns or name not in source.sheet.columns]
+    edits = {line: {name: row.get(name) for name in own} for line, row in zip(lines, rows, strict=True)}
+    edit_workbook(source.sheet, out, renames, (edits.get(line, DROPPED) for line in range(len(source.sheet.lines))))
+    return with_part(out, source.name)
+
+
 class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
     """The result of a conversion between formats.
 
@@ -114,6 +149,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
     converted: int
     _metrics: LostMetrics
     _out: str | None = None
+    _lines: Sequence[int] = ()
 
     @property
     def losses(self) -> pd.DataFrame:
@@ -210,7 +246,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         ----------
         path : str or os.PathLike
             The path of the file. For rows, the file extension selects the kind: `.parquet`, `.jsonl`, `.json`, `.csv`,
-            or `.delta` for a new Delta folder.
+            `.xlsx` (the rows of a workbook are written into a copy of it), or `.delta` for a new Delta folder.
 
         Returns
         -------
@@ -252,12 +288,16 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         cells = list(map(cells_writer(writer, out), rows))
         schema = target_schema(dict.fromkeys([*writer.columns, *self.data.columns]))
         counts = TextCounts(schema, out, self.target)
-        written = write_batches(out, counts.of([batch_of_rows(cells)] if cells else []), schema)
+        write_rows(self._source, out, self._lines, counts.of([batch_of_rows(cells)] if cells else []), schema, writer)
         counts.warn()
-        return written
+        return len(cells)
 
     def _inputs(self) -> object:
-        return [run_of(self.report).source, self._out]
+        return [self._source, self._out]
+
+    @property
+    def _source(self) -> Source:
+        return run_of(self.report).source
 
     @property
     def _headline(self) -> str:

@@ -11,7 +11,7 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 
 from __future__ import annotations
 
-from agent_eval_schema.conversion.conversion import Conversion, cells_writer, document_writer, find_writer
+from agent_eval_schema.conversion.conversion import Conversion, cells_writer, document_writer, find_writer, write_rows
 from agent_eval_schema.conversion.work import Work, plan_of
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
@@ -25,7 +25,7 @@ from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.io.work_folder import PartsFolder
-from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
+from agent_eval_schema.io.write import keeps_types, require_writable
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.validation.checked_run import CheckedRun
 
@@ -116,7 +116,7 @@ def convert_file(
         with sole_writer([out] if resume else ()):
             parts = PartsFolder.of(out, source.name or path, "convert", run) if resume else None
             batches = work.batches(cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts)
-            write_batches(out, batches, work.schema())
+            out = write_rows(source, out, work.lines, batches, work.schema(), writer)
             if parts is not None:
                 parts.remove()
     return work.conversion(None, out)

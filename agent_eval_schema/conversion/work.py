@@ -103,6 +103,7 @@ class Work:
         self._names: dict[str, str] = {}
         kept = kept_by_classes().get(target)
         self._kept, self._release = (None, "") if kept is None else (kept.columns, kept.release)
+        self.lines: list[int] = []  # of a sheet, those of the rows that are written
         self._ids: Ids | None = None if "trace" in self._writer.columns else ids or FirstSeen()
 
     @cached_property
@@ -136,7 +137,8 @@ class Work:
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         names = report.format, self._target
         metrics = self.losses.metrics(systems_of(report.format, self._target))
-        return Conversion(data, losses, report, *names, len(valid), int(valid.sum()) - unsayable, metrics, out)
+        count = int(valid.sum()) - unsayable
+        return Conversion(data, losses, report, *names, len(valid), count, metrics, out, self.lines)
 
     def target_data(self) -> Any:
         import pandas as pd
@@ -291,6 +293,8 @@ class Work:
                 }
                 for i in np.flatnonzero(valid).tolist()
             ]
+            if self._run.source.sheet is not None:
+                self.lines += [row[POSITION] for row in kept]
             yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
             start += len(rows)
 

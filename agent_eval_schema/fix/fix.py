@@ -34,7 +34,7 @@ from agent_eval_schema.io.excel import EXCEL
 from agent_eval_schema.io.excel_editor import edit_workbook
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.jsonl import REMOVED
-from agent_eval_schema.io.places import ending_of, part_of
+from agent_eval_schema.io.places import ending_of, with_part
 from agent_eval_schema.io.records import encode_cells
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED, STDOUT, Edits, Renames
@@ -94,8 +94,7 @@ class FixedSource(Struct, frozen=True):
         source, options = self.source, {k: v for k, v in self.original.options.items() if k != "columns"}
         lines = source.lines if is_rewritten(self.original, path) else None
         if source.sheet is not None and lines is not None:  # it keeps its names, and its other sheets
-            part = part_of(source.name or "")[1]
-            return replace(source, name=f"{path}#{part}" if part else path, options=self.original.options)
+            return replace(source, name=with_part(path, source.name), options=self.original.options)
         return source if path == STDOUT else replace(source, name=path, options=options, lines=lines)
 
     def batches(self) -> FixedBatches:

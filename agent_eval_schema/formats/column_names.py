@@ -342,6 +342,19 @@ def titles_of(source: Source) -> dict[str, str]:
     return {move.name: move.column for move in reversed(moves)}
 
 
+def renames_in_sheet(source: Source, names: Collection[str]) -> dict[str, str | None]:
+    """What the columns of a sheet are called when it holds these columns. One that is new is in the place of what it is
+    read from, or of one that is no longer there; None is an empty place."""
+    assert source.sheet is not None
+    titles = sorted(source.sheet.columns, key=source.sheet.columns.__getitem__)
+    renames: dict[str, str | None] = {}
+    for name, title in titles_of(source).items():
+        if name in names and name not in titles and title not in names:
+            renames.setdefault(title, name)
+    new = iter([name for name in names if name not in titles and name not in renames.values()])
+    return renames | {title: next(new, None) for title in titles if title not in names and title not in renames}
+
+
 def in_sheet(source: Source, cells: Mapping[str, Any]) -> dict[str, Any]:
     """The cells of a row under the names of its sheet, each as the text that the mapping reads as this value. Raises
     EvalSetError for a value that no text is read as."""

@@ -25,23 +25,26 @@ from agent_eval_schema.io.atomic import replacing, require_unchanged
 from agent_eval_schema.io.excel_writer import AUTHOR, checked, comment_text, is_exact
 from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.io.sheets import SheetPlace
-from agent_eval_schema.io.streams import DROPPED, Edits, Renames
+from agent_eval_schema.io.streams import DROPPED, Edits
 from agent_eval_schema.text import jsontext
 
 
-def edit_workbook(sheet: SheetPlace, target: str, renames: Renames, edits: Edits) -> None:
-    """Write the workbook with other cells in its rows, and other names of columns; the two may be the same file. Raises
-    EvalSetError for a cell that cannot be replaced, and if the file has changed since it was read."""
+def edit_workbook(sheet: SheetPlace, target: str, renames: Mapping[str, str | None], edits: Edits) -> None:
+    """Write the workbook with other cells in its rows, and other names of columns; the two may be the same file. A
+    column that becomes None is emptied. Raises EvalSetError for a cell that cannot be replaced, and if the file has
+    changed since it was read."""
     with _copied(sheet, target) as (parts, changed):
         found = _Cells(sheet, parts.read(sheet.part))
-        places = {renames.get(name, name): place for name, place in sheet.columns.items()}
-        if len(places) < len(sheet.columns):
+        names = [(renames.get(title, title), place) for title, place in sheet.columns.items()]
+        places = {name: place for name, place in names if name is not None}
+        emptied = {place for name, place in names if name is None}
+        if len(places) + len(emptied) < len(sheet.columns):
             raise sheet.refused("the header", "two columns that become one")
-        heads = {places[new]: new for old, new in renames.items() if old in sheet.columns}
+        heads = {sheet.columns[title]: new for title, new in renames.items() if title in sheet.columns}
         cells: dict[int, dict[int, Any]] = {sheet.header: heads} if heads else {}
         for row, (line, values) in enumerate(zip(sheet.lines, edits, strict=True)):
-            if values is DROPPED:
-                cells[line] = dict.fromkeys(found.of_line(line))
+            if gone := set(found.of_line(line)) if values is DROPPED else emptied.intersection(found.of_line(line)):
+                cells[line] = dict.fromkeys(gone)
             for name, value in values.items():
                 if name not in places:
                     places[name] = found.widest = found.widest + 1

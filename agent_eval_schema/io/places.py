@@ -86,6 +86,12 @@ def part_of(name: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (name, "")
 
 
+def with_part(path: str, name: str | None) -> str:
+    """The same part of another file: `b.xlsx#Sheet` for `a.xlsx#Sheet`."""
+    part = part_of(name or "")[1]
+    return f"{path}#{part}" if part else path
+
+
 _PART_OF_FILE = re.compile(r"(.+?\.(?:xlsx|json|ya?ml))#(.+)", re.IGNORECASE | re.DOTALL)
 
 

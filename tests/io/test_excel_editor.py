@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import subprocess
@@ -12,13 +13,14 @@ from zipfile import ZipFile
 
 import pytest
 
-from agent_eval_schema import EvalSetError, import_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.excel_editor import comment_workbook
 from agent_eval_schema.io.sheets import SheetPlace
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.write import Reviewing, out_path
+from tests.conftest import SAMPLES
 from tests.helpers.sheets import SUPPORT, book
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -340,3 +342,54 @@ def test_libre_office_opens_what_is_written(tmp_path: Path) -> None:
         "Sheet!A5": True,
         "Sheet!C5": True,
     }
+
+
+@pytest.mark.parametrize("by", ["command", "function"])
+def test_a_conversion_is_in_the_lines_that_its_rows_come_from(tmp_path: Path, by: str) -> None:
+    path, out = team(tmp_path / "team.xlsx"), tmp_path / "vertex.xlsx"
+    before = parts_of(path)
+    if by == "command":
+        assert main(["convert", f"{path}#Sheet", str(out), "--to", "vertex"]) == 1
+    else:
+        assert convert_eval_set(f"{path}#Sheet", "vertex").write(out) == 2
+    after = parts_of(out)
+    assert {name for name in before if before[name] != after.get(name)} == {SHEET}
+    was, cells = cells_of(path), cells_of(out)
+    passed = {cell: value for cell, value in was.items() if cell[0] in "DE" and cell not in ("D5", "E5")}
+    own = {"A1": "Catalog", "A3": "prompt", "B3": "reference", "A4": "Where is it?", "A6": "When?", "B6": "=now"}
+    assert cells == passed | own
+    sheet = openpyxl.load_workbook(out).worksheets[0]
+    assert (sheet["A3"].fill.fgColor.rgb, sheet["B6"].data_type) == ("00FFFF00", "s")
+    assert validate_eval_set(f"{out}#Sheet", format="vertex", outputs="generated").row_count == 2
+
+
+def test_a_column_of_the_team_has_the_name_of_the_target_after_a_conversion(tmp_path: Path) -> None:
+    path = book(tmp_path / "s.xlsx", Support=[["Frage", "Kunde", "Antwort"], ["Wo?", "a", "Hier."]])
+    conversion = convert_eval_set(path, "ragas", columns={"Frage": "request", "Antwort": "expected_response"})
+    assert conversion.write(out := tmp_path / "o.xlsx") == 1
+    assert cells_of(out) == {
+        "A1": "user_input",
+        "B1": "Kunde",
+        "C1": "reference",
+        "A2": "Wo?",
+        "B2": "a",
+        "C2": "Hier.",
+    }
+
+
+def test_rows_that_are_no_lines_are_a_new_workbook(tmp_path: Path) -> None:
+    """The turns of a golden CSV are lines of one evaluation."""
+    with (SAMPLES / "golden.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file))
+    path, out = book(tmp_path / "golden.xlsx", rows=lines, more=[["x"]]), tmp_path / "out.xlsx"
+    assert convert_eval_set(f"{path}#rows", "openai").write(out) == 4
+    assert openpyxl.load_workbook(out).sheetnames == ["rows"]
+
+
+def test_a_converted_workbook_is_read_as_a_converted_csv_file(tmp_path: Path) -> None:
+    path = book(tmp_path / "s.xlsx", Support=SUPPORT)
+    mapping = import_eval_set(path, prefer="expected_facts").columns
+    for out in ("o.xlsx", "o.csv"):
+        convert_eval_set(path, "ragas", columns=mapping).write(tmp_path / out)
+    sheet, text = (normalize_eval_set(tmp_path / out, on_invalid="keep") for out in ("o.xlsx", "o.csv"))
+    assert sheet.astype(object).equals(text.astype(object))
