@@ -16,7 +16,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pandas as pd
@@ -29,7 +29,8 @@ from agent_eval_schema.evaluation.row_keys import keys_as_text
 from agent_eval_schema.evaluation.saved_result import KEYS, RECORD, ResultRecord
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.io.atomic import replacing, require_local_place, write_text
+from agent_eval_schema.io.atomic import replacing, require_local_place
+from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.records import column_name, is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import creating
@@ -93,60 +94,63 @@ def write_evaluation(
     own = keys_as_text(keys) if keys is not None else []
     rest: dict[str, dict[str, str]] = {}
     lines, rows, digest = 0, count(), hashlib.sha256()
-    with replacing(samples_of(path)) as temporary, creating(temporary) as file:
-        for part in parts:
-            columns = [column_name(name) for name in part.columns]
-            record = replace(record, columns=tuple(dict.fromkeys([*record.columns, *columns])))
-            for line in zip(*(part.iloc[:, at].tolist() for at in range(len(columns))), strict=True):
-                row = next(rows)
-                given = {n: jsontext.structured(c) for n, c in zip(columns, line, strict=True) if not is_absent(c)}
-                cells = {name: cell_text(cell) for name, cell in given.items()}
-                added = {f"{name}/reason": text for name, texts in reasons.items() if (text := texts[row])}
-                cells = {**added, **({KEYS: own[row]} if own else {}), **cells}
-                scores = {name: given[column] for name in written if (column := score_column(name)) in given}
-                metadata = {_POSITION: str(row), **cells}
-                for name, score in scores.items():
-                    sample = {"schema_version": SCHEMA_VERSION, **ids, "evaluation_name": benchmark}
-                    sample |= _sample(cells, row) | {"evaluation_result_id": name, "metadata": metadata}
-                    sample["evaluation"] = {"score": score, "is_correct": score == _best(infos[name])}
-                    written_line = jsontext.encode(sample) + b"\n"
-                    digest.update(written_line)
-                    file.write(written_line)
-                    metadata = {_POSITION: str(row)}
-                if not scores:
-                    rest[str(row)] = cells
-                lines += len(scores)
-    size = next(rows)
-    record = replace(record, added=tuple(n for n in (f"{n}/reason" for n in reasons) if n not in record.columns))
-    details = {RECORD: jsontext.encode_text(msgspec.to_builtins(record)), _REST: jsontext.encode_text(rest)}
-    details |= {"scores_not_written": missing} if missing else {}
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "evaluation_id": ids["evaluation_id"],
-        "retrieved_timestamp": now,
-        "source_metadata": {
-            "source_type": "evaluation_run",
-            "source_organization_name": "unknown",
-            "evaluator_relationship": "other",
-            "additional_details": details,
-        },
-        "eval_library": {"name": "agent_eval_schema", "version": __version__},
-        "model_info": {
-            "name": model,
-            "id": ids["model_id"],
-            "developer": developer,
-            "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
-        },
-        "evaluation_results": [_result(infos[name], tallies[name], benchmark) for name in written],
-        "detailed_evaluation_results": {
-            "format": "jsonl",
-            "file_path": "/".join(["data", benchmark, developer, model, os.path.basename(samples_of(path))]),
-            "hash_algorithm": "sha256",
-            "checksum": digest.hexdigest(),
-            "total_rows": lines,
-        },
-    }
-    write_text(path, jsontext.encode_text(document) + "\n")
+    # both are of one run, or the checksum says that they are not
+    with locked(path), replacing(path) as aggregate, replacing(samples_of(path)) as samples:
+        with creating(samples) as file:
+            for part in parts:
+                columns = [column_name(name) for name in part.columns]
+                record = replace(record, columns=tuple(dict.fromkeys([*record.columns, *columns])))
+                for line in zip(*(part.iloc[:, at].tolist() for at in range(len(columns))), strict=True):
+                    row = next(rows)
+                    given = {n: jsontext.structured(c) for n, c in zip(columns, line, strict=True) if not is_absent(c)}
+                    cells = {name: cell_text(cell) for name, cell in given.items()}
+                    added = {f"{name}/reason": text for name, texts in reasons.items() if (text := texts[row])}
+                    cells = {**added, **({KEYS: own[row]} if own else {}), **cells}
+                    scores = {name: given[column] for name in written if (column := score_column(name)) in given}
+                    metadata = {_POSITION: str(row), **cells}
+                    for name, score in scores.items():
+                        sample = {"schema_version": SCHEMA_VERSION, **ids, "evaluation_name": benchmark}
+                        sample |= _sample(cells, row) | {"evaluation_result_id": name, "metadata": metadata}
+                        sample["evaluation"] = {"score": score, "is_correct": score == _best(infos[name])}
+                        written_line = jsontext.encode(sample) + b"\n"
+                        digest.update(written_line)
+                        file.write(written_line)
+                        metadata = {_POSITION: str(row)}
+                    if not scores:
+                        rest[str(row)] = cells
+                    lines += len(scores)
+        size = next(rows)
+        record = replace(record, added=tuple(n for n in (f"{n}/reason" for n in reasons) if n not in record.columns))
+        details = {RECORD: jsontext.encode_text(msgspec.to_builtins(record)), _REST: jsontext.encode_text(rest)}
+        details |= {"scores_not_written": missing} if missing else {}
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "evaluation_id": ids["evaluation_id"],
+            "retrieved_timestamp": now,
+            "source_metadata": {
+                "source_type": "evaluation_run",
+                "source_organization_name": "unknown",
+                "evaluator_relationship": "other",
+                "additional_details": details,
+            },
+            "eval_library": {"name": "agent_eval_schema", "version": __version__},
+            "model_info": {
+                "name": model,
+                "id": ids["model_id"],
+                "developer": developer,
+                "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+            },
+            "evaluation_results": [_result(infos[name], tallies[name], benchmark) for name in written],
+            "detailed_evaluation_results": {
+                "format": "jsonl",
+                "file_path": "/".join(["data", benchmark, developer, model, os.path.basename(samples_of(path))]),
+                "hash_algorithm": "sha256",
+                "checksum": digest.hexdigest(),
+                "total_rows": lines,
+            },
+        }
+        with creating(aggregate) as file:
+            file.write(jsontext.encode(document) + b"\n")
     if rest:
         missing = "; ".join([*([missing] if missing else []), f"{plural(len(rest), 'row')} without a score"])
     if missing:
@@ -241,6 +245,22 @@ class _Model(Struct):
 
 class _Details(Struct):
     total_rows: int | None = None
+    hash_algorithm: Literal["sha256", "md5"] | None = None
+    checksum: str | None = None
+
+    def require(self, samples: str, path: str) -> None:
+        """Raise EvalSetError if the lines are not those that were written with an aggregate."""
+        if self.hash_algorithm is None or self.checksum is None:
+            return
+        digest = hashlib.new(self.hash_algorithm, usedforsecurity=False)
+        with open(samples, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        if digest.hexdigest() != self.checksum.lower():
+            raise EvalSetError(
+                f"{samples}: is not the file that {path} was written with: expected the {self.hash_algorithm} "
+                f"{self.checksum}, got {digest.hexdigest()}: it was changed, or is of another run: write both again"
+            )
 
 
 class _Aggregate(Struct):
@@ -318,6 +338,9 @@ def _opened(path: str) -> Source:
         by_name.setdefault(result.evaluation_name, info.name)
         if result.evaluation_result_id is not None:
             by_id[result.evaluation_result_id] = info.name
+    expected = aggregate.detailed_evaluation_results
+    if expected is not None:
+        expected.require(samples_of(path), path)
     details = aggregate.source_metadata.additional_details
     is_own = RECORD in details
     rows: dict[Any, dict[str, Any]] = {}
@@ -335,7 +358,6 @@ def _opened(path: str) -> Source:
         rows.setdefault(key, {}).update(cells)
         scores.setdefault(key, {}).setdefault(score_column(metric), []).append(sample.evaluation.score)
         lines += 1
-    expected = aggregate.detailed_evaluation_results
     if expected is not None and expected.total_rows not in (None, lines):
         total = expected.total_rows or 0
         raise EvalSetError(f"{samples_of(path)}: expected {total:,} lines, got {lines:,}: the file is not complete")

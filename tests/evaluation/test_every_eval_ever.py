@@ -217,13 +217,34 @@ def test_a_damaged_line_is_named_and_a_join_by_name_is_enough(
 ) -> None:
     path = place(tmp_path)
     EvalTask([{"response": "1", "reference": "1"}] * 8, ["exact_match"]).evaluate().write(path)
-    lines = path.with_name(f"{ID}_samples.jsonl")
+    lines, document = path.with_name(f"{ID}_samples.jsonl"), json.loads(path.read_text())
     lines.write_text(lines.read_text().replace(old, new, 1))
+    with pytest.raises(EvalSetError, match="is not the file that"):
+        load_result(path)
+    del document["detailed_evaluation_results"]["checksum"]
+    path.write_text(json.dumps(document))
     if not expected:
         assert load_result(path).scored == {"exact_match": 8}
         return
     with pytest.raises(EvalSetError, match=expected):
         load_result(path)
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+def test_samples_of_another_run_are_one_error_with_both_names(algorithm: str, tmp_path: Path) -> None:
+    path = place(tmp_path)
+    of_another_tool(path, [[1, 0]] * 4)
+    lines, document = path.with_name(f"{ID}_samples.jsonl"), json.loads(path.read_text())
+    checksum = hashlib.new(algorithm, lines.read_bytes()).hexdigest().upper()
+    detail = {"format": "jsonl", "file_path": "x", "hash_algorithm": algorithm, "checksum": checksum}
+    path.write_text(json.dumps({**document, "detailed_evaluation_results": detail}))
+    assert load_result(path).row_count == 4
+    lines.write_text(lines.read_text().replace("question 0", "question 9"))
+    with pytest.raises(EvalSetError) as raised:
+        load_result(path)
+    found = hashlib.new(algorithm, lines.read_bytes()).hexdigest()
+    assert str(raised.value).startswith(f"{lines}: is not the file that {path} was written with: expected the ")
+    assert f"{algorithm} {checksum}, got {found}" in str(raised.value)
 
 
 def test_samples_that_were_cut_or_are_of_no_result_are_errors(tmp_path: Path) -> None:

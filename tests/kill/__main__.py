@@ -84,7 +84,10 @@ class Runs:
         chosen = random.Random(share).choice(("nothing", "old"))
         self._clear()
         if chosen == "old" and self._command.may_be_there:
-            (self._folder / self._command.out).write_bytes(b"old")
+            if self._command.old is not None:
+                self._command.old(self._folder)
+            else:
+                (self._folder / self._command.out).write_bytes(b"old")
         seconds = self._run(lambda process: self._kill(process, number, share * self._seconds))
         self.was_killed = self._code not in (0, 1)
         found = self._content()
@@ -94,7 +97,8 @@ class Runs:
         left = [name for name in self._litter() if name != self._command.work]
         if number != signal.SIGKILL and left:
             return f"temporary files stay: {left}", seconds
-        if outcome == "no file" and chosen == "old" and self._command.may_be_there:
+        of_one_name = self._command.content is None  # of two, one can be new: a reader says it
+        if outcome == "no file" and chosen == "old" and self._command.may_be_there and of_one_name:
             return "the old file is gone", seconds
         if self._command.work in self._litter():
             self._run(lambda _: None, "--resume")
@@ -152,14 +156,18 @@ class Runs:
 
     def _content(self) -> bytes:
         """The bytes of the output, of a folder those of its files."""
+        if self._command.content is not None:
+            return self._command.content(self._folder)
         out = self._folder / self._command.out
         if out.is_dir():
             return b"".join(sorted(p.read_bytes() for p in out.rglob("*.parquet")))
         return out.read_bytes() if out.exists() else b""
 
     def _litter(self) -> list[str]:
-        kept = {*self._command.inputs, self._command.out, *self._command.beside}
-        return sorted(p.name for p in self._folder.iterdir() if p.name not in kept)
+        out = Path(self._command.out)
+        kept = {*self._command.inputs, str(out), *self._command.beside, out.parts[0]}
+        found = {*self._folder.iterdir(), *(self._folder / out).parent.iterdir()}
+        return sorted({str(path.relative_to(self._folder)) for path in found} - kept)
 
     def _clear(self, *, keep_litter: bool = False) -> None:
         names = [] if keep_litter else self._litter()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from agent_eval_schema import EvalSetError, load_result
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import Change, Journal
@@ -63,9 +64,39 @@ def _scores(folder: Path, rows: int) -> None:
             file.writelines(json.dumps({"id": f"r{i}", "a/score": i % 3 / 2}) + "\n" for i in range(rows))
 
 
+def _for_a_pair(folder: Path, rows: int) -> None:
+    _calls(folder, rows)
+    (folder / PAIR).parent.mkdir(parents=True)
+
+
+PAIR = "data/support/acme/agent/0b9ad5de-4a86-4c8b-9a5f-6a1c1a0b7d11.json"
+SAMPLES = PAIR.replace(".json", "_samples.jsonl")
+
+
+def _old_pair(folder: Path) -> None:
+    load_result([{"prompt": "q", "exact_match/score": 1.0}]).write(folder / PAIR)
+
+
+def _pair(folder: Path) -> bytes:
+    """The bytes of both files without the time of their run; b"" if there is one, or a reader says that they do not
+    belong together."""
+    aggregate, samples = folder / PAIR, folder / SAMPLES
+    if not aggregate.exists() or not samples.exists():
+        return b""
+    try:
+        read = load_result(aggregate)
+    except EvalSetError as error:
+        return b"" if "is not the file that" in str(error) else str(error).encode()
+    found = json.loads(aggregate.read_bytes())
+    content = aggregate.read_bytes().replace(found["detailed_evaluation_results"]["checksum"].encode(), b"")
+    both = content + samples.read_bytes()
+    return b"old" if read.row_count == 1 else both.replace(found["retrieved_timestamp"].encode(), b"")
+
+
 class Command(Struct, frozen=True):
     """A command. Its output may be there before, or must not; `beside` are other files that it writes for good, `work`
-    is the folder that it leaves for `--resume`."""
+    is the folder that it leaves for `--resume`. Of what is not one file or one folder, `content` reads it, and
+    `old` writes what is there before."""
 
     arguments: tuple[str, ...]
     out: str
@@ -74,6 +105,8 @@ class Command(Struct, frozen=True):
     beside: tuple[str, ...] = ()
     work: str = ""
     may_be_there: bool = True
+    content: Callable[[Path], bytes] | None = None
+    old: Callable[[Path], None] | None = None
 
 
 COMMANDS = {
@@ -100,6 +133,10 @@ COMMANDS = {
         ("convert", "in.jsonl", "out.delta", "--to", "mlflow"), "out.delta", may_be_there=False
     ),
     "score --write-scores": Command(("score", "in.jsonl", "--write-scores", "out.csv"), "out.csv", _calls),
+    "score --write-scores, of every-eval-ever": Command(
+        ("score", "in.jsonl", "--write-scores", PAIR), PAIR, _for_a_pair, beside=(SAMPLES,), content=_pair,
+        old=_old_pair,
+    ),
     "convert --html": Command(
         ("convert", "in.jsonl", "rows.jsonl", "--to", "vertex", "--html", "out.html"), "out.html",
         beside=("rows.jsonl",),

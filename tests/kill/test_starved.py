@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.kill.__main__ import FINE, SIGNALS, Runs
-from tests.kill.commands import COMMANDS
+from tests.kill.commands import COMMANDS, PAIR, SAMPLES
 from tests.project.test_outputs import COMMANDS as OUTPUTS
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform != "linux", reason="of Linux")]
@@ -52,7 +53,14 @@ def rows(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["convert to JSON Lines", "convert --resume", "validate --resume", "from-inference-table"]
+    "name",
+    [
+        "convert to JSON Lines",
+        "convert --resume",
+        "validate --resume",
+        "from-inference-table",
+        "score --write-scores, of every-eval-ever",
+    ],
 )
 def test_a_few_kills(name: str, tmp_path: Path) -> None:
     runs = Runs(name, tmp_path / "runs", 300)
@@ -60,7 +68,16 @@ def test_a_few_kills(name: str, tmp_path: Path) -> None:
         assert runs.killed(number, share)[0] in FINE
 
 
-@pytest.mark.parametrize("name", ["convert --resume", "validate --resume", "from-inference-table", "convert to Delta"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "convert --resume",
+        "validate --resume",
+        "from-inference-table",
+        "convert to Delta",
+        "score --write-scores, of every-eval-ever",
+    ],
+)
 def test_two_runs_at_once(name: str, tmp_path: Path) -> None:
     assert Runs(name, tmp_path / "runs", 300).at_once() == ""
 
@@ -95,6 +112,22 @@ def test_a_disk_that_is_full(arguments: tuple[str, ...], rows: Path) -> None:
     require_told(run(*arguments, cwd=rows.parent, before=FULL), out.name, "cannot be written")
     assert out.read_text() == "old"
     assert sorted(rows.parent.iterdir()) == sorted([out, rows])
+
+
+def test_a_disk_that_is_full_for_the_second_file_of_a_pair(tmp_path: Path) -> None:
+    calls, old = [{"tool_name": "search", "tool_input": {}}], b"old"
+    (tmp_path / "in.jsonl").write_text(json.dumps({"reference_trajectory": calls, "predicted_trajectory": calls}))
+    files = [tmp_path / PAIR, tmp_path / SAMPLES]
+    files[0].parent.mkdir(parents=True)
+    for file in files:
+        file.write_bytes(old)
+    words = ["score", "in.jsonl", "--metrics", "trajectory_exact_match", "--write-scores", PAIR]
+    require_told(run(*words, cwd=tmp_path, before=FULL.replace("2000", "1500")), PAIR[:-5], "cannot be written")
+    assert [file.read_bytes() for file in files] == [old, old]
+    assert sorted(files[0].parent.iterdir()) == sorted(files)
+    assert run(*words, cwd=tmp_path)[0] == 0
+    sizes = [file.stat().st_size for file in files]
+    assert sizes[0] > 1_500 > sizes[1] > 0, "the aggregate is the one that does not fit"
 
 
 def test_a_report_for_a_full_device(rows: Path) -> None:
