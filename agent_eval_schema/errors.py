@@ -89,9 +89,10 @@ class HardLinkWarning(UserWarning):
 
 
 class ExtensionWarning(UserWarning):
-    """A format of another package cannot be used; everything else works without it.
+    """A format, a rule or a metric of another package cannot be used, or is slow; everything else works without it.
 
-    The package does not load, its object is not a `Format` (of `agent_eval_schema.extend`), or the name is taken.
+    The package does not load, its object is not one of `agent_eval_schema.extend`, or the name is taken; or it takes
+    more than a second to load, to detect its format, or for some rows (5 ms for each).
 
     See Also
     --------

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.formats.ces.rows import by_json_names, objects
-from agent_eval_schema.formats.format import POSITION, CanonicalRow, Row, Written
+from agent_eval_schema.formats.format import POSITION, CanonicalRow, Row, Written, kept_of
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import to_rows
@@ -108,7 +108,7 @@ class Losses:
                 is_lost = (
                     not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
                 )
-                if is_lost and not is_default(column, value):
+                if is_lost and not is_default(column, value) and not self._is_edited(column, value, came.get(column)):
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
@@ -149,6 +149,11 @@ class Losses:
             elif columns <= ORIGINALS and any(row[name] != came[name] for name in columns):
                 message = f"{self._target} has no place for {describe(found.value)}"
                 self.add(conversion.NO_PLACE, row, str(path[0]), message, _written(path))
+
+    def _is_edited(self, column: str, value: Any, came: Any) -> bool:
+        """Whether an original of the target lacks only what a canonical column has, whose value is another one now."""
+        kept = kept_of(form := find_format(self._target), column, value)
+        return bool(kept) and kept == kept_of(form, column, came)
 
     def _compare_row(self, row: CanonicalRow, back: CanonicalRow) -> None:
         for column in [c for c in COLUMNS if row[c] is not None and row[c] != back[c]]:

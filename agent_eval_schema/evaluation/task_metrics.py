@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
 from agent_eval_schema.text.visible import visible
@@ -61,7 +63,9 @@ def row_metrics() -> dict[str, Definition | RowMetric]:
 
 def measure_row_metric(metric: Definition | RowMetric, table: RowTable) -> Measured:
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
-    found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
+    other = metrics_of_packages().get(metric.name) if isinstance(metric, RowMetric) else None
+    with nullcontext() if other is None else other.watch(f"for {plural(table.size, 'row')}", table.size):
+        found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
     reasons = [reason if math.isnan(score) else None for score, reason in found]
     return Measured({"score": [score for score, _ in found]}, reasons)
 

@@ -14,7 +14,17 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.format import CanonicalRow, Format, Head, Nested, Row, Unfolded, Written, lists_in
+from agent_eval_schema.formats.format import (
+    CanonicalRow,
+    Format,
+    Head,
+    Nested,
+    Row,
+    Unfolded,
+    Written,
+    kept_of,
+    lists_in,
+)
 from agent_eval_schema.formats.shapes import all_of, as_text, calls_in
 from agent_eval_schema.text.jsontext import structured
 
@@ -166,6 +176,11 @@ class Conversations(Struct, frozen=True):
             for k in self.of_turn:
                 if (own := structured(row.get(k))) is not None:
                     turn[k] = {**own, **turn.get(k, {})} if isinstance(own, dict) else own
+                name = f"{form.name.replace('-', '_')}_{k}"
+                whole = structured(row.get(name))
+                if turn.get(k) != whole and (kept := kept_of(form, name, whole)):  # what is read was edited
+                    found = turn.get(k) or {}
+                    turn[k] = kept | {name: {**kept.get(name, {}), **value} for name, value in found.items()}
             if self.name and row.get("request_id") is not None:
                 session.setdefault(self.name, _without_number(row["request_id"], messages))
             is_next = history and sessions and before.get("session_id") == row.get("session_id")

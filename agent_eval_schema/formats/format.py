@@ -449,6 +449,18 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         return all(_stated(found.get(n)) == _stated(canonical.get(n)) for n in names)
 
 
+def kept_of(form: Format, name: str, original: Any) -> dict[str, Any]:
+    """What the original with this name, of a column of `own`, keeps if lists that fields read in it are edited."""
+    column = next((own for own, other in form._originals.items() if other == name and own in form.own), None)
+    paths = [path.split(".") for field in form.fields for path in (field.path, *field.others)]
+    read = {path[1]: path[2] for path in paths if len(path) == 3 and path[0] == column}
+    own = structured(original)
+    if not read or not isinstance(own, dict) or not all(isinstance(own.get(key, {}), dict) for key in read):
+        return {}
+    kept = {key: {k: v for k, v in own[key].items() if k != read[key]} if key in read else own[key] for key in own}
+    return {key: part for key, part in kept.items() if part or key not in read}
+
+
 def _rows(batch: pa.RecordBatch, names: frozenset[str]) -> list[dict[str, Any]]:
     """The cells of these columns as values, row by row. A text cell is a string, which its reader may parse."""
 

@@ -122,7 +122,8 @@ def _nested() -> tuple[Nested, ...]:
 def _detects(other: Extension[Format], nested: Nested, names: Sequence[str], head: Head) -> bool:
     """Whether a format of another package is found; one that raises an exception is not, and detection goes on."""
     try:
-        return nested.detect(names, head)
+        with other.watch("to look whether rows are its own"):
+            return nested.detect(names, head)
     except Exception as error:  # of the code of others, which may raise anything
         why = f"{type(error).__name__}: {first_line(error)}"
         warn_caller(f"{other.value.name} of {other.package} is not detected: {why}", ExtensionWarning)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from glob import escape as glob_escape
 from glob import glob
+from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from agent_eval_schema.errors import ExtensionWarning
@@ -31,6 +32,23 @@ class Named(Protocol):
 
 T = TypeVar("T", bound=Named)
 
+PATIENCE, PER_ROW = 1.0, 0.005
+"""Seconds that the code of another package may take: at a time, and for a row. More is a warning."""
+
+
+class Watch:
+    """A block in which the code of another package runs: if it is slow, a warning says so when the block ends."""
+
+    def __init__(self, name: str, package: str, doing: str, rows: int = 0) -> None:
+        self._who, self._doing, self._limit = f"{name} of {package}", doing, max(PATIENCE, PER_ROW * rows)
+
+    def __enter__(self) -> None:
+        self._began = monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        if (took := monotonic() - self._began) > self._limit:
+            warn_caller(f"{self._who} took {took:.1f} s {self._doing}", ExtensionWarning)
+
 
 @dataclass(frozen=True)
 class Extension(Generic[T]):
@@ -43,6 +61,10 @@ class Extension(Generic[T]):
     def project(self) -> str:
         """The name of the package, without its version."""
         return self.package.partition(" ")[0]
+
+    def watch(self, doing: str, rows: int = 0) -> Watch:
+        """A block in which its code runs, for a number of rows."""
+        return Watch(self.value.name, self.package, doing, rows)
 
 
 _FOUND: dict[str, dict[str, Extension[Any]]] = {}
@@ -71,7 +93,8 @@ def _installed(
     for point in entry_points(group=PREFIX + group):
         package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
         try:
-            value = point.load()
+            with Watch(point.name, package, f"to load ({PREFIX}{group})"):
+                value = point.load()
             if not isinstance(value, kind):
                 raise TypeError(f"expected a {kind.__name__}, got a {type(value).__name__}")
         except Exception as error:  # of the code of others, which may raise anything

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
 import pyarrow as pa
 
 from agent_eval_schema.decoding.values import FAILED
-from agent_eval_schema.errors import ExtensionWarning
 from agent_eval_schema.io.arrow import to_rows
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import RowRule
 from agent_eval_schema.rules import RULES, rules_of_packages
 from agent_eval_schema.rules.reading import RULE_NOT_RUN
 from agent_eval_schema.runtime.extensions import Extension
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import first_line, may_quote
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
 from agent_eval_schema.validation.rows import Rows
-
-SLOW = 0.005
-"""Seconds per row from which a rule is reported as slow, in a batch that takes a second."""
 
 
 def apply_package_rules(rows: Rows) -> None:
@@ -32,11 +26,8 @@ def apply_package_rules(rows: Rows) -> None:
         for row in range(rows.size):
             rows.log.add(RULE_NOT_RUN, row, None, f"expected the rule {code}, got none: its package is not installed")
     for code in sorted(rows.codes & installed.keys()):
-        began = monotonic()
-        _apply(installed[code], rows)
-        if (took := monotonic() - began) > max(1, SLOW * rows.size):
-            text = f"{code} of {installed[code].package} took {took:.1f} s for {rows.size:,} rows"
-            warn_caller(text, ExtensionWarning)
+        with installed[code].watch(f"for {plural(rows.size, 'row')}", rows.size):
+            _apply(installed[code], rows)
 
 
 def _apply(found: Extension[RowRule], rows: Rows) -> None:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from itertools import count
+import venv
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import ExtensionWarning
-from agent_eval_schema.extend import RowRule, Rule, Severity
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.runtime.extensions import Extension
-from agent_eval_schema.validation import package_rules
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
 from tests.conftest import ROOT
@@ -64,13 +60,29 @@ CONFORMANCE = ("-p", "agent_eval_schema.conformance.plugin", "--agent-eval-schem
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the template, built and installed as pip does it."""
+    """The packages of a clean environment, in which the wheel of the template is installed by pip. It finds this
+    package and what that requires where they are, so that no network is needed."""
     folder = tmp_path_factory.mktemp("packages")
-    source = folder / "source"
+    source, clean = folder / "source", folder / "clean"
     shutil.copytree(TEMPLATE, source)
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "--target", str(folder / "site"), str(source)], check=True, capture_output=True, text=True)
-    return folder / "site"
+    pip, offline = [sys.executable, "-m", "pip", "-q"], ["--no-deps", "--no-index"]
+    subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "-w", str(folder), str(source)], check=True)
+    venv.create(clean, with_pip=False)
+    (site,) = clean.glob("lib/python*/site-packages")
+    (site / "here.pth").write_text("".join(f"{path}\n" for path in (ROOT, *site_packages())))
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([*pip, "--python", str(python_of(site)), "install", *offline, str(wheel)], check=True)
+    return site
+
+
+def site_packages() -> list[str]:
+    return [path for path in sys.path if Path(path).name == "site-packages"]
+
+
+def python_of(site: Path) -> Path:
+    """The interpreter of an environment; of a mere folder of packages this one, which then has to find them."""
+    own = site.parents[2] / "bin" / "python"
+    return own if own.exists() else Path(sys.executable)
 
 
 @pytest.fixture
@@ -80,9 +92,10 @@ def here(tmp_path: Path) -> Path:
 
 
 def run(here: Path, site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([str(site), str(ROOT)])
+    own = python_of(site)
+    paths = os.pathsep.join([str(site), str(ROOT)] if own == Path(sys.executable) else [])
     environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
-    return subprocess.run([sys.executable, *words], cwd=here, env=environment, capture_output=True, text=True)
+    return subprocess.run([str(own), *words], cwd=here, env=environment, capture_output=True, text=True)
 
 
 def command(here: Path, site: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -120,6 +133,30 @@ def test_every_command_knows_the_format(words: str, shown: str, here: Path, inst
     found = command(here, installed, *words.split())
     assert shown in found.stdout + found.stderr, found.stdout + found.stderr
     assert "Warning" not in found.stderr
+
+
+@pytest.mark.process
+def test_processes_judge_as_one(here: Path, installed: Path) -> None:
+    link, rows = "See http://help.example.com.", 20_000
+    with (here / "many.jsonl").open("w") as file:
+        for n in range(rows):
+            row = {"ticket": n, "problem": f"Problem {n}", "solution": link if n % 4 == 0 else "Restart it."}
+            file.write(json.dumps(row) + "\n")
+    one, two = (
+        json.loads(command(here, installed, "validate", "many.jsonl", "--output", "json", "--jobs", jobs).stdout)
+        for jobs in ("1", "2")
+    )
+    assert one == two
+    assert one["counts"]["HD001"] == rows / 4
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["csv", "parquet", "json", "xlsx"])
+def test_every_container_has_its_rows(kind: str, here: Path, installed: Path) -> None:
+    converted = command(here, installed, "convert", "tickets.jsonl", f"same.{kind}", "--to", "tickets")
+    assert converted.returncode == 1, converted.stderr
+    found = json.loads(command(here, installed, "validate", f"same.{kind}", "--output", "json").stdout)
+    assert (found["format"], found["counts"]["HD001"]) == ("tickets", 1)
 
 
 @pytest.mark.process
@@ -202,11 +239,6 @@ def test_detection_goes_on_without_a_format_that_raises(here: Path, installed: P
     assert "odd of odd 1.0 is not detected: OSError: no service" in bad.stderr
 
 
-def found_rule(check: Any) -> dict[str, Extension[RowRule]]:
-    rule = Rule("HD001", "insecure-link", Severity.WARNING, "s", "w", "h")
-    return {"HD001": Extension(RowRule(rule, ("response",), check), "help-desk 2.0")}
-
-
 def test_a_rule_that_is_not_installed_in_a_worker_is_reported() -> None:
     batch = pa.RecordBatch.from_pylist([{"request": "a", "response": "b"}])
     checked = check_batch(batch, Plan("databricks", "provided", True, frozenset([*RULES, "HD001"])))
@@ -215,31 +247,86 @@ def test_a_rule_that_is_not_installed_in_a_worker_is_reported() -> None:
     assert note["message"] == "expected the rule HD001, got none: its package is not installed"
 
 
-def test_a_slow_rule_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = count(0, 7)
-    monkeypatch.setattr(package_rules, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(package_rules, "rules_of_packages", lambda: found_rule(lambda _: []))
-    batch = pa.RecordBatch.from_pylist([{"request": "a", "response": "b"}])
-    with pytest.warns(ExtensionWarning, match=r"HD001 of help-desk 2\.0 took 7\.0 s for 1 rows"):
-        check_batch(batch, Plan("databricks", "provided", True, frozenset([*RULES, "HD001"])))
+TAKEN = "from agent_eval_schema.formats.registry import FORMATS; X = FORMATS[0]"
+SLOW = {
+    "formats": """
+import time
+from agent_eval_schema.extend import Format, Nested, Signs
+def detect(names, head):
+    time.sleep(1.1)
+    return False
+nested = Nested(detect, lambda row: [])
+X = Format(name="slow", title="S", summary="S", page="p", signs=Signs(sure=(("odd",),)), nested=(nested,))
+""",
+    "rules": """
+import time
+from agent_eval_schema.extend import RowRule, Rule, Severity
+def check(row):
+    time.sleep(0.6)
+    return []
+X = RowRule(Rule("ZZ001", "slow", Severity.ERROR, "s", "w", "h"), ("expected_response",), check)
+""",
+    "metrics": """
+import time
+from agent_eval_schema.extend import MetricInfo, RowMetric
+def measure(answer):
+    time.sleep(0.6)
+    return 1.0
+X = RowMetric(info=MetricInfo("slow"), reads=("response",), measure=measure, better={}, worse={})
+""",
+}
+READ = "problem=request --columns solution=expected_response"
+VALIDATED = "from agent_eval_schema.cli import main; main()"
+SCORED = "from agent_eval_schema import EvalTask; EvalTask([{'response': 'a'}] * 2, ['slow']).evaluate()"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("group", "code", "run_code", "expected"),
+    [
+        (
+            "formats",
+            f"import time; time.sleep(1.1); {TAKEN}",
+            VALIDATED,
+            r"x of slow 1\.0 took .* s to load \(agent_eval_s",
+        ),
+        ("formats", SLOW["formats"], VALIDATED, r"slow of slow 1\.0 took .* s to look whether rows are its own"),
+        ("rules", SLOW["rules"], VALIDATED, r"ZZ001 of slow 1\.0 took .* s for 2 rows"),
+        ("metrics", SLOW["metrics"], SCORED, r"slow of slow 1\.0 took .* s for 2 rows"),
+    ],
+    ids=["loads", "detects", "judges", "measures"],
+)
+def test_a_slow_package_is_named(
+    group: str, code: str, run_code: str, expected: str, here: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    add_package(site, "slow", code, group)
+    found = run(here, site, "-c", run_code, *f"validate tickets.jsonl --columns {READ}".split())
+    assert re.search(expected, found.stderr), found.stderr
+    assert "Traceback" not in found.stderr
 
 
 ON_SPARK = """
 import sys
 from pathlib import Path
-from agent_eval_schema import normalize_eval_set, validate_eval_set
+from agent_eval_schema import convert_eval_set, normalize_eval_set, validate_eval_set
 from tests.helpers.spark_session import start_spark
 rows = [("The badge does not open.", "Renew it at http://help."), (" ", "Restart it.")]
 df = start_spark(Path(sys.argv[1])).createDataFrame(rows, ["problem", "solution"])
 print([row.expected_response for row in normalize_eval_set(df, on_invalid="drop").collect()])
-print(validate_eval_set(df).counts["HD001"])
+report = validate_eval_set(df)
+print(report.format, report.counts["HD001"], report.metrics.set_index("metric").loc["brevity", "total"])
+asked = df.sparkSession.createDataFrame([("Where is it?", "Here.")], ["request", "expected_response"])
+print(convert_eval_set(asked, "tickets").data.select("problem", "solution").collect())
 """
 
 
 @pytest.mark.spark
 def test_the_executors_of_spark_find_it(here: Path, installed: Path) -> None:
     found = run(here, installed, "-W", "ignore", "-c", ON_SPARK, str(here))
-    assert found.stdout.split("\n") == ["['Renew it at http://help.']", "1", ""], found.stderr[-2000:]
+    ticket = "[Row(problem='Where is it?', solution='Here.')]"
+    assert found.stdout.splitlines() == ["['Renew it at http://help.']", "tickets 1 2", ticket], found.stderr
 
 
 def test_without_a_package_nothing_is_imported_for_it() -> None:

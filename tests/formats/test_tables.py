@@ -496,12 +496,32 @@ def test_expected_tools_make_a_dataset_of_copilot_one_of_schema_2() -> None:
     assert one_six.data == {"schemaVersion": "1.6.0", "items": [{"prompt": "r"}]}
 
 
-def test_an_edited_trajectory_takes_the_place_of_the_evaluators_with_a_loss() -> None:
-    tools = {"ToolCallSelection": {"calls": [{"tool": "f"}]}, "Similarity": {"threshold": 4}}
+@pytest.mark.parametrize(
+    ("edited", "selection"),
+    [
+        ([{"tool_name": "g", "tool_input": {}}], {"threshold": 0.5, "calls": [{"tool": "g"}]}),
+        (None, {"threshold": 0.5}),
+    ],
+)
+def test_an_edited_trajectory_costs_no_other_evaluator(edited: Any, selection: dict[str, Any]) -> None:
+    tools = {
+        "ToolCallSelection": {"calls": [{"tool": "f"}], "threshold": 0.5},
+        "ToolCallExecution": {"calls": [{"tool": "f"}]},
+        "Similarity": {"threshold": 4},
+        "Relevance": {},
+    }
     (row,) = convert_eval_set([{"prompt": "q", "evaluators": tools}], "databricks").data.to_dict("records")
-    row["reference_trajectory"] = [{"tool_name": "g", "tool_input": {}}]
+    assert convert_eval_set([row], "m365-copilot").data["items"] == [{"prompt": "q", "evaluators": tools}]
+    conversion = convert_eval_set([{**row, "reference_trajectory": edited}], "m365-copilot")
+    others = {"Similarity": {"threshold": 4}, "Relevance": {}}
+    assert conversion.data["items"][0]["evaluators"] == {**others, "ToolCallSelection": selection}
+    assert conversion.losses.empty
+
+
+def test_evaluators_that_are_no_objects_are_lost_with_a_report() -> None:
+    tools = {"ToolCallSelection": "strict", "ToolCallExecution": {"calls": [{"tool": "f"}]}}
+    row = {"request": "q", "reference_trajectory": [{"tool_name": "g"}], "m365_copilot_evaluators": tools}
     conversion = convert_eval_set([row], "m365-copilot")
-    assert conversion.data["items"][0]["evaluators"] == {"ToolCallSelection": {"calls": [{"tool": "g"}]}}
     assert conversion.losses["column"].tolist() == ["m365_copilot_evaluators"]
 
 
