@@ -367,13 +367,20 @@ _OPENING = ord("[")
 def type_depth(kind: pa.DataType) -> int:
     depth, level = -1, [kind]
     while level:
-        depth, level = depth + 1, [inner for outer in level for inner in _types_in(outer)]
+        depth, level = depth + 1, [inner for outer in level for inner in types_in(outer)]
     return depth
 
 
-def _types_in(kind: pa.DataType) -> list[pa.DataType]:
+def types_in(kind: pa.DataType) -> list[pa.DataType]:
     if pa.types.is_map(kind):
         return [kind.item_type]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return [kind.value_type]
     return [field.type for field in kind] if pa.types.is_struct(kind) else []
+
+
+def stored_types(kind: pa.DataType) -> list[pa.DataType]:
+    """The type of the values that a type of storage encodes: a dictionary, runs, an extension."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind.storage_type]
+    return [kind.value_type] if pa.types.is_dictionary(kind) or _is_of_runs(kind) else []

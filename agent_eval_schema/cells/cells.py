@@ -4,10 +4,8 @@ text   Arrow strings: the cell holds what the user wrote; it may happen to hold 
 json   the JSON text of a native value: a Python object, a JSON file's value, an Arrow list, struct or number
 """
 
-import json
 import math
-import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +29,7 @@ from agent_eval_schema.cells.arrow import (
 )
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import column_names, is_hidden
+from agent_eval_schema.cells.numbers import infinity, with_infinite
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import STAND_IN
@@ -132,29 +131,6 @@ def _json_text(value: Any) -> str:
         return infinity(value)  # which is not JSON, and is reported
     is_whole = isinstance(value, float) and abs(value) < 2**53 and value.is_integer()  # counts with gaps are floats
     return with_infinite(value, _encode(int(value) if is_whole else value), str).decode()
-
-
-def infinity(value: float) -> str:
-    return "Infinity" if value > 0 else "-Infinity"
-
-
-def with_infinite(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
-    """The JSON text of a value, with the infinite numbers in it as Python writes them: JSON does not have them, and
-    they are reported. In `text`, which msgspec has made with that hook, they are null."""
-    if b"null" not in text or not _INFINITE.search(repr(value)):
-        return text
-    return json.dumps(_without_nan(msgspec.to_builtins(value, enc_hook=hook)), ensure_ascii=False).encode()
-
-
-_INFINITE = re.compile(r"(?<![\w'\"])inf\b")
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(entry) for entry in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode

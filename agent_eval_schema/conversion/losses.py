@@ -38,7 +38,7 @@ from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import fields_of, metrics_of, missing_needs
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import RULES, conversion
-from agent_eval_schema.rules.columns import DROPPED_FIELD
+from agent_eval_schema.rules.columns import DROPPED_FIELD, NOT_FINITE
 from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.describe import describe
@@ -105,10 +105,11 @@ class Losses:
             self.masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
-                is_lost = (
-                    not is_known and value is not None and value not in (came.get(column), came.get(apart(column)))
-                )
+                is_absent = value is None or value != value  # NaN, which a frame has where there is no number
+                is_lost = not is_known and not is_absent and value not in (came.get(column), came.get(apart(column)))
                 if is_lost and not is_default(column, value) and not self._is_edited(column, value, came.get(column)):
+                    if _differs_in_numbers(row, value, came.get(column)):
+                        continue
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
@@ -190,6 +191,14 @@ class Losses:
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
+
+
+def _differs_in_numbers(row: CanonicalRow, value: Any, came: Any) -> bool:
+    """Whether a value differs only in numbers that JSON does not have, which are losses by their own paths."""
+    return NOT_FINITE.code in row.get(REPORTED, ()) and _as_json(value) == _as_json(came)
+
+
+_as_json = msgspec.json.Encoder(enc_hook=repr).encode
 
 
 LostMetrics: TypeAlias = "dict[str, dict[str, int]]"

@@ -45,7 +45,7 @@ from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.support import shown_systems
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import conversion, requests
-from agent_eval_schema.rules.columns import PREFERRED_TRUTH
+from agent_eval_schema.rules.columns import NOT_FINITE, PREFERRED_TRUTH
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured, texts_in
@@ -282,6 +282,11 @@ class Work:
             masks = verdict(checked, "presence").to_pylist()
             noted = verdict(checked, "issues").to_pylist()
             codes = [[note["code"] for note in notes] if notes else [] for notes in noted]
+            for i in np.flatnonzero(valid).tolist():
+                for note in noted[i] or ():
+                    if note["code"] == NOT_FINITE.code:
+                        place = {POSITION: positions[i], "request_id": rows[i]["request_id"]}
+                        self.losses.add(conversion.CHANGED, place, note["column"], note["message"], note["path"])
             kept = [
                 {
                     **rows[i],

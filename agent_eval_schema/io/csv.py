@@ -14,8 +14,8 @@ import msgspec
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import is_json_column, make_batch
-from agent_eval_schema.cells.cells import infinity
 from agent_eval_schema.cells.notes import Notes
+from agent_eval_schema.cells.numbers import infinity
 from agent_eval_schema.errors import EvalSetError, FormulaWarning
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.header import LOOKED_AT, header_at

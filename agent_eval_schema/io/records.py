@@ -15,12 +15,11 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import deep_cells, strings
 from agent_eval_schema.cells.batch import make_batch, repeated
-from agent_eval_schema.cells.cells import infinity, with_infinite
 from agent_eval_schema.cells.notes import Notes
+from agent_eval_schema.cells.numbers import READ_COLUMNS, infinity, may_have_lost, note_of, with_infinite
 from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
-from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import byte_name, error_text
 from agent_eval_schema.text.visible import visible
@@ -45,10 +44,6 @@ def _size(value: Any) -> int:
 
 
 # --- Python values in cells
-READ_COLUMNS = frozenset(COLUMNS)
-"""The columns that some format reads: a cell that cannot be read is reported there, and not replaced by words."""
-
-
 def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
     """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
     try:
@@ -60,7 +55,14 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
     texts: list[bytes | str | None] = []
     for i, value in enumerate(values):
         try:
-            texts.append(None if is_absent(value) else _json_text(value, name in READ_COLUMNS))
+            text = None if is_absent(value) else _json_text(value, name in READ_COLUMNS)
+            if (
+                text
+                and may_have_lost(value, text)
+                and (note := note_of(msgspec.to_builtins(value, enc_hook=_plain), name))
+            ):
+                problems.setdefault(i, []).append(note)
+            texts.append(text)
         except Exception as error:
             if name in READ_COLUMNS:
                 texts.append(None)

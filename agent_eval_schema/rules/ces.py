@@ -121,6 +121,17 @@ LIMIT = _ces_page.error(
     good=_scenario(maxTurns=100),
 )
 
+BLANKS_IN_NAME = _ces_page.info(
+    "AE156 ces-blanks-in-name",
+    "A name, an ID or a tag has blanks at an end, or several in a row.",
+    why="Names of evaluations, tools and agents that differ only in blanks look alike, and are of two things.",
+    hint="No action needed if the blanks are meant; otherwise remove them.",
+    bad=(
+        {"displayName": "Refund ", "tags": ["p0  smoke"], "golden": {"turns": [{"steps": [_TEXT]}]}},
+        *_golden(_TEXT, {"expectation": {"toolCall": {"id": "c1", "tool": " get_order"}}}),
+    ),
+)
+
 REPEATED_KEY = _ces_page.error(
     "AE150 ces-repeated-key",
     "A field occurs twice, under one name or under both of its names.",

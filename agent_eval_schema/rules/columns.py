@@ -262,6 +262,18 @@ DROPPED_FIELD = Page(RAGAS_DATASET).warning(
     good=({"user_input": "Hi", "response": "Hello", "retrieved_contexts": ["Hello."]},),
 )
 
+NOT_FINITE = Page(JSON).info(
+    "AE185 not-finite",
+    "A value has a number that JSON does not have: NaN or an infinite one.",
+    why=(
+        "A value in memory, in Parquet or on Spark may have such numbers. Where the value becomes JSON (a nested cell, "
+        "a JSON file, another format) null takes their place."
+    ),
+    hint="No action needed if null is meant; otherwise write the number as text.",
+    bad=({**_ROW, "margin": float("inf")}, {**_ROW, "custom_expected": {"margins": [0.5, float("nan")]}}),
+    good=({**_ROW, "margin": None}, {**_ROW, "custom_expected": {"margins": [0.5, None]}}),
+)
+
 FORBIDDEN_COLUMN = Page("https://ai.pydantic.dev/evals/", no_example="The rule concerns a key of a document.").error(
     "AE184 forbidden-column",
     "The platform rejects the whole file for a key that it does not know.",

@@ -1,6 +1,7 @@
 """Close matches: the canonical name that a misspelled or foreign column or key means."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
@@ -94,3 +95,7 @@ LONGEST_PLACEHOLDER = 24
 def is_unwritten(text: str) -> bool:
     """Whether a ground truth is a placeholder."""
     return len(text) <= LONGEST_PLACEHOLDER and text.strip(AROUND).lower() in UNWRITTEN_TRUTHS
+
+
+odd_blanks = re.compile(r"^\s|\s$|[^\S\n]{2}").search
+"""Finds blanks at an end of a text, or several in a row."""

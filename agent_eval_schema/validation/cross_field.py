@@ -17,7 +17,14 @@ from agent_eval_schema.formats.suggestions import names_of, naming_columns
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import describe, excerpt, key_name
-from agent_eval_schema.text.spelling import AROUND, LONGEST_PLACEHOLDER, UNWRITTEN, UNWRITTEN_TRUTHS, is_unwritten
+from agent_eval_schema.text.spelling import (
+    AROUND,
+    LONGEST_PLACEHOLDER,
+    UNWRITTEN,
+    UNWRITTEN_TRUTHS,
+    is_unwritten,
+    odd_blanks,
+)
 from agent_eval_schema.validation.rows import Rows
 
 
@@ -134,7 +141,7 @@ def inspect_tags(rows: Rows) -> None:
             of_mlflow = name in SET_BY_MLFLOW or (traces[row] is not None and name.startswith("mlflow."))
             if not of_mlflow and (why := _refused(name, value)) is not None:
                 rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
-            if not of_mlflow and any(isinstance(t, str) and _ODD_BLANKS(t) and t.strip() for t in (name, value)):
+            if not of_mlflow and any(isinstance(t, str) and odd_blanks(t) and t.strip() for t in (name, value)):
                 why = f"expected single blanks inside of {key_name(name)!r} and its value only, got others"
                 rows.log.add(columns.BLANKS_IN_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
 
@@ -153,7 +160,6 @@ def _refused(name: str, value: Any) -> str | None:
     return None
 
 
-_ODD_BLANKS = re.compile(r"^\s|\s$|[^\S\n]{2}").search
 LONGEST_TAG_NAME, LONGEST_TAG = 250, 8_000
 _TAG_NAME = re.compile(r"[/\w.\- :]*").fullmatch
 """Source: mlflow's own check of the tags of a trace (3.17)."""

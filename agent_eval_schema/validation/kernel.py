@@ -6,6 +6,7 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.numbers import with_lost_numbers
 from agent_eval_schema.cells.repeats import with_repeated_keys
 from agent_eval_schema.cells.sizes import one_batch, without_large_cells
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS
@@ -41,7 +42,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
         with quoting(plan.values), gc_paused():
             spec = find_format(plan.format)
             most = plan.max_cell_bytes
-            given = batch if most is None else without_large_cells(batch, most)
+            given = with_lost_numbers(batch if most is None else without_large_cells(batch, most))
             if spec.is_rows and any(map(_holds_objects_as_text, given.schema)):
                 given = with_repeated_keys(given, _OBJECTS)
             rows = Rows(given if spec.read is same else spec.read(given), plan)

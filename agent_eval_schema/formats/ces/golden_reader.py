@@ -42,10 +42,10 @@ from agent_eval_schema.rules import ces, columns, golden, reading
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_bool, require_kind
-from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.describe import cut, describe, key_name, names
 from agent_eval_schema.text.jsontext import parse_keeping_repeats
 from agent_eval_schema.text.privacy import may_quote, quoted
-from agent_eval_schema.text.spelling import match_names
+from agent_eval_schema.text.spelling import match_names, odd_blanks
 from agent_eval_schema.text.visible import visible
 
 
@@ -100,6 +100,10 @@ class GoldenReader:
                     self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
                 if "\0" in text:
                     self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
+        for column in _NAMES:
+            if column in cells and any(map(odd_blanks, _names_in(column, cells[column]))):
+                message = f"expected single blanks inside only, got {quoted(cut(cells[column], 120))}"
+                self._report(row, column, ces.BLANKS_IN_NAME, message)
         acts = "turn_index" in cells or "action_type" in cells
         if name is None:
             self._conversation(row, cells)
@@ -324,6 +328,15 @@ def _turn_words(number: int) -> str:
 
 def _describe_cell(text: str) -> str:
     return describe(text) if text else "a blank cell"
+
+
+_LISTS = ("tags", "evaluation_groups")
+_NAMES = ("display_name", "response_agent", "tool_name", "agent_transfer_target", *_LISTS)
+"""The columns that name something; an evaluation_id is read without the blanks at its ends."""
+
+
+def _names_in(column: str, text: str) -> list[str]:
+    return _split(text) if column in _LISTS else [text]
 
 
 def _split(text: str) -> list[str]:

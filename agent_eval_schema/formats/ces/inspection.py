@@ -22,10 +22,10 @@ from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import ces, golden, reading
-from agent_eval_schema.text.describe import describe, first_names, key_name, names
-from agent_eval_schema.text.jsontext import column_of
-from agent_eval_schema.text.privacy import may_quote
-from agent_eval_schema.text.spelling import ALIASES, match_names
+from agent_eval_schema.text.describe import cut, describe, first_names, key_name, names
+from agent_eval_schema.text.jsontext import column_of, texts_in
+from agent_eval_schema.text.privacy import may_quote, quoted
+from agent_eval_schema.text.spelling import ALIASES, match_names, odd_blanks
 
 PRECISE = 1 << 53
 """Whole numbers up to here are the same as doubles."""
@@ -126,6 +126,8 @@ class _Walk:
                 ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"Use {schema.DOCUMENTED.replacements[name]}."
             )
         limits = schema.range_of(message, name)
+        if name in _NAMES or field.resource_format:
+            yield from _blanks(value, path)
         if field.type == "map":
             if not isinstance(value, dict):
                 yield _wrong_type("an object", value, path)
@@ -177,6 +179,17 @@ class _Walk:
                 if field.resource_format and not re.search(resource_pattern(field), value):
                     message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
                     yield finding_at(ces.RESOURCE_NAME, path, message)
+
+
+_NAMES = frozenset(("displayName", "tags", "id", "toolId"))
+"""The fields that name something, beside those with the name of a resource."""
+
+
+def _blanks(value: Any, path: str) -> Iterator[Finding]:
+    for place, text in texts_in(value, path):
+        if odd_blanks(text) and text.strip():
+            message = f"expected single blanks inside only, got {quoted(cut(text, 120))}"
+            yield finding_at(ces.BLANKS_IN_NAME, place, message)
 
 
 def _join(path: str, key: str) -> str:

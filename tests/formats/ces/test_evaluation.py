@@ -112,6 +112,22 @@ def test_none_or_two_of_a_oneof_are_errors(value: Any, path: str | None) -> None
     assert said(value) == [("AE143", path)]
 
 
+def test_blanks_in_names_are_a_note() -> None:
+    """Two names that differ only in blanks look alike, and are of two things."""
+    call = {"expectation": {"toolCall": {"id": "c1 ", "tool": f"{APP}/tools/get  order"}}}
+    transfer = {"expectation": {"agentTransfer": {"targetAgent": " billing"}}}
+    value = golden({"userInput": {"text": " Hi  there "}}, call, transfer, tags=["p0", "p0 "], displayName="Refund\t")
+    assert said(value) == [
+        ("AE156", "displayName"),
+        ("AE156", "golden.turns[0].steps[1].expectation.toolCall.id"),
+        ("AE156", "golden.turns[0].steps[1].expectation.toolCall.tool"),
+        ("AE156", "golden.turns[0].steps[2].expectation.agentTransfer.targetAgent"),
+        ("AE156", "tags[1]"),
+    ]
+    assert ces.validate_evaluation(value)[0].message == r"expected single blanks inside only, got 'Refund\t'"
+    assert said(golden(TEXT, tags=["p0 smoke"], displayName="Refund of a return")) == []
+
+
 def test_blank_text_is_an_input_and_null_is_none() -> None:
     assert said(golden({"userInput": {"text": ""}})) == []
     assert said(golden({"userInput": {"text": "", "dtmf": "1"}})) == [("AE143", "golden.turns[0].steps[0].userInput")]

@@ -174,6 +174,18 @@ def test_metadata_stands_on_the_evaluation_row() -> None:
     assert golden(row, HI, parent=APP).evaluations[0]["name"] == f"{APP}/evaluations/r-1"
 
 
+def test_blanks_in_names_are_a_note() -> None:
+    file = golden(
+        named("Refund ", evaluation_id=" refund ", tags=" p0 ; p0  smoke", evaluation_groups="a; b"),
+        step("INPUT_TEXT", text_content=" Hi  there "),
+        step("EXPECTATION_TOOL_CALL", tool_name="get_order ", tool_call_args_json='{"id":  1}'),
+        step("EXPECTATION_TEXT", response_agent="billing  desk", text_content="Sure. "),
+        step("EXPECTATION_AGENT_TRANSFER", agent_transfer_target="\tbilling"),
+    )
+    columns = ((0, "display_name"), (0, "tags"), (2, "tool_name"), (3, "response_agent"), (4, "agent_transfer_target"))
+    assert sorted(said(file), key=str) == sorted((("AE156", row, column) for row, column in columns), key=str)
+
+
 def test_a_blank_id_stays_blank() -> None:
     assert "name" not in golden(named(evaluation_id=" "), HI).evaluations[0]
 
