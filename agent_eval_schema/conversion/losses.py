@@ -107,9 +107,11 @@ class Losses:
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
                 is_absent = value is None or value != value  # NaN, which a frame has where there is no number
                 is_lost = not is_known and not is_absent and value not in (came.get(column), came.get(apart(column)))
-                if is_lost and not is_default(column, value) and not self._is_edited(column, value, came.get(column)):
-                    if _differs_in_numbers(row, value, came.get(column)):
-                        continue
+                is_named = is_lost and (
+                    self._is_edited(column, value, came.get(column))
+                    or _differs_in_numbers(row, value, came.get(column))
+                )
+                if is_lost and not is_default(column, value) and not is_named:
                     self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
         if found:
