@@ -17,7 +17,14 @@ from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, issues_among, question_of
-from agent_eval_schema.diff.diff_blocks import DiffSummary, IssueChange, MetricChange, diff_view
+from agent_eval_schema.diff.diff_blocks import (
+    DiffSummary,
+    IssueChange,
+    MetricChange,
+    changed_rows,
+    diff_view,
+    row_by_row,
+)
 from agent_eval_schema.diff.snapshot import Snapshot
 from agent_eval_schema.formats.column_names import AUTO, ColumnNames, has_path, require_in_one
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -31,6 +38,7 @@ from agent_eval_schema.render.printable import Savable, as_text
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
 from agent_eval_schema.validation.report import Report, run_of
+from agent_eval_schema.validation.shown import rows_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -516,7 +524,11 @@ class Diff(Savable):  # numpydoc ignore=PR01
         return summary_json(self.review)
 
     def _view(self) -> View:
-        return diff_view(self.review, run_of(self.new).call)
+        places = changed_rows(self.review)
+        old = sorted(place.old_row for place in places if place.old_row is not None and place.new_row is None)
+        new = sorted(place.new_row for place in places if place.new_row is not None)
+        sides = [{row.row: row for row in rows_at(run_of(of), at)} for of, at in ((self.old, old), (self.new, new))]
+        return diff_view(self.review, run_of(self.new).call, rows=row_by_row(self.review, *sides))
 
     def __repr__(self) -> str:
         counts = self.counts

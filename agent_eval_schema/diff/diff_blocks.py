@@ -10,7 +10,7 @@ As JSON it is what `Diff.to_json` writes; as blocks it is in the order of a summ
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,18 +28,17 @@ from agent_eval_schema.render.blocks import (
     Examples,
     Fold,
     Group,
-    Items,
     Line,
     Only,
+    OpenRows,
     Part,
     Section,
-    Several,
     Table,
     View,
     Words,
-    edit_words,
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, counted, plural
+from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.edits import Edit
@@ -200,9 +199,9 @@ ROWS_IN_TEXT = 5
 """Rows added, removed, made invalid … in a text; the other forms have more."""
 
 STORIES_SHOWN, STORIES_AT_ONCE = 100, 5
-"""Rows whose story a page has, those with new errors first; those that a notebook does not fold."""
+"""Rows whose changes a page shows, those with new errors first; those that a notebook has."""
 
-STORIES = "What changed, the issues that came or went with it, and the metrics that the row supports no longer, or now."
+STORIES = "A row opens to what changed, the issues that came or went with it, and its metrics gained and lost."
 
 METRICS_NAMED = 8
 """Metrics of a story that are named; the others are counted."""
@@ -211,14 +210,17 @@ MOST_SELECTED = 5
 """Codes that a command selects, at most: with more it would be no line to type."""
 
 
-def diff_view(summary: DiffSummary, call: Call, system: str = "databricks") -> View:
-    """The comparison; a text has the metrics of one system, or of "all", and a page those of all common ones."""
-    stories = _stories(summary)
+def diff_view(summary: DiffSummary, call: Call, system: str = "databricks", rows: Sequence[ShownRow] = ()) -> View:
+    """The comparison, with these `rows`; a text has the metrics of one system, or of "all", and a page those of all
+    common ones."""
     details = [*_rows(summary), *_fields(summary), *_issues(summary)]
     names = [os.path.basename(s.source) if s.source else "evaluation set" for s in (summary.old, summary.new)]
-    story_blocks: list[Block] = [
-        Line(STORIES, "muted"),
-        Several(stories, "more rows", at_once=STORIES_AT_ONCE),
+    total = max(len(rows), summary.rows.changed + summary.rows.added + summary.rows.removed)
+    more = "more rows: the frames of the diff, such as `changed`, have all"
+    few = rows[:STORIES_AT_ONCE]
+    stories: list[Block] = [
+        Only("page", [OpenRows(["what changed"], rows, total, STORIES, more)]),
+        Only("notebook", [OpenRows(["what changed"], few, total, STORIES, more)]),
     ]
     return View(
         title=f"{names[0]} → {names[1]}",
@@ -230,8 +232,8 @@ def diff_view(summary: DiffSummary, call: Call, system: str = "databricks") -> V
         mood="error" if summary.losses else "good" if summary.same else "",
         following=_next_commands(summary, call),
         blocks=[
-            *([Only("html", [Section("stories", "Row by row", story_blocks)])] if stories else []),
-            *([Fold("Rows, changes and issues", details)] if stories and details else details),
+            *([Only("html", [Section("stories", "Row by row", stories)])] if rows else []),
+            *([Fold("Rows, changes and issues", details)] if rows and details else details),
             *_metrics(summary, system),
         ],
         kind="comparison",
@@ -424,61 +426,72 @@ def _examples(rows: Sequence[MetricRow], count: int) -> str:
 
 
 # --- row by row
-def _stories(summary: DiffSummary) -> list[Group]:
-    """Each matched row that changed, of the examples: the change, the issues that came or went with it, and the metrics
-    lost or gained. Rows with new errors come first."""
-    changes: dict[tuple[int | None, int | None], list[tuple[str, Words]]] = {}
-    places: dict[tuple[int | None, int | None], DiffPlace] = {}
+RowsOfSide = Mapping[int | str, ShownRow]
+
+
+def changed_rows(summary: DiffSummary) -> dict[DiffPlace, list[CellChange]]:
+    """The rows of the examples, each with its cells that changed."""
+    found: dict[DiffPlace, list[CellChange]] = {}
     for field in summary.fields:
         for change in field.examples:
-            places[change.row.key] = change.row
-            changes.setdefault(change.row.key, []).extend(edit_words(change.edits, change.more_edits))
-    stories = [_story(summary, places[key], changes[key]) for key in changes]
-    stories.sort(key=lambda story: story[0])
-    shown = stories[:STORIES_SHOWN]
-    return [
-        replace(group, is_open=len(shown) <= ROWS_OPEN, open_in_notebook=i < STORIES_AT_ONCE)
-        for i, (_, group) in enumerate(shown)
-    ]
+            found.setdefault(change.row, []).append(change)
+    for place in (*summary.became_invalid, *summary.removed, *summary.added, *summary.became_valid):
+        found.setdefault(place, [])
+    return found
+
+
+def row_by_row(summary: DiffSummary, old: RowsOfSide, new: RowsOfSide) -> list[ShownRow]:
+    """The rows of the examples as they are now (of removed ones: were), with what changed; those with new errors first.
+    `old` and `new` have the rows of each side."""
+    found = []
+    for place, changes in changed_rows(summary).items():
+        side, at = (old, place.old_row) if place.new_row is None else (new, place.new_row)
+        found.append(_row(summary, place, changes, side.get(at or 0, ShownRow(at or 0))))
+    return [row for _, row in sorted(found, key=lambda ranked: ranked[0])[:STORIES_SHOWN]]
 
 
 _MOODS = ("error", "warning", "", "good")
 
 
-def _story(
-    summary: DiffSummary, place: DiffPlace, changes: Sequence[tuple[str, Words]]
-) -> tuple[tuple[int, int], Group]:
-    """The story of a row, and where it stands among the others."""
+def _row(
+    summary: DiffSummary, place: DiffPlace, changes: Sequence[CellChange], shown: ShownRow
+) -> tuple[tuple[int, bool, int], ShownRow]:
+    """A row with its changes, the issues and the metrics that came or went with them, and where it is in the list."""
     gained = [i for line in summary.issues for i in line.gained_examples if i.row == place.new_row]
     lost = [i for line in summary.issues for i in line.lost_examples if i.row == place.old_row]
     metrics = [*_story_metrics(summary, place, "−"), *_story_metrics(summary, place, "+")]
     severities = {issue.severity for issue in gained}
-    if Severity.ERROR in severities or any(sign == "−" for sign, _, _ in metrics):
+    is_removed = place.new_row is None
+    if is_removed or Severity.ERROR in severities or any(sign == "−" for sign, _, _ in metrics):
         mood = "error"
     else:
-        mood = "warning" if Severity.WARNING in severities else "good" if metrics else ""
-    items: list[tuple[str, Words]] = []
-    for path, words in changes:
-        items.append(("", (Part(path, "path"), ": ", *(words if isinstance(words, tuple) else (words,)))))
-    for sign, issues in (("+", gained), ("−", lost)):
-        for issue in issues:
-            of = "good" if sign == "−" else "" if issue.severity is Severity.INFO else str(issue.severity)
-            items.append((of, (f"{sign} {issue.code} {RULES[issue.code].name}: ", Part(issue.message, "message"))))
+        mood = "warning" if Severity.WARNING in severities else "good" if metrics or place.old_row is None else ""
+    edits = []
+    for change in changes:
+        edits += [(edit.path, [(part.side, part.text) for part in edit.parts]) for edit in change.edits]
+        if change.more_edits:
+            path, pieces = edits[-1]
+            edits[-1] = path, [*pieces, ("both", f" … and {change.more_edits:,} more places")]
+    cells = [(f"− {issue.code} {RULES[issue.code].name}", issue.message) for issue in lost]
     for sign, names, why in metrics:
         more = f" and {len(names) - METRICS_NAMED:,} more" if len(names) > METRICS_NAMED else ""
-        items.append(("error" if sign == "−" else "good", f"{sign} {', '.join(names[:METRICS_NAMED])}{more}: {why}"))
+        cells.append((f"{sign} metrics", f"{', '.join(names[:METRICS_NAMED])}{more}: {why}"))
     summed_up = [
-        *dict.fromkeys(path for path, _ in changes),
+        *(["removed"] if is_removed else ["added"] if place.old_row is None else []),
+        *dict.fromkeys(path for path, _ in edits),
         *(f"+{issue.code}" for issue in gained),
         *(f"−{issue.code}" for issue in lost),
         *(f"{sign}{plural(len(names), 'metric')}" for sign, names, _ in metrics),
     ]
-    head: list[str | Part] = [
-        Part(f"row {place.rows}", f"tag {mood}".rstrip()),
-        place.request_id or "",
-        Part(", ".join(summed_up), "muted"),
-    ]
-    return (_MOODS.index(mood), place.new_row or 0), Group(head, [Items(items)])
+    rank = _MOODS.index(mood), is_removed, place.new_row or place.old_row or 0
+    return rank, replace(
+        shown,
+        row=shown.row if place.old_row in (None, place.new_row) or is_removed else place.rows,
+        id=place.request_id,
+        title=place.asks,
+        columns=[(", ".join(summed_up), mood, None)],
+        content=replace(shown.content, edits=edits, cells=[*cells, *shown.content.cells]),
+    )
 
 
 def _story_metrics(summary: DiffSummary, place: DiffPlace, sign: str) -> Iterator[tuple[str, list[str], str]]:

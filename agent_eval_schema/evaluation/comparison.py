@@ -655,7 +655,7 @@ def _figures(lines: Sequence[MetricComparison]) -> Table:
 
 
 def _means(lines: Sequence[MetricComparison], adjusted: bool, alpha: float, title: str) -> Table:
-    names = ["metric", "#before", "#after", "#change", "#95% interval", "%worse ← → better", "#up", "#down", "#rows"]
+    names = ["metric", "%worse ← → better", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows"]
     widest = max((_extent(line) for line in lines if _is_share(line)), default=0.0)
     return Table(
         [*names, "#p", *(["#Holm p"] if adjusted else [])],
@@ -692,11 +692,11 @@ def _mean(line: MetricComparison, adjusted: bool, alpha: float, widest: float) -
     old, new = written_alike(line.info, [line.old, line.new])
     return [
         name_of(line.info),
+        Cell(picture=_effect(line, widest, line.p_adjusted < alpha)),
         old,
         new,
         Cell(signed(line.difference), mood),
         interval,
-        Cell(picture=_effect(line, widest, line.p_adjusted < alpha)),
         f"{line.higher:,}",
         f"{line.lower:,}",
         f"{line.rows:,}{f' ({lost})' if lost else ''}",

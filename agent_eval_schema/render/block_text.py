@@ -22,7 +22,6 @@ from agent_eval_schema.render.blocks import (
     Fold,
     Group,
     Heading,
-    Items,
     Line,
     Only,
     Part,
@@ -98,9 +97,6 @@ def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
                 _print_line(console, _text(block.words, block.mood), indent + block.indent)
             case Terms():
                 _print_lines(console, [(Part(term, "bold"), text) for term, text in block.pairs], indent)
-            case Items():
-                for mood, words in block.items:
-                    _print_line(console, _text(words, mood), indent)
             case Table():
                 _print_table(console, block, indent)
             case Examples():

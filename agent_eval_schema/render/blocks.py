@@ -99,12 +99,6 @@ class Terms(Struct, frozen=True):
     pairs: Sequence[tuple[str, str]]
 
 
-class Items(Struct, frozen=True):
-    """A list with a mood and the words of each item."""
-
-    items: Sequence[tuple[str, Words]]
-
-
 class Column(NamedTuple):
     """A column of a table: its name, or that of the column whose name it shares."""
 
@@ -290,7 +284,8 @@ class Trends(Struct, frozen=True):
 
 class OpenRows(Struct, frozen=True):
     """The first of `total` rows in the order that `about` says, each with its cells in `columns`; a page searches and
-    sorts them, and opens the first if it `opens`. `more` says how to see the others. `heads`: the names of columns."""
+    sorts them, and opens the first if it `opens`. `more` says how to see the others. `heads`: the names of columns,
+    `edits`: the title of what changed in a row."""
 
     heads: Sequence[str]
     rows: Sequence[ShownRow]
@@ -298,6 +293,7 @@ class OpenRows(Struct, frozen=True):
     about: str = ""
     more: str = ""
     opens: bool = True
+    edits: str = "Changes"
 
 
 Block = (
@@ -305,7 +301,6 @@ Block = (
     | Line
     | Heading
     | Terms
-    | Items
     | Table
     | Examples
     | Changes

@@ -71,7 +71,9 @@ def _environment() -> Environment:
         finalize=lambda value: value if isinstance(value, Markup) else visible(value),  # the renderer's own goes out
     )
     environment.globals |= {"version": __version__, "marks": CALL_MARKS}
-    environment.globals["row_data"] = lambda block: json_block(row_data(block.rows, block.total, block.heads))
+    environment.globals["row_data"] = lambda block: json_block(
+        row_data(block.rows, block.total, block.heads, block.edits)
+    )
     environment.filters |= {"code": with_code, "breakable": breakable}
     environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"
     environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": cut, "runs": runs}

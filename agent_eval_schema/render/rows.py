@@ -67,8 +67,8 @@ class ShownScore(Struct, frozen=True, array_like=True):
 
 class RowContent(Struct, frozen=True, omit_defaults=True):
     """What a row holds: its conversation, the answers of the agent, what is expected of them, its scores, documents
-    (path, URI, content) and calls, the spans of its trace, its other cells as text, its issues, and what the fixes
-    would change: path, old and new."""
+    (path, URI, content) and calls, the spans of its trace, its other cells as text, its issues, and what changed or
+    would change: a path, and its pieces of text, each with the side that it is on (both, old or new)."""
 
     turns: Sequence[ShownTurn] = []
     answers: Sequence[tuple[str, str]] = []
@@ -79,7 +79,7 @@ class RowContent(Struct, frozen=True, omit_defaults=True):
     spans: Sequence[ShownSpan] = []
     cells: Sequence[tuple[str, str]] = []
     issues: Sequence[ShownIssue] = []
-    fixes: Sequence[tuple[str, str, str]] = []
+    edits: Sequence[tuple[str, Sequence[tuple[str, str]]]] = []
 
     def texts(self) -> Iterator[str]:
         """Those that may be Markdown."""
@@ -94,6 +94,7 @@ class RowContent(Struct, frozen=True, omit_defaults=True):
         yield from ((f"{score.metric}/reason", score.reason) for score in self.scores if score.reason)
         yield from ((uri, text) for _, uri, text in self.documents)
         yield from self.cells
+        yield from ((issue.code, f"{issue.path} {issue.message}") for issue in self.issues)
 
 
 class ShownRow(Struct, frozen=True, omit_defaults=True):
@@ -113,8 +114,8 @@ class ShownRow(Struct, frozen=True, omit_defaults=True):
     content: RowContent = RowContent()
 
 
-def row_data(rows: Sequence[ShownRow], total: int, heads: Sequence[str] = ()) -> dict[str, Any]:
-    """The rows of a page; equal lists of metrics, and equal issues, are there once."""
+def row_data(rows: Sequence[ShownRow], total: int, heads: Sequence[str] = (), edits: str = "") -> dict[str, Any]:
+    """The rows of a page, whose edits have that title; equal lists of metrics, and equal issues, are there once."""
     sets: dict[tuple[int, ...], int] = {}
     issues: dict[ShownIssue, int] = {}
     found = [
@@ -128,6 +129,7 @@ def row_data(rows: Sequence[ShownRow], total: int, heads: Sequence[str] = ()) ->
     return {
         "total": total,
         "heads": list(heads),
+        "edits": edits,
         "sets": list(sets),
         "issues": list(issues),
         "trees": trees,

@@ -102,11 +102,16 @@ ISSUES = 50
 
 def shown_rows(run: CheckedRun, fixes: FixPreview | None = None) -> list[ShownRow]:
     """The rows of a page, invalid ones first; without cells and IDs if values are hidden or the data is gone."""
+    valid = run.builder.valid
+    return rows_at(run, *(np.flatnonzero(those)[:ROWS].tolist() for those in (~valid, valid)), fixes=fixes)
+
+
+def rows_at(run: CheckedRun, *parts: list[int], fixes: FixPreview | None = None) -> list[ShownRow]:
+    """These rows, as many as a page has room for; each part is in the order of the data."""
     plan, builder = run.plan, run.builder
     valid, usable, masks = builder.valid, builder.usable, builder.masks
-    first, then = (np.flatnonzero(those)[:ROWS].tolist() for those in (~valid, valid))
-    contents = unless_gone(lambda: _contents(run, first, then), dict[int, _Content]()) if plan.values else {}
-    chosen = list(contents) or [*first, *then][:ROWS]
+    contents = unless_gone(lambda: _contents(run, *parts), dict[int, _Content]()) if plan.values else {}
+    chosen = list(contents) or [row for part in parts for row in part][:ROWS]
     codes: dict[int, list[str]] = {row: [] for row in chosen}
     for code, found in sorted(builder.occurrences.items()):
         for row in found.first_rows:
@@ -127,7 +132,8 @@ def shown_rows(run: CheckedRun, fixes: FixPreview | None = None) -> list[ShownRo
         metrics = [m for m, supported in support.items() if supported[i]]
         request_id, content = contents.get(row, (None, RowContent()))
         fixed = fixes.cells.get(row, []) if fixes is not None else []
-        content = replace(content, issues=issues[row][:ISSUES], fixes=fixed)
+        edits = [(path, [("old", was), ("both", " "), ("new", becomes)]) for path, was, becomes in fixed]
+        content = replace(content, issues=issues[row][:ISSUES], edits=edits)
         rows.append(ShownRow(row, lines.get(row), request_id, bool(valid[row]), codes[row], metrics, content=content))
     return rows
 

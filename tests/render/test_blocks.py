@@ -23,7 +23,6 @@ from agent_eval_schema.render.blocks import (
     Fold,
     Group,
     Heading,
-    Items,
     Line,
     Meter,
     Only,
@@ -182,12 +181,11 @@ def every_block(hostile: str) -> list[Block]:
         spans=[ShownSpan(hostile, hostile, hostile, 1, 2, 3, hostile, hostile, hostile, hostile)],
         cells=[pair],
         issues=[ShownIssue(hostile, hostile, hostile, hostile, hostile, hostile)],
-        fixes=[(hostile, hostile, hostile)],
+        edits=[(hostile, [("old", hostile), ("both", hostile), ("new", hostile)])],
     )
     opened = ShownRow(hostile, id=hostile, title=hostile, columns=[(hostile, hostile, None)], content=content)
     return [
         Section("id", hostile, [Line(hostile), Heading(hostile), Terms([(hostile, hostile)])], short=hostile),
-        Items([("", hostile)]),
         table,
         Table(["", "#"], [[cell, hostile]], kind="examples", sortable=True),
         Examples([Detail(hostile)], [example]),

@@ -131,6 +131,6 @@ def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]
     means, scores = (section.blocks[0] for section in sections)
-    assert means.rows[0][4] == "−0.15 to −0.05"
+    assert means.rows[0][5] == "−0.15 to −0.05"
     assert [row[0] for row in scores.rows] == ["1", "3", "0", "2"]
     assert [row[-1].mood for row in scores.rows] == ["error", "error", "good", "good"]

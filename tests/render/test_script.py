@@ -62,7 +62,7 @@ def test_without_values_there_are_rows_without_cells() -> None:
     page = validate_eval_set(rows, show_values=False).to_html()
     assert "secret" not in page
     assert [
-        {"id", "turns", "cells", "spans", "fixes"} & {k for k, v in r.items() if v} for r in embedded(page)["rows"]
+        {"id", "turns", "cells", "spans", "edits"} & {k for k, v in r.items() if v} for r in embedded(page)["rows"]
     ] == [set()] * 2
 
 

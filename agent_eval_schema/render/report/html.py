@@ -119,7 +119,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "plots": plots,
         "plots_title": plots_title,
         "together": pairs,
-        "listed": OpenRows([], shown.rows, report.row_count, about, "", opens=False),
+        "listed": OpenRows([], shown.rows, report.row_count, about, opens=False, edits="Fix, before and after"),
         "facts": _facts(report),
     }
 

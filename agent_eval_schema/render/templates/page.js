@@ -8,7 +8,7 @@ const content = r => [...[...(r.turns ?? []).map(([path, , said]) => [path, said
 const textOf = r => r.text ??= [r.row, r.id, r.title, r.codes, r.columns, r.turns, r.answers, r.expected, r.scores, r.documents, r.calls?.flatMap(p => [p.predicted, p.reference]).map(c => c && [c.tool, c.input]), r.cells, r.spans, r.issues.map(i => data.issues[i])].flat(9).join(" ").toLowerCase();
 const value = (r, name) => content(r).findLast(([own]) => own === name)?.[1] ?? "";
 const question = r => r.title ?? (r.turns?.findLast(t => t[1] === "user") ?? r.turns?.at(-1))?.[2] ?? value(r, "request");
-const hasStatus = data?.rows.some(r => r.valid !== undefined);
+const hasStatus = data?.rows.some(r => r.valid !== undefined), numeric = data?.heads.map((_, i) => data.rows.some(r => r.columns[i][2] !== null));
 if (data) {
   const used = new Map();
   for (const r of data.rows) {
@@ -38,7 +38,7 @@ function drawRows() {
   one("#rowcount").textContent = rows.length ? `${count(rows.length)} of ${every}${title}`
     : `No row${title} has “${term}”. Searched: the numbers, IDs, codes, issues and all texts of ${every}.`;
   one("#all").hidden = !picked && !term;
-  list.firstChild.rows[0].replaceChildren(...heads.map(name => el("th", {scope: "col", class: data.heads.includes(name) ? "n" : null, "aria-sort": sorted === name ? up > 0 ? "ascending" : "descending" : null},
+  list.firstChild.rows[0].replaceChildren(...heads.map(name => el("th", {scope: "col", class: name === "Status" ? "status" : numeric[data.heads.indexOf(name)] ? "n" : null, "aria-sort": sorted === name ? up > 0 ? "ascending" : "descending" : null},
     el("button", {class: "link", onclick: () => { [sorted, up] = [name, sorted === name ? -up : 1]; drawRows() }}, name))));
   list.firstChild.style.minWidth = 26 + 12 * shown.length + 7 * data.heads.length + "em";
   start = -1;
@@ -53,7 +53,7 @@ function scroll() {
 function line(r) {
   const status = hasStatus && el("td", {class: r.valid ? "good" : "error"}, r.valid ? "valid " : "invalid ", el("span", {class: "muted"}, r.codes.join(", ")));
   return el("tr", {class: r === open ? "open" : "", onclick: () => { location.hash = r.hash }}, el("th", {scope: "row", class: r.failed ? "error" : null}, el("a", {href: r.hash}, r.row)), status,
-    el("td", {}, r.failed && el("span", {class: "tag error"}, "failed "), question(r).slice(0, 200)), (r.columns ?? []).map(([words, mood]) => el("td", {class: "n " + mood}, words)), shown.map(name => el("td", {}, value(r, name).slice(0, 200))));
+    el("td", {}, r.failed && el("span", {class: "tag error"}, "failed "), question(r).slice(0, 200)), (r.columns ?? []).map(([words, mood], i) => el("td", {class: (numeric[i] ? "n " : "") + mood}, words)), shown.map(name => el("td", {}, value(r, name).slice(0, 200))));
 }
 function detail(r) {
   const left = new Set(r.issues.map(i => data.issues[i])), under = path => [...left].filter(i => i[2] === path || i[3] === path || /^[.[]/.test(i[3].startsWith(path) ? i[3].slice(path.length) : "")).map(i => { left.delete(i); return issue(i) });
@@ -62,14 +62,14 @@ function detail(r) {
   const expected = r.expected ?? [], answers = r.answers ?? [], beside = answers.length + expected.length > 0 && besideOf(expected, answers, under);
   const scores = (r.scores ?? []).map(([name, words, mood, reason]) => el("tr", {}, el("th", {scope: "row"}, name), el("td", {class: "n " + mood}, words), el("td", {}, reason && rich(reason))));
   const documents = (r.documents ?? []).map(([path, uri, t]) => documentOf(uri, t, null, el("div", {}, under(path))));
-  const fixes = (r.fixes ?? []).map(([path, was, is]) => el("p", {}, el("span", {class: "path"}, path), " ", el("del", {}, was), " ", el("ins", {}, is)));
+  const edits = (r.edits ?? []).map(([path, pieces]) => el("p", {}, el("span", {class: "path"}, path), " ", pieces.map(([side, t]) => el({old: "del", new: "ins"}[side] ?? "span", {}, t))));
   const cells = (r.cells ?? []).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, el("span", {class: "cell"}, v), under(k))]);
   const at = rows.indexOf(r), step = (way, name) => el("button", {disabled: !rows[at + way], onclick: () => go(at + way)}, name);
   const about = [r.line ? "line " + r.line : "", r.id ?? "", at < 0 ? "" : `${count(at + 1)} of ${count(rows.length)}`].filter(s => s).join(" · ");
   const raw = [...content(r).map(c => c[1]), ...(r.documents ?? []).map(d => d[2])].some(t => markdown.trees.has(t)) && el("button", {onclick: toggle}, markdown.raw ? "Show Markdown rendered (M)" : "Show the raw text (M)");
   const isEmpty = !turns.length && !beside && !cells.length && !documents.length;
   one("#row").replaceChildren(...[el("p", {class: "tools"}, el("b", {}, `Row ${r.row}`), r.valid !== undefined && el("span", {class: r.valid ? "good" : "error"}, r.valid ? "valid" : "invalid"), el("span", {class: "muted"}, about), step(-1, "Previous (K)"), step(1, "Next (J)"), raw),
-    [...left].map(issue), turns, beside, scores.length > 0 && el("table", {class: "ofrow"}, el("tbody", {}, scores)), part("Fix, before and after", fixes), part("Retrieved documents", documents),
+    [...left].map(issue), turns, beside, scores.length > 0 && el("table", {class: "ofrow"}, el("tbody", {}, scores)), part(data.edits, edits), part("Retrieved documents", documents),
     part("Tool calls", r.calls?.length > 0 && callsOf(r.calls)), part("Steps of the trace", (r.spans ?? []).map(spanOf)), cells.length > 0 && el("dl", {}, cells), isEmpty && text("The page has no cells of this row.", "muted")].flat(9).filter(e => e));
 }
 function toggle() { markdown.raw = !markdown.raw; if (open) detail(open) }
