@@ -30,16 +30,17 @@ from agent_eval_schema.metrics.support import System
 from agent_eval_schema.profile.coverage import Other, find_leaks, find_repeats, open_others
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS, Options, tokenizer_at_hand
-from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_view
+from agent_eval_schema.profile.profile_blocks import ProfileSummary, profile_view, rows_with_reasons
 from agent_eval_schema.profile.size import read_past
 from agent_eval_schema.profile.summarize import summarize
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.printable import Savable
+from agent_eval_schema.render.printable import Savable, as_inline
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
+from agent_eval_schema.validation.shown import rows_at
 
 
 def profile_eval_set(
@@ -333,6 +334,16 @@ class Profile(Savable):  # numpydoc ignore=PR01
 
     def _view(self) -> View:
         return profile_view(self.summary)
+
+    def _repr_html_(self) -> str:
+        steps = tuple(replace(step, command=step.code) for step in self.summary.next_steps)
+        return as_inline(profile_view(replace(self.summary, next_steps=steps)))
+
+    def _page(self) -> str:
+        from agent_eval_schema.render.block_html import view_page
+
+        rows = rows_at(self._facts.run, sorted(rows_with_reasons(self.summary)))
+        return view_page(profile_view(self.summary, rows))
 
     @property
     def overruled(self) -> int:

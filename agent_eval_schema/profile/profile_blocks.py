@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.render.blocks import (
     Block,
@@ -21,6 +22,7 @@ from agent_eval_schema.render.blocks import (
     Line,
     Meter,
     Only,
+    OpenRows,
     Part,
     Section,
     Several,
@@ -31,6 +33,7 @@ from agent_eval_schema.render.blocks import (
 )
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, counted, number, plural, share
+from agent_eval_schema.render.rows import ShownRow
 
 
 class RowExample(Struct, frozen=True):
@@ -214,11 +217,13 @@ class Cost(Struct, frozen=True):
 
 
 class NextStep(Struct, frozen=True):
-    """What to do next: the share of the rows that gain, a sentence with its number, and the command that helps."""
+    """What to do next: the share of the rows that gain, a sentence with its number, the command that helps, and the
+    same in Python."""
 
     gain: float
     text: str
     command: str
+    code: str = ""
 
 
 class Assumptions(Struct, frozen=True):
@@ -269,8 +274,25 @@ LISTED = 10
 CURVE_SIZE = (300, 90)
 
 
-def profile_view(summary: ProfileSummary) -> View:
-    """The whole profile; a dataset without a valid row has only its notes."""
+def rows_with_reasons(summary: ProfileSummary) -> dict[int, list[str]]:
+    """The rows of the examples, and why each is there: it repeats or contradicts another one, or is elsewhere, too."""
+    found: dict[int, list[str]] = {}
+    for earlier, later in summary.duplicates.conflicts:
+        found.setdefault(later.row, []).append(f"another ground truth than row {earlier.row:,}")
+        found.setdefault(earlier.row, []).append(f"another ground truth than row {later.row:,}")
+    for leak in summary.leaks:
+        for example in leak.examples:
+            found.setdefault(example.row, []).append(f"{leak.kind} in {os.path.basename(leak.source)}")
+    for group in summary.duplicates.groups:
+        first, *others = group.examples
+        found.setdefault(first.row, []).append(f"the first of {plural(group.rows, 'row')} ({group.kind})")
+        for other in others:
+            found.setdefault(other.row, []).append(f"repeats row {first.row:,} ({group.kind})")
+    return found
+
+
+def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View:
+    """The whole profile, with these rows on a page; a dataset without a valid row has only its notes."""
     name = os.path.basename(summary.source) if summary.source else "evaluation dataset"
     where = f"{summary.source}: " if summary.source else ""
     read = f"{summary.format} format, outputs {summary.outputs}"
@@ -278,13 +300,13 @@ def profile_view(summary: ProfileSummary) -> View:
     if summary.valid:
         curve, cost = _curve(summary.power), list[Block](map(Line, _about_cost(summary)))
         if cost:
-            rows: list[list[Words]] = [
+            lines: list[list[Words]] = [
                 [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
                 for of in summary.cost.metrics
             ]
             names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
-            table = Table(names, rows, title="Cost per metric", kind="cost")
-            cost += [Only("html", [table])] if rows else []
+            table = Table(names, lines, title="Cost per metric", kind="cost")
+            cost += [Only("html", [table])] if lines else []
             cost = [Section("cost", "Cost of one evaluation", cost, short="Cost")]
         blocks = [
             Only("notebook", [Terms(list(_key_numbers(summary, curve)))]),
@@ -294,6 +316,7 @@ def profile_view(summary: ProfileSummary) -> View:
                     *_power(summary, curve),
                     *_duplicates(summary.duplicates),
                     *_leaks(summary),
+                    *_rows(summary, rows),
                     Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
                     *_section("balance", "Balance and age", map(Line, _about_balance(summary.balance))),
                     *cost,
@@ -460,6 +483,7 @@ def _conflicts(found: Duplicates) -> Examples:
                 f"row {earlier.row:,}" + (f" ({earlier.request_id})" if earlier.request_id else ""),
                 earlier.truth or "",
             ],
+            opens=True,
         )
         for earlier, later in sorted(found.conflicts, key=lambda pair: (pair[0].row, pair[1].row))
     ]
@@ -470,7 +494,7 @@ def _conflicts(found: Duplicates) -> Examples:
 
 def _examples(examples: Sequence[RowExample], total: int = 0) -> Examples:
     """Rows with their question and, on a page, their ground truth."""
-    rows = [Example(f"{e.row:,}", e.request_id, [e.question or "", e.truth or ""]) for e in examples]
+    rows = [Example(f"{e.row:,}", e.request_id, [e.question or "", e.truth or ""], opens=True) for e in examples]
     return Examples([Detail("Question"), Detail("Ground truth", before=None)], rows, total)
 
 
@@ -487,6 +511,16 @@ def _leaks(summary: ProfileSummary) -> Iterator[Block]:
     if summary.compared_with and not summary.leaks:
         groups = [Line(f"No row is in {', '.join(summary.compared_with)}.")]
     yield from _section("leaks", "Leakage", iter(groups))
+
+
+def _rows(summary: ProfileSummary, rows: Sequence[ShownRow]) -> Iterator[Block]:
+    """The rows of the examples, which a page opens."""
+    reasons, shown = rows_with_reasons(summary), {row.row: row for row in rows}
+    found = [replace(shown[row], columns=[("; ".join(why), "", None)]) for row, why in reasons.items() if row in shown]
+    if found:
+        about = "The rows that repeat or contradict another one, or that are elsewhere, too; of each kind some."
+        section = Section("rows", "Rows to look at", [OpenRows(["why"], found, len(found), about, opens=False)])
+        yield Only("page", [section])
 
 
 # --- coverage, balance and cost

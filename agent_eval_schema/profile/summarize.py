@@ -91,7 +91,12 @@ def summarize(
     masks, rows = facts.run.builder.usable_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
     unlabeled = sum(count for mask, count in masks.items() if not mask & GROUND_TRUTH)
-    return replace(summary, next_steps=next_steps(summary, support, facts.run.call, unlabeled))
+    steps, in_python = (
+        next_steps(summary, support, call, unlabeled)
+        for call in (facts.run.call, facts.run.call._replace(in_python=True))
+    )
+    steps = tuple(replace(step, code=same.command) for step, same in zip(steps, in_python, strict=True))
+    return replace(summary, next_steps=steps)
 
 
 def _notes(facts: Facts, valid: int) -> Iterable[str]:
@@ -235,8 +240,9 @@ POINTS = 0.05
 """The difference that a metric should be able to detect."""
 
 
-GROW = "agent-eval-schema from-inference-table --help"
-"""How logged calls become rows: only the user knows the table."""
+def _grow(call: Call) -> str:
+    """How logged calls become rows: only the user knows the table."""
+    return "help(eval_set_from_inference_table)" if call.in_python else "agent-eval-schema from-inference-table --help"
 
 
 def next_steps(summary: ProfileSummary, support: list[Support], call: Call, unlabeled: int = 0) -> tuple[NextStep, ...]:
@@ -292,7 +298,7 @@ def _power(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     # Logged calls are added to this dataset if it has the columns of one that is built of them.
     if summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid and call.name:
         text += f" `--extend {shlex.quote(call.name)}` adds logged calls to it."
-    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, GROW)
+    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, _grow(call))
 
 
 def _review(summary: ProfileSummary, call: Call, queue: str) -> str:
@@ -321,7 +327,7 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call, 
     if unused := [t.tool for t in covered.tools if not t.expected and not t.called]:
         names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
         text = f"No row exercises {names}: {len(unused)} of {plural(len(covered.tools), 'tool')}."
-        yield NextStep(0.5 * len(unused) / len(covered.tools), text, GROW)
+        yield NextStep(0.5 * len(unused) / len(covered.tools), text, _grow(call))
     found = summary.balance
     if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
         part = share(found.top_truth_rows, found.truths)
@@ -343,4 +349,4 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call, 
         name, value = thin[0]
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
         text = f"Fewer than {covered.min_rows} rows have {name} `{value}`{more}: too few for their own score."
-        yield NextStep(0.1, text, GROW)
+        yield NextStep(0.1, text, _grow(call))

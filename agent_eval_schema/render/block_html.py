@@ -110,7 +110,7 @@ def _part(part: Part) -> Markup:
 def _table(block: Table | Examples | Changes, form: Form) -> dict[str, Any]:
     """A table as the template draws it: its headings, the rows that are seen at once, those that a notebook folds, and
     the number of those that are not drawn."""
-    table = block if isinstance(block, Table) else _table_of_rows(block)
+    table = block if isinstance(block, Table) else _table_of_rows(block, form)
     columns = list(columns_of(table))
     heads = []
     for column, following in zip_longest(columns, columns[1:]):
@@ -154,7 +154,11 @@ def _cell(of: Words | Cell, column: Column, *, is_name: bool = False, labeled: b
     return {"tag": "th" if is_name else "td", "attributes": attributes, "words": cell.words, "picture": cell.picture}
 
 
-def _table_of_rows(block: Examples | Changes) -> Table:
+def _row_link(row: str) -> Part:
+    return Part(row, f"#row-{row.replace(',', '')}")
+
+
+def _table_of_rows(block: Examples | Changes, form: Form) -> Table:
     """Rows of the data as a table without the columns that are empty in all of them; changes have a line per edit."""
     if isinstance(block, Changes):
         edits = [
@@ -165,7 +169,9 @@ def _table_of_rows(block: Examples | Changes) -> Table:
         total = len(edits) + block.total - len(block.changes)
         block = Examples([Detail("Where", "path"), Detail("From what to what")], edits, total)
     heads = [(block.signs, ""), ("#Row", ""), ("request_id", ""), *((name, kind) for name, kind, _ in block.columns)]
-    rows = [(e.sign.replace("-", "−"), e.row, e.request_id or "", *e.cells) for e in block.rows]
+    names = [_row_link(e.row) if e.opens and form == "page" else e.row for e in block.rows]
+    signs = [e.sign.replace("-", "−") for e in block.rows]
+    rows = [(sign, name, e.request_id or "", *e.cells) for sign, name, e in zip(signs, names, block.rows, strict=True)]
     kept = [i for i, (name, _) in enumerate(heads) if name and any(row[i] for row in rows)]
     cells = [[Cell(row[i], heads[i][1]) for i in kept] for row in rows]
     return Table([heads[i][0] for i in kept], cells, kind="examples", total=block.total)

@@ -142,12 +142,14 @@ def columns_of(table: Table) -> Iterator[Column]:
 
 
 class Example(Struct, frozen=True):
-    """A row of the data: its position (or both, of two datasets), its ID, and what is shown of it, per column."""
+    """A row of the data: its position (or both, of two datasets), its ID, and what is shown of it, per column. A page
+    with the row among its OpenRows leads to it if it `opens`."""
 
     row: str
     request_id: str | None
     cells: Sequence[Words]
     sign: str = ""
+    opens: bool = False
 
 
 class Detail(NamedTuple):

@@ -100,17 +100,19 @@ class NextCommand(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The data of a call (a name; None: in memory) and its options that are not defaults, for advice to repeat."""
+    """The data of a call (a name; None: in memory) and its options that are not defaults, for advice to repeat: as
+    commands, or `in_python`."""
 
     name: str | None = None
     options: Mapping[str, Any] = {}
+    in_python: bool = False
 
     def command(self, verb: str, *more: str) -> str:
         """The command that reads the file, or stdin once more; "" for data in memory. Files of `more` come before the
         options."""
         from agent_eval_schema.io.streams import STDIN, STDIN_NAME, STDOUT  # not above: `rules` needs no Arrow
 
-        if self.name in (None, STDOUT):
+        if self.in_python or self.name in (None, STDOUT):
             return ""
         name = STDIN if self.name == STDIN_NAME else str(self.name)
         files = list(takewhile(lambda word: word[:2] != "--", more))
@@ -128,13 +130,15 @@ class Call(NamedTuple):
         return shlex.join([*words, *more[len(files) :]])
 
     def function(self, name: str, data: str = "data", **more: object) -> str:
-        """The call of a function on data in memory."""
+        """The call of a function on data in memory, or in Python on the file."""
+        if self.in_python and self.name is not None:
+            data = _literal(self.name)
         options = {o: self.options[o] for o in _OPTIONS_OF[name] if o in self.options} | more
         return f"{name}({', '.join([data, *(f'{o}={_literal(v)}' for o, v in options.items())])})"
 
     def naming(self, columns: Mapping[str, str]) -> Call:
         """The call with more columns named."""
-        return Call(self.name, {**self.options, "columns": {**self.options.get("columns", {}), **columns}})
+        return self._replace(options={**self.options, "columns": {**self.options.get("columns", {}), **columns}})
 
     def validation(self, select: Sequence[str] = (), data: str = "data") -> str:
         """What validates the data again, by all rules of the call or some: a command, or for data in memory a call."""

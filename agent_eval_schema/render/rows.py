@@ -81,6 +81,11 @@ class RowContent(Struct, frozen=True, omit_defaults=True):
     issues: Sequence[ShownIssue] = []
     edits: Sequence[tuple[str, Sequence[tuple[str, str]]]] = []
 
+    @property
+    def question(self) -> str:
+        """What the user asked last; "" if that is not known."""
+        return next((turn.text for turn in reversed(self.turns) if turn.role == "user"), "")
+
     def texts(self) -> Iterator[str]:
         """Those that may be Markdown."""
         yield from (turn.text for turn in self.turns)

@@ -697,7 +697,9 @@ def test_conflicts_are_one_table() -> None:
     part = page[page.index('id="conflicts"') : page.index('id="duplicates"')]
     assert part.count("<table") == 1
     cells = re.findall("<td[^>]*>(.*?)</td>", part)
-    assert cells == [c for i in (1, 2, 3) for c in (f"{i}", f"id{i}", LEAVE, f"t{i}", "row 0 (id0)", "t0")]
+    assert cells == [
+        c for i in (1, 2, 3) for c in (f'<a href="#row-{i}">{i}</a>', f"id{i}", LEAVE, f"t{i}", "row 0 (id0)", "t0")
+    ]
 
 
 def test_the_verdict_names_invalid_conflicting_and_leaked_rows() -> None:
