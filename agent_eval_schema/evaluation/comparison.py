@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -140,6 +139,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         cells_of: CellsOfRow | None = None,
     ) -> None:
         self._results, self._cells_of = list(results), cells_of
+        self._runs: Sequence[str] = ()
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
         self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
         self._alpha = CHANCE
@@ -258,7 +258,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
             command=self._command,
             alpha=self._alpha,
             failed=self._failed,
-            results=self._results,
+            runs=self._runs,
             cells_of=self._cells_of,
         )
 
@@ -304,7 +304,7 @@ def compare(
     for metric, info in infos.items():
         before = old[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_old]
         after = new[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_new]
-        lines.append(_line(info, before, after, codes, asked))
+        lines.append(metric_change(info, before, after, codes, asked))
         changed.append(_changes(metric, labels_of_rows, ids, before, after))
     filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
     rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
@@ -415,7 +415,8 @@ def _unique(table: pd.DataFrame, key: str) -> pd.Series[Any]:
     return table[key]
 
 
-def _line(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, asked: bool) -> MetricComparison:
+def metric_change(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, asked: bool) -> MetricComparison:
+    """What became of a metric's scores, of units with these codes; it is judged if `asked` for, or a quality."""
     was, now = np.isfinite(before), np.isfinite(after)
     old, new, own = before[was & now], after[was & now], codes[was & now]
     difference, both = new - old, np.concatenate([old, new])
@@ -508,12 +509,12 @@ def comparison_view(
     command: str = "",
     alpha: float = CHANCE,
     failed: bool | None = None,
-    results: Sequence[str | None] = (),
+    runs: Sequence[str] = (),
     cells_of: CellsOfRow | None = None,
 ) -> View:
     """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
-    the two results; then the scores that differ. `units` names the independent units, and
-    `command` writes the page. `failed`: whether a gate failed (None: there is none, and significance decides)."""
+    the two results; then the scores that differ. `units` names the independent units, `runs` describes both results,
+    and `command` writes the page. `failed`: whether a gate failed (None: there is none, and significance decides)."""
     counted_lines = {line.metric: line for line in lines if line.counted}
     found = [Difference(counted_lines[row[2]].info, row) for row in changed if row[2] in counted_lines]
     rows = sorted(found, key=lambda row: (row.gain, row.metric, row.key))
@@ -537,7 +538,7 @@ def comparison_view(
     if is_unjudged:
         verdict = "no metric is judged: only figures differ"
     else:
-        verdict = f"{_in_words(rows, better)}{_significant(judged, tested, alpha)}" if rows else "No score differs"
+        verdict = f"{_in_words(rows, better)}{significant_words(judged, tested, alpha)}" if rows else "No score differs"
     about = [Line(words, "muted") for words in _about_test(judged, tested, units)]
     about += [Line(f"{line.metric}: {words}.", "warning") for line in judged for words in _warnings(line)]
     if matched_by in (REQUEST_ID, BY_QUESTION):
@@ -555,10 +556,9 @@ def comparison_view(
         *([Section("means", "Metrics", [*means, *apart])] if lines else []),
         *([Section("scores", title, scores)] if rows else []),
     ]
-    runs = " → ".join(os.path.basename(name) for name in results if name)
     return View(
         title=verdict,
-        about=[Only("page", [Line(runs, "muted")])] if runs else [],
+        about=[Only("page", [Terms(list(zip(("Before", "After"), runs, strict=True)))])] if runs else [],
         verdict=verdict,
         mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],
@@ -598,7 +598,7 @@ def _in_words(rows: Sequence[Difference], better: int) -> str:
     return ", ".join([f"{plural(worse, 'score')} {down}", *parts, f"{better:,} {up}"])
 
 
-def _significant(lines: Sequence[MetricComparison], tested: int, alpha: float) -> str:
+def significant_words(lines: Sequence[MetricComparison], tested: int, alpha: float) -> str:
     """What the test shows, regressions first: `: recall significantly lower (0.922 → 0.803)`."""
     if not tested:
         return ""
@@ -641,7 +641,7 @@ def _warnings(line: MetricComparison) -> Iterator[str]:
         yield line.missing
 
 
-def _mood(gain: float) -> str:
+def gain_mood(gain: float) -> str:
     return "error" if gain < 0 else "good" if gain > 0 else ""
 
 
@@ -682,11 +682,11 @@ def _effect(line: MetricComparison, widest: float, is_certain: bool) -> Effect |
     interval = None if line.low != line.low else (min(at[1:]), abs(at[2] - at[1]))
     words = "worse" if line.gain < 0 else "better" if line.gain > 0 else "unchanged"
     label = f"{line.metric}: {words}, {'significant' if is_certain else 'may be chance'}"
-    return Effect(at[0], interval, label, _mood(line.gain), is_certain)
+    return Effect(at[0], interval, label, gain_mood(line.gain), is_certain)
 
 
 def _mean(line: MetricComparison, adjusted: bool, alpha: float, widest: float) -> list[Words | Cell]:
-    mood = _mood(line.gain) if line.p_adjusted < alpha else ""
+    mood = gain_mood(line.gain) if line.p_adjusted < alpha else ""
     interval = MISSING if line.low != line.low else f"{signed(line.low)} to {signed(line.high)}"
     lost = ", ".join(f"{n:,} {what}" for n, what in ((line.lost, "lost"), (line.gained, "gained")) if n)
     old, new = written_alike(line.info, [line.old, line.new])
@@ -700,31 +700,39 @@ def _mean(line: MetricComparison, adjusted: bool, alpha: float, widest: float) -
         f"{line.higher:,}",
         f"{line.lower:,}",
         f"{line.rows:,}{f' ({lost})' if lost else ''}",
-        _p_text(line.p_value) if adjusted else Cell(_p_text(line.p_value), mood),
-        *([Cell(_p_text(line.p_adjusted), mood)] if adjusted else []),
+        p_text(line.p_value) if adjusted else Cell(p_text(line.p_value), mood),
+        *([Cell(p_text(line.p_adjusted), mood)] if adjusted else []),
     ]
 
 
-def _p_text(p: float) -> str:
+def p_text(p: float) -> str:
     """A p value; random patterns show no smaller one than SMALLEST_P."""
     return f"≤ {SMALLEST_P:.4f}" if p <= SMALLEST_P else number(p)
 
 
 def _score(row: Difference) -> list[Words | Cell]:
     pair = [Cell(text, number=value) for text, value in zip(row.change.split(" → "), (row.old, row.new), strict=True)]
-    difference = Cell(signed(row.difference), _mood(row.gain), row.difference)
+    difference = Cell(signed(row.difference), gain_mood(row.gain), row.difference)
     return [row.key, row.request_id, row.metric, *pair, difference]
 
 
 def _open_row(row: Difference, old: dict[str, Any], new: dict[str, Any]) -> ShownRow:
-    """A score that differs: the question, what is expected, and what both results have of the agent and the judge."""
-    sides = (("before", old), ("after", new))
-    both = {f"{name}, {when}": of.get(name) for name in OF_EACH for when, of in sides}
-    reasons = {f"{row.metric}, {when}/reason": of.get(f"{row.metric}/reason") for when, of in sides}
-    shared = [name for name in (*SHOWN_BESIDE, *CONTENT) if name not in OF_EACH]
-    cells = {name: old.get(name) for name in shared} | both | reasons
+    """A score that differs, with both runs."""
     _, _, *columns = [cell if isinstance(cell, Cell) else Cell(cell) for cell in _score(row)]
-    scores = {f"{row.metric}, {when}": cell for (when, _), cell in zip(sides, columns[1:], strict=False)}
-    answers = [f"{name}, {when}" for name in ("response", "outputs") for when, _ in sides]
-    found = open_row(row.key, cells, cells, scores, answers=answers, match="call")
+    return row_of_runs(row.key, row.metric, {"before": old, "after": new}, columns[1:3], columns)
+
+
+def row_of_runs(
+    key: str, metric: str, runs: Mapping[str, dict[str, Any]], scores: Sequence[Cell], columns: Sequence[Cell]
+) -> ShownRow:
+    """A row in several runs: the question, what is expected, and what each run has of the agent and the judge."""
+    first = next(iter(runs.values()))
+    own = {f"{name}, {run}": of.get(name) for name in OF_EACH for run, of in runs.items()}
+    reasons = {f"{metric}, {run}/reason": of.get(f"{metric}/reason") for run, of in runs.items()}
+    shared = [name for name in (*SHOWN_BESIDE, *CONTENT) if name not in OF_EACH]
+    cells = {name: first.get(name) for name in shared} | own | reasons
+    scored = {f"{metric}, {run}": cell for run, cell in zip(runs, scores, strict=True)}
+    answers = [f"{name}, {run}" for name in ("response", "outputs") for run in runs]
+    predicted = {f"predicted_trajectory, {run}": f"Tool calls, {run}" for run in runs}
+    found = open_row(key, cells, cells, scored, answers=answers, predicted=predicted, match="call")
     return replace(found, columns=[(str(cell.words), cell.mood, cell.number) for cell in columns])

@@ -12,17 +12,30 @@ variance of the differences that this explains is that of the noise.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from agent_eval_schema.evaluation.comparison import MatchedRows, OfSeveral
-from agent_eval_schema.evaluation.result_blocks import written_alike
+from agent_eval_schema.evaluation.comparison import (
+    CHANCE,
+    OPENED,
+    MatchedRows,
+    OfSeveral,
+    gain_mood,
+    metric_change,
+    p_text,
+    row_of_runs,
+    significant_words,
+)
+from agent_eval_schema.evaluation.result_blocks import MetricComparison, name_of, written_alike
+from agent_eval_schema.metrics.differences import holm
 from agent_eval_schema.metrics.intervals import NAN, mean_interval
 from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.render.blocks import (
@@ -31,9 +44,11 @@ from agent_eval_schema.render.blocks import (
     Line,
     Meter,
     Only,
+    OpenRows,
     Part,
     Section,
     Table,
+    Terms,
     Trend,
     Trends,
     View,
@@ -50,8 +65,9 @@ SIDE = 0.5
 
 
 class MetricOfRun(Struct, frozen=True):
-    """The mean of a metric in a run, over the rows that all runs share, with its 95 % interval (NaN if there is none)
-    and the difference from the run before."""
+    """The mean of a metric in a run, over the rows that all runs share, with its 95 % interval (NaN if there is none),
+    the difference from the run before, and the p value of that step: adjusted for all steps of all metrics; NaN if
+    it is not tested."""
 
     metric: str
     run: str
@@ -61,6 +77,7 @@ class MetricOfRun(Struct, frozen=True):
     low: float
     high: float
     difference: float
+    p_adjusted: float = NAN
 
 
 class Repeats(Struct, frozen=True):
@@ -122,23 +139,40 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         infos: Mapping[str, MetricInfo],
         results: Sequence[str | None] = (),
         remarks: Sequence[str] = (),
+        cells_of: Callable[[int], Sequence[dict[str, Any]]] | None = None,
+        *,
+        asked: bool = False,
     ) -> None:
-        self.remarks = list(remarks)
+        self.remarks, self._cells_of = list(remarks), cells_of
+        self._about: Sequence[tuple[str, str]] = ()
         self._results, self._infos = list(results), infos
         self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
-        self.lines = [
-            line for name, table in scores.items() for line in _lines(infos[name], runs, configurations, table, units)
+        steps = [
+            metric_change(infos[name], before, after, units, asked)
+            for name, table in scores.items()
+            for before, after in pairwise(table.T)
         ]
+        adjusted = iter(holm([step.p_value if step.counted else NAN for step in steps]))
+        self.lines = [
+            line
+            for name, table in scores.items()
+            for line in _lines(infos[name], runs, configurations, table, units, adjusted)
+        ]
+        changes = [metric_change(infos[name], of[:, 0], of[:, -1], units, asked) for name, of in scores.items()]
+        p_values = holm([change.p_value if change.counted else NAN for change in changes])
+        self._changes = [replace(change, p_adjusted=p) for change, p in zip(changes, p_values, strict=True)]
         self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
         self.noise = {name: _noise(table, configurations) for name, table in scores.items()}
         changed = [
-            (keys[row], name, int(changes[row]), table[row].tolist())
+            (keys[row], name, int(changes[row]), table[row].tolist(), row)
             for name, table in scores.items()
             for changes in [_changes(table)]
             for row in np.flatnonzero(changes).tolist()
         ]
-        changed.sort(key=lambda line: -line[2])
-        self.rows = pd.DataFrame(changed, columns=["key", "metric", "changes", "scores"]).astype({"changes": "int64"})
+        changed.sort(key=lambda line: (-line[2], line[4]))  # the metrics of a row together
+        columns = ["key", "metric", "changes", "scores"]
+        self._places = [place for *_, place in changed]
+        self.rows = pd.DataFrame([line[:4] for line in changed], columns=columns).astype({"changes": "int64"})
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -149,7 +183,8 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         pandas.DataFrame
             One row per metric and run, with a RangeIndex and the columns `metric`, `run` and `configuration` (str),
             `rows` (int64; with a score, of those that all runs have), `mean`, `low` and `high` (float64; the 95 %
-            interval), and `difference` (float64; from the run before, NaN of the first).
+            interval), `difference` (float64; from the run before, NaN of the first) and `p_adjusted` (float64; of this
+            step, by Holm's method for the number of steps of all metrics that are judged; NaN of the others).
 
         Examples
         --------
@@ -198,16 +233,23 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
     def _view(self) -> View:
         count = self.rows["key"].nunique()
         changed = f"{plural(count, 'row')} changed sides" if count else "no row changed sides"
-        verdict = f"{plural(len(self.runs), 'run')} of {plural(self.row_count, 'row')}: {_trend(self.lines)}{changed}"
+        judged = [change for change in self._changes if change.counted]
+        tested = sum(not math.isnan(change.p_value) for change in judged)
+        trend = significant_words(judged, tested, CHANCE).removeprefix(": ")
+        trend = f"{trend}; " if trend else _trend(self.lines)
+        verdict = f"{plural(len(self.runs), 'run')} of {plural(self.row_count, 'row')}: {trend}{changed}"
+        gains = {gain_mood(change.gain) for change in judged if change.p_adjusted < CHANCE}
+        mood = "error" if "error" in gains else "good" if gains else ""
         first: Words = ""
         if count:
             key, metric, _, scores = self.rows.iloc[0]
             first = (Part(f"row {key}", "#rows"), f" {metric} {_over_runs(scores)}")
-        names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#rows"]
+        names = ["metric", "run", "%mean", "#", "#95% interval", "#change", "#Holm p", "#rows"]
         table = Table(names, [_of_run(x, self._infos[x.metric]) for x in self.lines], title="Metrics")
         about = [Line(remark, "warning") for remark in self.remarks]
         by_metric = {metric: [line for line in self.lines if line.metric == metric] for metric in self._infos}
-        pictures = Only("page", [Trends([_picture(of, self._infos[metric]) for metric, of in by_metric.items()])])
+        trends = [_picture(by_metric[of.metric], self._infos[of.metric], of) for of in self._changes]
+        pictures = Only("page", [Trends(trends), Line(PICTURES, "muted")])
         blocks: list[Block] = [Section("runs", "Metrics over the runs", [pictures, table, *about])]
         if self._repeats:
             names = ["metric", "configuration", "#runs", "#agreement", "#flaky rows", "#std of a row", "#noise"]
@@ -219,12 +261,34 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
             table = Table(names, lines, title="Runs of one configuration")
             blocks.append(Section("repeats", "Runs of one configuration", [table, Line(words, "muted")]))
         if len(self.rows):
-            names = ["Row", "Metric", "#changes", "Scores"]
-            lines_ = [_of_row(*line) for line in self.rows.itertuples(index=False, name=None)]
             title = "Rows that changed sides, most changes first"
-            blocks.append(Section("rows", title, [Table(names, lines_, title=title, in_text=10, sortable=True)]))
+            blocks.append(Section("rows", title, list(self._rows(title))))
         following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
-        return View(title=verdict, verdict=verdict, blocks=blocks, following=following, first=first)
+        runs = [Only("page", [Terms(self._about)])] if self._about else []
+        return View(
+            title=verdict, about=runs, verdict=verdict, mood=mood, blocks=blocks, following=following, first=first
+        )
+
+    def _rows(self, title: str) -> Iterator[Block]:
+        """The rows that changed sides: a page opens them with the answers of all runs."""
+        lines = list(self.rows.itertuples(index=False, name=None))
+        table = Table(["Row", "Metric", "#changes", "Scores"], [_of_row(*line) for line in lines], title, in_text=10)
+        if self._cells_of is None:
+            yield table
+            return
+        opened = []
+        for (key, metric, changes, scores), place in zip(lines[:OPENED], self._places, strict=False):
+            runs = dict(zip(self.runs, self._cells_of(place), strict=True))
+            cells = [Cell(number(score)) for score in scores]
+            columns = [Cell(metric), Cell(f"{changes:,}", number=changes), Cell(_over_runs(scores))]
+            opened.append(row_of_runs(str(key), metric, runs, cells, columns))
+        about, more = "A row opens to its question and the answers of all runs.", "more: `rows` and to_json() have all"
+        heads = ["metric", "changes", "scores"]
+        yield Only("page", [OpenRows(heads, opened, len(lines), about, more)])
+        yield Only("notebook", [table])
+        with_questions = [(*_of_row(*line), row.title) for line, row in zip(lines[:10], opened, strict=False)]
+        names = ["Row", "Metric", "#changes", "Scores", "Question"]
+        yield Only("text", [Table(names, with_questions, title, total=len(lines), notes=True)])
 
     def __repr__(self) -> str:
         return f"<ScoreHistory: {len(self.runs)} runs, {self.row_count:,} rows>"
@@ -239,13 +303,20 @@ def shared_rows(matches: Sequence[MatchedRows]) -> list[Numbers]:
 
 
 def _lines(
-    info: MetricInfo, runs: Sequence[str], configurations: Sequence[str], scores: Numbers, units: Numbers
+    info: MetricInfo,
+    runs: Sequence[str],
+    configurations: Sequence[str],
+    scores: Numbers,
+    units: Numbers,
+    p_values: Iterator[float],
 ) -> Iterator[MetricOfRun]:
+    """The runs in order; `p_values` has those of the steps between them."""
     before = NAN
     for run, configuration, column in zip(runs, configurations, scores.T, strict=True):
         found = mean_interval(column, units, scale=info.ends)
+        p = next(p_values) if run != runs[0] else NAN
         yield MetricOfRun(
-            info.name, run, configuration, found.rows, found.mean, found.low, found.high, found.mean - before
+            info.name, run, configuration, found.rows, found.mean, found.low, found.high, found.mean - before, p
         )
         before = found.mean
 
@@ -300,9 +371,12 @@ def _noise(scores: Numbers, configurations: Sequence[str]) -> float:
 # --- the pictures
 WIDTH, HEIGHT = 240, 80
 
+PICTURES = "Higher is up. Band: 95% interval. A colored step is significant (Holm p < 0.05); a gray one may be chance."
 
-def _picture(lines: Sequence[MetricOfRun], info: MetricInfo) -> Trend:
-    """The means of a metric over the runs, and the band of their intervals; higher is up."""
+
+def _picture(lines: Sequence[MetricOfRun], info: MetricInfo, change: MetricComparison) -> Trend:
+    """The means of a metric over the runs, the band of their intervals, and the steps that are significant; higher is
+    up."""
     there = [value for line in lines for value in (line.mean, line.low, line.high) if math.isfinite(value)]
     lowest, span = min(there, default=0.0), max(there, default=0.0) - min(there, default=0.0)
 
@@ -316,7 +390,17 @@ def _picture(lines: Sequence[MetricOfRun], info: MetricInfo) -> Trend:
     runs = [f"{line.run} {mean}" for line, mean in zip(lines, means, strict=True)]
     points = [point(i, line.mean) if math.isfinite(line.mean) else None for i, line in enumerate(lines)]
     band = " ".join(f"{x},{y}" for x, y in edge)
-    return Trend(info.name, points, band, runs, (runs[0], runs[-1]), (WIDTH, HEIGHT))
+    moods = [_step_mood(line, info) for line in lines]
+    mood = gain_mood(change.gain) if change.p_adjusted < CHANCE else ""
+    words = {"good": "better", "error": "worse"}.get(mood, "may be chance" if change.difference else "unchanged")
+    if math.isnan(change.p_adjusted):
+        words = "not tested" if change.counted else "not judged"
+    ends = runs[0], runs[-1]
+    return Trend(name_of(info), info.name, points, moods, band, runs, ends, (WIDTH, HEIGHT), words, mood)
+
+
+def _step_mood(line: MetricOfRun, info: MetricInfo) -> str:
+    return gain_mood(info.sign * line.difference) if line.p_adjusted < CHANCE else ""
 
 
 # --- the cells of the tables
@@ -332,7 +416,8 @@ def _of_run(line: MetricOfRun, info: MetricInfo) -> list[Words | Cell]:
         Cell(picture=bar),
         written_alike(info, [line.mean])[0],
         f"{low} to {high}" if has_interval else MISSING,
-        signed(line.difference),
+        Cell(signed(line.difference), _step_mood(line, info)),
+        Cell("" if math.isnan(line.p_adjusted) else p_text(line.p_adjusted), _step_mood(line, info)),
         f"{line.rows:,}",
     ]
 
@@ -349,8 +434,8 @@ def _of_repeats(line: Repeats, noise: float) -> list[Words | Cell]:
     ]
 
 
-def _of_row(key: Any, metric: str, changes: int, scores: Sequence[float]) -> list[Words | Cell]:
-    return [str(key), metric, f"{changes:,}", _over_runs(scores)]
+def _of_row(key: Any, metric: str, changes: int, scores: Sequence[float]) -> tuple[str, str, str, str]:
+    return str(key), metric, f"{changes:,}", _over_runs(scores)
 
 
 def _over_runs(scores: Sequence[float]) -> str:
@@ -370,8 +455,12 @@ def _trend(lines: Sequence[MetricOfRun]) -> str:
     return f"{most} {_over_runs(means[most])}" + (f" and {plural(others, 'other metric')}; " if others else "; ")
 
 
+_EXTENSION = re.compile(r"(?<=.)(\.(parquet|jsonl?|csv))(\.gz)?$")
+
+
 def run_names(names: Sequence[str | None]) -> list[str]:
-    """The names of runs: those of their files, or their numbers where these are missing or not unique."""
-    short = [name and name.rpartition("/")[2] for name in names]
+    """The names of runs: those of their files without the extension, or their numbers where these are missing or not
+    unique."""
+    short = [name and _EXTENSION.sub("", name.rstrip("/").rpartition("/")[2]) for name in names]
     times = Counter(short)
     return [name if name and times[name] == 1 else str(i) for i, name in enumerate(short, 1)]

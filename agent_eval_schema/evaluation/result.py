@@ -14,6 +14,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import cached_property
 from itertools import islice
 from typing import Any, get_args, overload
@@ -65,7 +66,7 @@ from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.page import plot
-from agent_eval_schema.render.phrases import Call, seconds
+from agent_eval_schema.render.phrases import Call, plural, seconds
 from agent_eval_schema.render.printable import Savable, as_inline
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
 from agent_eval_schema.text.describe import names
@@ -735,7 +736,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         other = other if isinstance(other, EvalResult) else _loaded(other)
         shared = self._shared([other], metrics)
         infos = {name: self._info_beside(other, name) for name in shared}
-        return compare(
+        found = compare(
             self.metrics_table,
             other.metrics_table,
             infos,
@@ -746,6 +747,19 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             keys=(self._keys, other._keys),
             asked=metrics is not None,
         )
+        found._runs = [self._about, other._about]
+        return found
+
+    @property
+    def _about(self) -> str:
+        """Its name, its data, and of a file its date."""
+        source = self._record.source
+        of = f" of {os.path.basename(source)}" if source and source != self.name else ""
+        parts = [os.path.basename((self.name or "in memory").rstrip("/")), f"{plural(self.row_count, 'row')}{of}"]
+        if self.name and self.name != source and os.path.exists(self.name):
+            written = datetime.fromtimestamp(os.path.getmtime(self.name), timezone.utc)
+            parts.append(f"written {written:%Y-%m-%d %H:%M} UTC")
+        return ", ".join(parts)
 
     def _units_beside(self, other: EvalResult, key: str | None) -> Units | None:
         """The units of the rows; by the other result, if only that one has their sessions."""
@@ -782,7 +796,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         runs = run_names([result.name for result in results])
         if configurations is not None and (isinstance(configurations, str) or len(configurations) != len(runs)):
             raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
-        metrics = self._shared(results[1:], metrics)
+        asked, metrics = metrics is not None, self._shared(results[1:], metrics)
         tables = [result.metrics_table for result in results]
         pairs = zip(tables[1:], results[1:], strict=True)
         at = shared_rows([matched_rows(tables[0], table, key, (self._keys, of._keys)) for table, of in pairs])
@@ -800,7 +814,14 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         infos = {name: self._info_beside(other, name) for name in metrics for other in results[1:]}
         of = [run.name for run in results]
         remarks = [] if informed._record.sessions else [SESSIONS_UNKNOWN]
-        return ScoreHistory(runs, list(configurations or runs), scores, keys, codes, infos, of, remarks)
+
+        def cells_of(row: int) -> list[dict[str, Any]]:
+            return [table.iloc[rows[row]].to_dict() for table, rows in zip(tables, at, strict=True)]
+
+        named = list(configurations or runs)
+        found = ScoreHistory(runs, named, scores, keys, codes, infos, of, remarks, cells_of, asked=asked)
+        found._about = [(run, result._about) for run, result in zip(runs, results, strict=True)]
+        return found
 
     def _differences(self, other: EvalResult) -> Iterator[str]:
         """What makes the scores of two results differ beside the agent: metrics, settings and data."""

@@ -81,6 +81,7 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.row_content import CELL, content_of, cut_text
+from agent_eval_schema.validation.row_content import PREDICTED as CALLS
 
 UNREADABLE = "cannot be read"
 """How the reason ends if a cell is to blame, not the lack of one."""
@@ -717,6 +718,7 @@ def open_row(
     scores: Mapping[str, Cell],
     *,
     answers: Sequence[str] = ("response",),
+    predicted: Mapping[str, str] = CALLS,
     match: Match,
 ) -> ShownRow:
     """A row with its scores, those of the cells `names` that it has, and both trajectories side by side."""
@@ -724,7 +726,7 @@ def open_row(
     shown = {name: cell_text(cells[name]) for name in (*names, *CONTENT) if not is_absent(cells.get(name))}
     reason = {reasons[name]: shown.pop(name) for name in list(shown) if name in reasons}
     given = {KNOWN_AS.get(name, name): text for name, text in shown.items() if name != "request_id"}
-    content = content_of(given, answers=answers, match=match)
+    content = content_of(given, answers=answers, predicted=predicted, match=match)
     prompt = next((cells[n] for n in ("prompt", "request", "inputs") if not is_absent(cells.get(n))), "")
     made = [ShownScore(n, str(c.words), c.mood, cut_text(reason[n], CELL)) for n, c in scores.items() if n in reason]
     return ShownRow(

@@ -11,6 +11,7 @@ of cells go in as they are, and the renderers escape everything that they draw.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -267,15 +268,26 @@ class Curve(Struct, frozen=True):
 
 
 class Trend(Struct, frozen=True):
-    """A number over the runs: where it is in a picture of `size` (None where a run has none), the band of its
-    intervals as the points of a polygon, the words of each run, and those of the first and the last."""
+    """A number over the runs: where it is in a picture of `size` (None where a run has none), the mood of the step to
+    each run ("" if it may be chance), the band of its intervals as the points of a polygon, the words of each run and
+    those of the first and the last, and what became of it."""
 
-    title: str
+    title: Words
+    name: str
     points: Sequence[tuple[float, float] | None]
+    moods: Sequence[str]
     band: str
     runs: Sequence[str]
     ends: tuple[str, str]
     size: tuple[int, int]
+    change: str
+    mood: str = ""
+
+    @property
+    def steps(self) -> Iterator[tuple[tuple[float, float], tuple[float, float], str]]:
+        """From where to where, and the mood; a run without the number is passed over."""
+        there = [(point, mood) for point, mood in zip(self.points, self.moods, strict=True) if point is not None]
+        yield from ((before, after, mood) for (before, _), (after, mood) in pairwise(there))
 
 
 class Trends(Struct, frozen=True):

@@ -67,15 +67,16 @@ class ShownScore(Struct, frozen=True, array_like=True):
 
 class RowContent(Struct, frozen=True, omit_defaults=True):
     """What a row holds: its conversation, the answers of the agent, what is expected of them, its scores, documents
-    (path, URI, content) and calls, the spans of its trace, its other cells as text, its issues, and what changed or
-    would change: a path, and its pieces of text, each with the side that it is on (both, old or new)."""
+    (path, URI, content) and calls (their title, and the pairs: those of each run), the spans of its trace, its other
+    cells as text, its issues, and what changed or would change: a path, and its pieces of text, each with the side that
+    it is on (both, old or new)."""
 
     turns: Sequence[ShownTurn] = []
     answers: Sequence[tuple[str, str]] = []
     expected: Sequence[tuple[str, str]] = []
     scores: Sequence[ShownScore] = []
     documents: Sequence[tuple[str, str, str]] = []
-    calls: Sequence[CallPair] = []
+    calls: Sequence[tuple[str, Sequence[CallPair]]] = []
     spans: Sequence[ShownSpan] = []
     cells: Sequence[tuple[str, str]] = []
     issues: Sequence[ShownIssue] = []

@@ -29,6 +29,9 @@ SPANS = 100
 TURNS = 100
 """Turns of a conversation, the last ones, and documents and calls that are shown as such, at most."""
 
+PREDICTED = {"predicted_trajectory": "Tool calls"}
+"""The cell with the calls of the agent, and their title."""
+
 EXPECTED = ("expected_response", "reference", "expected_facts", "guidelines")
 """The cells that are shown beside the answer."""
 
@@ -38,24 +41,29 @@ def content_of(
     read: Mapping[str, str] | None = None,
     *,
     answers: Sequence[str] = ("response",),
+    predicted: Mapping[str, str] = PREDICTED,
     match: Match = "call",
 ) -> RowContent:
-    """The content of a row with these cells, which are `read` under the names of our columns. `answers` names the cells
-    with an answer of the agent."""
+    """The content of a row with these cells, which are `read` under the names of our columns. `answers` and `predicted`
+    name the cells with an answer and with the calls of the agent."""
     read = cells if read is None else read
     turns = _turns(read.get("request", ""))
     documents = _documents(read.get("retrieved_context", ""))
-    predicted, reference = (_calls(read.get(name, "")) for name in ("predicted_trajectory", "reference_trajectory"))
+    reference = _calls(read.get("reference_trajectory", ""))
+    made = {name: calls for name in predicted if (calls := _calls(read.get(name, ""))) is not None}
+    pairs = [(predicted[name], _pairs(calls, reference, match)) for name, calls in made.items()]
+    if not pairs and reference:
+        pairs = [("Expected calls", _pairs(None, reference, match))]
     expected = [(name, cut_text(read[name], CELL)) for name in EXPECTED if name in read]
     expected = [pair for name, text in expected for pair in _listed(name, text)]
-    drawn = {"request": turns, "retrieved_context": documents, "predicted_trajectory": predicted is not None}
-    drawn |= {"reference_trajectory": reference is not None, **dict.fromkeys((*answers, *EXPECTED), True)}
+    drawn = {"request": turns, "retrieved_context": documents, "reference_trajectory": reference is not None}
+    drawn |= {**dict.fromkeys(made, True), **dict.fromkeys((*answers, *EXPECTED), True)}
     return RowContent(
         turns=[ShownTurn(t.path, cut_text(t.role, 40), cut_text(t.text, CELL), t.calls) for t in turns[-TURNS:]],
         answers=[(name, cut_text(read[name], CELL)) for name in answers if name in read],
         expected=expected,
         documents=documents,
-        calls=_pairs(predicted, reference, match),
+        calls=[(title, of) for title, of in pairs if of],
         spans=spans_of(read["trace"]) if "trace" in read else [],
         cells=[(name, cut_text(text, CELL)) for name, text in cells.items() if not drawn.get(name) or name not in read],
     )

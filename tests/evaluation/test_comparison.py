@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, ScoreComparison
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, ScoreComparison, load_result
 from agent_eval_schema.render.blocks import Block, Cell, Effect, Table
 from tests.evaluation.test_result import result
 from tests.evaluation.test_task import SEED
+from tests.render.test_script import embedded
 
 
 def _blocks(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -239,3 +244,51 @@ def test_random_patterns_show_no_smaller_p_than_their_number() -> None:
     found = old.compare(EvalTask(rows, metrics).evaluate())
     assert found.lines[0].p_value == 1 / 10_001
     assert "≤ 0.0001" in str(found)
+
+
+def test_numbers_stay_on_their_lines_at_80_columns() -> None:
+    """With the widest numbers that there are, and long names."""
+    random = np.random.default_rng(3)
+    names = ["trajectory_in_order_match", "document_recall", "tone"]
+    metrics = [CustomMetric(name, lambda row, name=name: row[name]) for name in names]
+    old, new = (
+        EvalTask(
+            [{n: float(x) for n, x in zip(names, random.normal(mean, 0.5, 3), strict=True)} for _ in range(80)], metrics
+        )
+        for mean in (0.1234, 2.345)
+    )
+    text = old.evaluate().compare(new.evaluate()).to_text(width=80)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "Holm p" in lines[0] or "Holm p" in lines[1]
+    assert len(re.findall(r" to \+[\d.]+ +\d+ +\d+ +80 +≤ 0\.0001 +0\.0003$", text, re.MULTILINE)) == 3
+
+
+def test_the_page_names_both_runs_their_data_and_the_date(tmp_path: Path) -> None:
+    data = tmp_path / "support.jsonl"
+    data.write_text('{"response": "a", "reference": "a"}\n' * 3)
+    result = EvalTask(data, ["exact_match"]).evaluate()
+    for name in ("old.parquet", "new.parquet"):
+        result.write(tmp_path / name)
+        os.utime(tmp_path / name, (1_790_000_000, 1_790_000_000))
+    page = load_result(tmp_path / "old.parquet").compare(load_result(tmp_path / "new.parquet")).to_html()
+    start = page[page.index("<header>") : page.index("<h1")]
+    assert "<dt>Before</dt><dd>old.parquet, 3 rows of support.jsonl, written 2026-09-21 14:13 UTC</dd>" in start
+    assert "<dt>After</dt><dd>new.parquet, 3 rows of support.jsonl, written 2026-09-21 14:13 UTC</dd>" in start
+    assert "<dd>in memory, 1 row</dd>" in compared([True], [False]).to_html()
+
+
+def test_the_calls_of_both_runs_are_beside_those_that_are_expected() -> None:
+    calls = [{"tool_name": "search", "tool_input": {"q": "a"}}]
+    old, new = (
+        EvalTask(
+            [{"prompt": "Where?", "predicted_trajectory": made, "reference_trajectory": calls}], ["trajectory_recall"]
+        )
+        for made in (calls, [])
+    )
+    (row,) = embedded(old.evaluate().compare(new.evaluate()).to_html())["rows"]
+    assert [(title, [p["predicted"] and p["predicted"]["mark"] for p in pairs]) for title, pairs in row["calls"]] == [
+        ("Tool calls, before", ["matched"]),
+        ("Tool calls, after", [None]),
+    ]
+    assert not [name for name, _ in row.get("cells", ()) if "trajectory" in name]

@@ -12,8 +12,9 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, ScoreHistory, load_result
 from agent_eval_schema.cli import main
-from agent_eval_schema.evaluation.history import _picture
+from agent_eval_schema.evaluation.history import _picture, run_names
 from tests.evaluation.test_saved_result import scores_file
+from tests.render.test_script import embedded
 
 
 def run(scores: list[float | None], *, first: int = 0) -> EvalResult:
@@ -76,14 +77,68 @@ def test_rows_that_change_sides() -> None:
 
 def test_the_picture_of_a_metric_by_hand() -> None:
     found = history([0.5] * 4, [None, 0, 0, 1], [1.0] * 4)
-    picture = _picture([line for line in found.lines if line.metric == "quality"], found._infos["quality"])
+    lines = [line for line in found.lines if line.metric == "quality"]
+    (change,) = (of for of in found._changes if of.metric == "quality")
+    picture = _picture(lines, found._infos["quality"], change)
     assert [point and point[0] for point in picture.points] == [0, 120, 240]
     heights = [point[1] for point in picture.points if point]
     assert heights[1] > heights[0] > heights[2]  # higher is up
     assert picture.runs[0] == "1 0.500"
+    assert (picture.change, picture.moods) == ("not tested", ["", "", ""])
     page = found.to_html()
-    assert page.count("<polyline") == len(found._infos)
+    assert page.count("<figure>") == len(found._infos)
     assert '<a href="#rows">' in page
+
+
+def test_significant_steps_are_marked_whatever_the_direction() -> None:
+    def faults(scores: list[float]) -> EvalResult:
+        rows = [{"prompt": f"question {i}", "faults": score} for i, score in enumerate(scores)]
+        measure = CustomMetric("faults", lambda row: row["faults"], lower_is_better=True, scale=(0.0, 1.0))
+        return EvalTask(rows, [measure]).evaluate()
+
+    old, *new = (faults([1.0] * n + [0.0] * (20 - n)) for n in (16, 15, 4, 16))
+    found = old.compare(*new)
+    (change,) = found._changes
+    picture = _picture(found.lines, found._infos["faults"], change)
+    assert picture.moods == ["", "", "good", "error"]  # fewer faults are better
+    assert [mood for _, _, mood in picture.steps] == ["", "good", "error"]
+    assert picture.change == "unchanged"
+    steps = found.summary["p_adjusted"].tolist()
+    assert math.isnan(steps[0])
+    assert steps[1] == 1.0
+    assert max(steps[2:]) < 0.05
+    page = found.to_html()
+    assert page.count('class="step good"') == page.count('class="step error"') == 1
+    text = str(old.compare(new[0], new[1]))
+    assert "✓ 3 runs of 20 rows: faults significantly lower (0.8 → 0.2); " in " ".join(text.split())
+
+
+def test_a_row_that_changed_sides_opens_with_its_question_and_the_answers_of_all_runs() -> None:
+    results = []
+    for name, right in (("a", True), ("b", False), ("c", True)):
+        answers = [{"prompt": f"question {i}", "response": name if right or i else "x"} for i in range(7)]
+        calls = [{"tool_name": name, "tool_input": {}}]
+        rows = [{**row, "reference": name, "predicted_trajectory": calls} for row in answers]
+        results.append(EvalTask(rows, ["exact_match"]).evaluate())
+    found = results[0].compare(*results[1:])
+    (row,) = embedded(found.to_html())["rows"]
+    assert row["title"] == "question 0"
+    assert row["answers"] == [["response, 1", "a"], ["response, 2", "x"], ["response, 3", "c"]]
+    assert [name for name, _ in row["calls"]] == ["Tool calls, 1", "Tool calls, 2", "Tool calls, 3"]
+    assert row["columns"][2][0] == "1 → 0 → 1"
+    assert re.search(r"1 → 0 → 1\n +↳ question 0\n", str(found))
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["a/base.parquet", "b/new.jsonl.gz", None], ["base", "new", "3"]),
+        (["gpt-4.1", "runs:/0af", "x.json"], ["gpt-4.1", "0af", "x"]),
+        (["a/same.csv", "b/same.csv"], ["1", "2"]),
+    ],
+)
+def test_runs_have_the_names_of_their_files(names: list[str | None], shown: list[str]) -> None:
+    assert run_names(names) == shown
 
 
 def test_scores_of_another_scale_have_no_sides() -> None:
@@ -134,14 +189,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["compare", *files, "--configurations", "v1,v1,v2", "--html", str(page)]) == 1
     said = capsys.readouterr()
     assert "exact_match: the mean changed by −0.4" in said.err
-    assert "c.parquet (v2)" in said.out
+    assert "c (v2)" in said.out
     assert 'class="meter' in page.read_text()
     assert main(["compare", *files[:2], files[0], "--output", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [line["mean"] for line in found["lines"]] == [1, 1, 1]
-    assert found["runs"] == ["1", "b.parquet", "3"]  # the same file twice has no name of its own
+    assert found["runs"] == ["1", "b", "3"]  # the same file twice has no name of its own
     assert main(["compare", *files[:2], "--configurations", "a,b"]) == 2
     assert main(["compare", *files, "--output", "markdown", "--fail-on", "never"]) == 0
     assert capsys.readouterr().out.startswith(
-        "### 3 runs of 20 rows: exact&#95;match 1 → 1 → 0.6; 8 rows changed sides"
+        "### ✗ 3 runs of 20 rows: exact&#95;match significantly lower (1.0 → 0.6); 8 rows changed sides"
     )

@@ -177,13 +177,14 @@ def every_block(hostile: str) -> list[Block]:
         expected=[pair],
         scores=[ShownScore(hostile, hostile, hostile, hostile)],
         documents=[(hostile, hostile, hostile)],
-        calls=[CallPair(call, call)],
+        calls=[(hostile, [CallPair(call, call)])],
         spans=[ShownSpan(hostile, hostile, hostile, 1, 2, 3, hostile, hostile, hostile, hostile)],
         cells=[pair],
         issues=[ShownIssue(hostile, hostile, hostile, hostile, hostile, hostile)],
         edits=[(hostile, [("old", hostile), ("both", hostile), ("new", hostile)])],
     )
     opened = ShownRow(hostile, id=hostile, title=hostile, columns=[(hostile, hostile, None)], content=content)
+    points = [(0.0, 1.0), (1.0, 2.0), None]
     return [
         Section("id", hostile, [Line(hostile), Heading(hostile), Terms([(hostile, hostile)])], short=hostile),
         table,
@@ -194,7 +195,7 @@ def every_block(hostile: str) -> list[Block]:
         Several([Line(hostile)] * 2, hostile, at_once=1),
         Fold(hostile, [Line(hostile)]),
         OpenRows([hostile], [opened], 1, hostile, hostile),
-        Trends([Trend(hostile, [(0, 1), None], "0,1", [hostile], (hostile, hostile), (9, 9))]),
+        Trends([Trend(hostile, hostile, points, ["", "good", ""], "0,1", [hostile] * 3, pair, (9, 9), hostile)]),
     ]
 
 

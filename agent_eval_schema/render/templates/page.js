@@ -5,7 +5,7 @@ const items = all(".issues > details, .rows:not(.still) > tbody"), searches = al
 let filter = "", picked = null, title = "", term = "", rows = [], start = -1, open = null, shown = [], sorted = null, up = 1;
 const hit = t => t.toLowerCase().includes(term), root = path => path.split(/[.[]/)[0];
 const content = r => [...[...(r.turns ?? []).map(([path, , said]) => [path, said]), ...(r.expected ?? [])].map(([path, t]) => [root(path), t]), ...(r.answers ?? []), ...(r.cells ?? [])];
-const textOf = r => r.text ??= [r.row, r.id, r.title, r.codes, r.columns, r.turns, r.answers, r.expected, r.scores, r.documents, r.calls?.flatMap(p => [p.predicted, p.reference]).map(c => c && [c.tool, c.input]), r.cells, r.spans, r.issues.map(i => data.issues[i])].flat(9).join(" ").toLowerCase();
+const textOf = r => r.text ??= [r.row, r.id, r.title, r.codes, r.columns, r.turns, r.answers, r.expected, r.scores, r.documents, r.calls?.flatMap(([, pairs]) => pairs.flatMap(p => [p.predicted, p.reference])).map(c => c && [c.tool, c.input]), r.cells, r.spans, r.issues.map(i => data.issues[i])].flat(9).join(" ").toLowerCase();
 const value = (r, name) => content(r).findLast(([own]) => own === name)?.[1] ?? "";
 const question = r => r.title ?? (r.turns?.findLast(t => t[1] === "user") ?? r.turns?.at(-1))?.[2] ?? value(r, "request");
 const hasStatus = data?.rows.some(r => r.valid !== undefined), numeric = data?.heads.map((_, i) => data.rows.some(r => r.columns[i][2] !== null));
@@ -70,7 +70,7 @@ function detail(r) {
   const isEmpty = !turns.length && !beside && !cells.length && !documents.length;
   one("#row").replaceChildren(...[el("p", {class: "tools"}, el("b", {}, `Row ${r.row}`), r.valid !== undefined && el("span", {class: r.valid ? "good" : "error"}, r.valid ? "valid" : "invalid"), el("span", {class: "muted"}, about), step(-1, "Previous (K)"), step(1, "Next (J)"), raw),
     [...left].map(issue), turns, beside, scores.length > 0 && el("table", {class: "ofrow"}, el("tbody", {}, scores)), part(data.edits, edits), part("Retrieved documents", documents),
-    part("Tool calls", r.calls?.length > 0 && callsOf(r.calls)), part("Steps of the trace", (r.spans ?? []).map(spanOf)), cells.length > 0 && el("dl", {}, cells), isEmpty && text("The page has no cells of this row.", "muted")].flat(9).filter(e => e));
+    (r.calls ?? []).map(([name, pairs]) => part(name, callsOf(pairs))), part("Steps of the trace", (r.spans ?? []).map(spanOf)), cells.length > 0 && el("dl", {}, cells), isEmpty && text("The page has no cells of this row.", "muted")].flat(9).filter(e => e));
 }
 function toggle() { markdown.raw = !markdown.raw; if (open) detail(open) }
 function issue([code, severity, , path, message, hint]) {
