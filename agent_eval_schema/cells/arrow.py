@@ -323,7 +323,7 @@ def depths(array: pa.Array) -> tuple[list[int], np.ndarray[Any, Any]]:
 
 
 def deep_texts(texts: Sequence[bytes], levels: int) -> list[int]:
-    """The places of the texts that are nested deeper than so many levels."""
+    """The places of the texts that are nested deeper than this number of levels."""
     return _depths(np.frombuffer(b"".join(texts), np.uint8), bounds([len(text) for text in texts]), levels)[0]
 
 

@@ -34,7 +34,7 @@ NOTE = pa.struct([(name, pa.string()) for name in ("code", "column", "path", "me
 
 
 def without_notes(size: int) -> pa.RecordBatch:
-    """So many rows without a column of their own, on which notes can be put."""
+    """Rows without a column of their own, on which notes can be put."""
     fields = [pa.field(NOTES, pa.list_(NOTE), metadata=_NOTES)]
     return pa.RecordBatch.from_arrays([pa.nulls(size, pa.list_(NOTE))], schema=pa.schema(fields))
 
@@ -77,7 +77,7 @@ def reading_problems(batch: pa.RecordBatch) -> Notes:
 
 
 def is_unread(finding: Finding) -> bool:
-    """Whether there is a cell or a row of which only this is known: the errors of family 0."""
+    """Whether nothing else is known of the cell or row: the errors of family 0."""
     return finding.rule.code.startswith("AE0") and finding.rule.severity is Severity.ERROR
 
 

@@ -41,7 +41,7 @@ def batch_bytes(batch: pa.RecordBatch) -> int:
 
 
 def cut(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
-    """The rows of batches, of which each one above `most` bytes is cut into pieces of `size` bytes, or of one row."""
+    """The rows of batches; each batch above `most` bytes is cut into pieces of `size` bytes, or of one row."""
     # Only the reader references a batch while it is read: a generator expression would keep it.
     for box in map(lambda batch: [batch], batches):  # noqa: C417
         small = all(_is_stored_per_cell(field.type) for field in box[0].schema) and box[0].nbytes <= most
@@ -77,7 +77,7 @@ _WIDE = {"string": pa.large_string(), "binary": pa.large_binary()}
 
 
 def joined(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least so many rows or bytes in memory, the last one excepted."""
+    """The same rows in batches of at least this number of rows or bytes in memory, except the last one."""
     parts: list[pa.RecordBatch] = []
     count = total = 0
     for batch in batches:
@@ -101,12 +101,12 @@ def _of_texts(array: pa.Array) -> Sizes:
 
 
 def _of_views(array: pa.Array) -> Sizes:
-    lengths = _numbers(array, 16, 0).view(np.int32)[::4]  # 16 bytes a view, of which the first four are its length
+    lengths = _numbers(array, 16, 0).view(np.int32)[::4]  # 16 bytes per view; the first four are its length
     return np.where(np.asarray(array.is_valid()), lengths, 0).astype(np.int64).clip(0)
 
 
 def _numbers(array: pa.Array, width: int, more: int) -> Sizes:
-    """The offsets or views of an array, of so many bytes each; none is read that its buffer does not have."""
+    """The offsets or views of an array, `width` bytes each; none is read beyond its buffer."""
     buffer = array.buffers()[1]
     kind = np.int64 if width == 8 else np.int32
     if buffer is None or buffer.size < (array.offset + len(array) + more) * width:

@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     fields = command.group("fields")
     fields.add_argument("--against", metavar="STORED", help="stored evaluations (JSON), or -: update what differs")
     fields.add_argument("--mask", metavar="MASK", help="fields to update: displayName,golden.turns; '*' replaces all")
-    help = "app of the evaluations, of which FILE may have only IDs or display names; new ones are imported"
+    help = "app of the evaluations, where FILE has only IDs or display names; new ones are imported"
     fields.add_argument("--app", metavar="APP", help=help)
     request = command.group("request")
     request.add_argument(

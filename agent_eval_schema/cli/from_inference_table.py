@@ -50,7 +50,7 @@ _TYPES: dict[str, dict[str, Any]] = {"columns": {"action": AddColumns}, "seed": 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build the rows, and print the summary of what became of the logged calls."""
+    """Build the rows, and print the funnel of the logged calls."""
     from agent_eval_schema.inference_tables.build_file import build_file, build_on_spark
     from agent_eval_schema.inference_tables.build_summary import funnel_view
     from agent_eval_schema.render.printable import as_text

@@ -160,7 +160,7 @@ CHECKS: dict[str, Callable[[Format], None]] = {
 
 # --- rules
 def _rule_declaration(found: RowRule) -> None:
-    """Texts, examples, and columns that there are."""
+    """Texts, examples, and columns that exist."""
     for name in ("summary", "why", "hint", "bad", "good"):
         assert getattr(found.rule, name), f"{name}: expected a text, or rows as an example"
     unknown = set(found.columns) - set(COLUMNS)

@@ -294,7 +294,7 @@ _CLEANED = (*_TEXTS, "expected_facts", "guidelines")
 
 
 def _sheet(name: str, known: Mapping[str, str]) -> tuple[str, dict[str, bool]]:
-    """The sheet of a file of which the columns have a question, if it is the only one; and which sheets are read."""
+    """The sheet of a file whose columns have a question, if it is the only one; and which sheets are read."""
     titles = sheet_names(name)
     asking = [title for title in titles if len(titles) > 1 and _asks(f"{name}#{title}", known)]
     if len(asking) != 1:

@@ -272,7 +272,7 @@ BATCH_SIZE = 512
 """Altered rows that are read at once."""
 
 MOST_REMEMBERED = 20_000
-"""Places of which it is remembered what depends on them."""
+"""Places whose dependents are remembered."""
 
 ABSENT: Any = object()
 DEEPEST = 100

@@ -215,7 +215,7 @@ class Work:
         written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
         if compare:
             self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
-        is_own = self._run.plan.format == self._target  # of which its platform makes what it made of the source
+        is_own = self._run.plan.format == self._target  # its platform makes of it what it made of the source
         executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
         for row, cells in zip(rows, written, strict=True):
             for name in executes if executes and self._writer.executes_at in str(cells) else ():

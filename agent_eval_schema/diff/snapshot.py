@@ -245,7 +245,7 @@ class Snapshot:
 
 
 def _unread(cells: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:
-    """For each column the rows of which the cell is there but could not be read, so that it has no normalized value."""
+    """For each column the rows whose cell exists but could not be read, so that it has no normalized value."""
     lists = verdict(checked, "issues")
     notes = lists.flatten()
     errors = [code for code, rule in all_rules().items() if rule.severity is Severity.ERROR]

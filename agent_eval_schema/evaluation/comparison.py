@@ -193,7 +193,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         Returns
         -------
         dict of str to float
-            The differences of the means by metric; of failures and others of which less is better, a higher one is
+            The differences of the means by metric; of failures and others where less is better, a higher one is
             worse. Figures, such as latency, are not judged unless they were asked for.
 
         Raises

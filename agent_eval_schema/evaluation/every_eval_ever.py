@@ -94,7 +94,7 @@ def write_evaluation(
     own = keys_as_text(keys) if keys is not None else []
     rest: dict[str, dict[str, str]] = {}
     lines, rows, digest = 0, count(), hashlib.sha256()
-    # both are of one run, or the checksum says that they are not
+    # both are of one run, or the checksum differs
     with locked(path), replacing(path) as aggregate, replacing(samples_of(path)) as samples:
         with creating(samples) as file:
             for part in parts:

@@ -695,8 +695,8 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             Of several results: the name of the configuration of each, this one first. Results of one configuration are
             repeats, which show the noise. None: each is another one.
         metrics : sequence of str or None, default None
-            The metrics to compare; all of them count. None: all that the results share, of which those count that judge
-            answers and vary; latency, tokens and other figures are shown and not judged.
+            The metrics to compare; all of them count. None: all that the results share; those count that judge answers
+            and vary; latency, tokens and other figures are shown and not judged.
 
         Returns
         -------
@@ -917,7 +917,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     @property
     def _causes(self) -> dict[str, int]:
-        """The issues because of which rows have no score: warnings are no reason of an evaluation with MLflow."""
+        """The issues that cost rows their score: warnings are no reason of an evaluation with MLflow."""
         return {} if self.report is not None and self.report.ok else self.issue_counts
 
     def _shown(self) -> Iterator[pd.DataFrame]:
@@ -1082,7 +1082,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
 
 def _is_threshold(value: Any) -> bool:
-    """Whether a value is a number, or a pair of numbers of which each may be None."""
+    """Whether a value is a number, or a pair of numbers or None."""
     if isinstance(value, tuple):
         return len(value) == 2 and all(end is None or isinstance(end, int | float) for end in value)
     return isinstance(value, int | float)

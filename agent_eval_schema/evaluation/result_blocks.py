@@ -659,7 +659,7 @@ LONGEST_TITLE = 90
 """Characters of the text by which a row is known."""
 
 CONTENT = ("retrieved_context", PREDICTED, REFERENCE, "trace")
-"""The cells of which a page draws what is in them."""
+"""The cells whose content a page draws."""
 
 KNOWN_AS = {"prompt": "request", "outputs": "response", "reference": "expected_response"}
 """Our names of columns that are called otherwise here."""

@@ -58,7 +58,7 @@ _PACKAGES = ("agent_eval_schema", "mlflow", "pandas", "pyarrow")
 
 class ResultRecord(Struct, frozen=True, kw_only=True):
     """What a file has beside the rows: where the scores come from. `data_hash` is that of the cells of the data, by
-    column and row; `columns` are those of the table, of which JSON omits those without a value, `added` those of
+    column and row; `columns` are those of the table (JSON omits those without a value), `added` those of
     reasons that only the file has, `infos` what the user stated of metrics."""
 
     version: int = VERSION

@@ -357,7 +357,7 @@ def metric_name(metric: TaskMetric) -> str:
 
 
 def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
-    """The metrics, or EvalSetError for one that there is not, or two of one name."""
+    """The metrics. Raises EvalSetError for an unknown one, and for two of one name."""
     is_list = isinstance(metrics, Iterable) and not isinstance(metrics, str | type)
     listed: tuple[Any, ...] = tuple(metrics) if is_list else (metrics,)
     names = (*NAMES, *metrics_of_packages())

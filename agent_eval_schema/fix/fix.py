@@ -116,7 +116,7 @@ class FixedSource(Struct, frozen=True):
             start += batch.num_rows
 
     def unfixed(self, batch: pa.RecordBatch, start: int) -> Iterator[Unfixed]:
-        """The cells of a fixed batch, of which `start` is the first row, that have a fix and were not fixed."""
+        """The cells of a fixed batch that have a fix and were not fixed; `start` is the position of its first row."""
         if self.plan.format in FIXED_FORMATS and self.plan.format != "mlflow":
             checked = check_batch(batch, self.plan)
             ids = verdict(checked, "id")
@@ -243,7 +243,7 @@ def _is_of_form(source: Source, path: str, *kinds: str) -> bool:
 
 # --- batches
 def _renamed(batch: pa.RecordBatch, wrong: str, right: str) -> pa.RecordBatch:
-    """A batch with a column renamed; with one of that name, of which no row fills both, it becomes one."""
+    """A batch with a column renamed; it is merged with an existing one of that name if no row fills both."""
     at, to = batch.schema.get_field_index(wrong), batch.schema.get_field_index(right)
     if at < 0 or to < 0:
         return batch if at < 0 else batch.rename_columns([right if n == wrong else n for n in batch.schema.names])

@@ -23,7 +23,7 @@ PREVIEWED_ROWS = 10_000
 
 
 def preview_fixes(source: Source, report: Report) -> FixPreview | None:
-    """What the safe fixes would change in a source, of which this is the report; None if nothing."""
+    """What the safe fixes would change in the source of a report; None if nothing."""
     from agent_eval_schema.fix.effects import FIXABLE  # a validation needs none of them
     from agent_eval_schema.fix.fix import FIXED_FORMATS, FixCounts, fix_source
     from agent_eval_schema.validation.validate import check_source

@@ -246,7 +246,7 @@ PLACE = "expectations"
 
 
 def moves_in(batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
-    """The moves in the rows of a batch, of which `start` is the first."""
+    """The moves in the rows of a batch; `start` is the position of the first."""
     names = [n for n in EXPECTED if n in batch.schema.names] if "inputs" in batch.schema.names else []
     if not names:
         return

@@ -316,7 +316,7 @@ def _parts(content: Row) -> list[Any]:
 
 
 def _without_nulls(part: Any) -> Any:
-    """A part as google-genai writes it may hold every key that there is, all null but one; so may a row of a table."""
+    """A part as google-genai writes it may hold every possible key, all null but one; so may a row of a table."""
     return {k: v for k, v in snake_keys(part).items() if v is not None} if isinstance(part, Mapping) else part
 
 

@@ -76,7 +76,7 @@ PART: Schema = {"$ref": "Part"}
 _FORMS = packaged(__package__, "adk_forms.json", dict[str, Schema])
 
 TURN, SESSION, CRITERIA = _FORMS["TURN"], _FORMS["SESSION"], _FORMS["CRITERIA"]
-"""A turn and a session of the older forms, of which google-adk reads some keys and ignores the others; and criteria."""
+"""A turn and a session of the older forms, where google-adk reads some keys and ignores the others; and criteria."""
 
 
 def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:

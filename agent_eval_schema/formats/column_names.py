@@ -114,7 +114,7 @@ PREFERRED = "preferred"
 """What a column of ground truth is mapped to, so that rows with several kinds keep this one."""
 
 _OTHER_TRUTH = {"expected_facts": "expected_response", "expected_response": "expected_facts"}
-"""The columns of ground truth of which a platform takes one, each with the other one."""
+"""The columns of ground truth where a platform takes one of two, each with the other one."""
 
 
 def preferred_in(columns: Mapping[str, str] | None) -> str:

@@ -136,7 +136,7 @@ class Field(Struct, frozen=True):
     """Where the value is, such as `modelResponses[0].response`."""
     column: str
     read: Callable[..., Any] = same
-    """Converts the value; None means that there is none for the column."""
+    """Converts the value; None means no value for the column."""
     write: Callable[[Any], Any] = same
     """Converts a canonical value; None writes nothing."""
     others: Columns = ()
@@ -196,7 +196,7 @@ class Nested(Struct, frozen=True):
     parts: Columns = ()
     """The columns that may be JSON text: only an object or a list can occur there."""
     columns: Columns = ()
-    """The columns that there are even if there is no row, by which the format is known."""
+    """The columns that exist even without a row, by which the format is known."""
     lists: Columns = ()
     """Paths whose value, if there is any, has to be a list of objects."""
     ends: Callable[[Row], Sequence[Finding]] = lambda _: ()
@@ -263,7 +263,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     keeps_originals: bool = True
     """Whether a column that contains more than its fields read is passed through as `<format>_<column>`."""
     unkept: Columns = ()
-    """The columns of which no original is kept."""
+    """The columns without a kept original."""
     read: Callable[[pa.RecordBatch], pa.RecordBatch] = same
     """Reads a batch, for a format without fields."""
     nested: tuple[Nested, ...] = ()
@@ -340,7 +340,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _originals(self) -> dict[str, str]:
-        """The columns of which an original is kept, and the name under which it is passed through."""
+        """The columns whose original is kept, and the name under which it is passed through."""
         prefix = self.name.replace("-", "_")
         return {c: f"{prefix}_{c}" for c in self.columns if c not in self.unkept} if self.keeps_originals else {}
 

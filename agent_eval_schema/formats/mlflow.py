@@ -135,7 +135,7 @@ WRITTEN_ANEW = frozenset(
 
 
 def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
-    """The issues of the table as a whole, of which these are the first rows."""
+    """The issues of the table as a whole, by its first rows."""
     if any(filled_rows(b, "trace").any() for b in first):  # which mlflow reads: search_traces has all of these columns
         return []
     found = [
@@ -486,7 +486,7 @@ WORDS = {OUR_CALLS: _left_calls}
 
 
 def _parsed(text: str, is_json: bool) -> Any:
-    """A cell's value; in a column of texts, of what begins like an object or a list."""
+    """A cell's value; in a column of texts only if it begins like an object or a list."""
     if is_json:
         value = jsontext.parse(text)
         return _parsed(value, False) if isinstance(value, str) else value
@@ -531,7 +531,7 @@ def write_mlflow(row: Row) -> dict[str, Any]:
 
 def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The expectations of a canonical row, the originals first, only the keys that are there: mlflow takes a key with
-    None for an expectation, of which it cannot be one, and ends the evaluation."""
+    None for an expectation, which it cannot be, and ends the evaluation."""
     original = row.get("expectations")
     own = original if isinstance(original, dict) else {}
     others = row.get("custom_expected")

@@ -92,7 +92,7 @@ def require_one_format(source: Source, path: str) -> None:
         return
     if _count(source) != _count(unfolded(source)):  # rows of some formats are documents of one row
         raise EvalSetError(
-            f"{path}: the data has documents of two formats, of which one would be read as the other's rows: "
+            f"{path}: the data has documents of two formats, and one would be read as the other's rows: "
             "give the documents of each format in a file of their own"
         )
 

@@ -1,7 +1,7 @@
 """Exports of OpenTelemetry → one row per trace, whatever their envelopes were.
 
 A trace may be on many lines, and a line may have many traces: the spans are collected by the id of their trace over the
-whole input. What is collected is read twice, so that only those traces are held in memory of which some spans are still
+whole input. What is collected is read twice, so that memory holds only those traces whose spans are partly still
 to come: first the last row of each trace, then the spans. A row that has all of one trace passes through as it is.
 
     {"resourceSpans": [{"resource", "scopeSpans": [{"scope", "spans": [...]}]}]}        what each row becomes

@@ -78,7 +78,7 @@ _RULES = tuple(
 
 
 def is_answer(name: str) -> bool:
-    """Whether a name is that of an answer, of which it does not show whose: an `answer`, a `Réponse`."""
+    """Whether a name is that of an answer without a sign whose it is: an `answer`, a `Réponse`."""
     return role_of(name).name == "answer"
 
 
@@ -90,7 +90,7 @@ def is_of_truth(name: str) -> bool:
 # --- words
 @lru_cache(maxsize=1)
 def _words() -> tuple[Mapping[str, Meanings], Sequence[tuple[str, str]], frozenset[str]]:
-    """The meanings of each word, the beginnings of words with theirs, and the words of which compounds are made."""
+    """The meanings of each word, the beginnings of words with theirs, and the words that form compounds."""
     table = packaged(__package__, "words.json", dict[str, dict[str, str]])
     listed = [
         (letters(w), m, lang) for m, langs in table.items() for lang, words in langs.items() for w in words.split()

@@ -196,7 +196,7 @@ def is_guess(what: str) -> bool:
 
 
 def hint_for_unread(path: str, what: str) -> str:
-    """What to do with a column of which no mapping is suggested."""
+    """What to do with a column without a suggested mapping."""
     target = "expected_facts" if what.startswith("list") else "expected_response"
     if is_guess(what):
         return f"Name the column if it has the ground truth ({naming_columns({path: target})})."
@@ -237,7 +237,7 @@ def _is_at(path: str, place: str) -> bool:
 
 def _column_for(place: _Place, free: Sequence[str], roles: Counter[str | None]) -> str | None:
     """Our column that others call so. An `answer` beside another ground truth is that of the agent; SQL is what a
-    question is answered with, and so is the completion beside a prompt, of which no model is named. The names of
+    question is answered with, and so is the completion beside a prompt without the name of a model. The names of
     documents without an agent's answer are those of the expected ones."""
     column, name = role_of(place.path).column, role_of(place.path).name
     others = {role for role, count in roles.items() if count > (role == column)}
@@ -258,7 +258,7 @@ def _of_truth(path: str, column: str, free: Sequence[str]) -> str | None:
 
 
 class Ambiguity(Struct, frozen=True):
-    """A column that is expected, and the entries of the mapping of which one is meant."""
+    """A column that is expected, and the entries of the mapping, one of which is meant."""
 
     expected: str
     choices: list[dict[str, str]]
@@ -279,7 +279,7 @@ def without_question(names: Sequence[str], found: Mapping[str, str]) -> str:
 
 
 def ambiguities(names: Sequence[str]) -> Iterator[Ambiguity]:
-    """What the names of columns leave open: two columns for one, or an `answer` of which nothing shows whose."""
+    """What the names of columns leave open: two columns for one, or an `answer` without a sign whose it is."""
     roles = {name: role_of(name) for name in names if name not in COLUMNS}
     by_name = {name: role.column for name, role in roles.items() if role.sure and role.name != "SQL"}
     answers = [name for name in by_name if is_answer(name)]

@@ -233,7 +233,7 @@ def eval_set_from_inference_table(
         An evaluation dataset with the canonical columns, such as the rows of an earlier build. Its rows come first and
         stay as they are; only later feedback updates their labels (`updates`). Calls that it has are excluded: by ID,
         and by question or near duplicate if `dedupe` names that. `sample`, `stratify` and `balance_by` are those of the
-        whole dataset, of which its rows are a part. None starts a new dataset.
+        whole dataset, with its rows as a part. None starts a new dataset.
     labels : "feedback", EvalSetLike or None, default "feedback"
         The source of ground-truth labels. `"feedback"`: the feedback requests in the table and the human assessments in
         its traces give `expected_response` and `expected_retrieved_context`. An assessment-log table replaces both.

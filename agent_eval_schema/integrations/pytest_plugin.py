@@ -80,7 +80,7 @@ class EvalSetFile(pytest.File):
 
 
 class EvalSetItem(pytest.Item):
-    """A rule of which a dataset has issues, or a dataset without any."""
+    """A rule with issues in a dataset, or a dataset without any."""
 
     report: Report
 

@@ -356,7 +356,7 @@ def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, f
 
 
 def csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
-    """The cells of a column as texts: JSON of what is no text."""
+    """The cells of a column as texts: values that are not text as JSON."""
     at = batch.schema.get_field_index(name)
     if at < 0:
         return [None] * batch.num_rows

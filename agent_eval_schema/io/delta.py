@@ -118,7 +118,7 @@ def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
 
 
 def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]:
-    """The answer in batches of about so many rows, at least one; without storage's own types and marks."""
+    """The answer in batches of about this many rows, at least one; without storage's own types and marks."""
     settings = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(rows)}
     builder = _deltalake().QueryBuilder(settings).register("t", table)
     reader = pa.RecordBatchReader.from_stream(builder.execute(query))

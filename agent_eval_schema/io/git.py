@@ -26,8 +26,8 @@ class Change(NamedTuple):
 
 
 class Commit:
-    """A commit, and the datasets that have changed since. `files` are files, and folders and patterns of which the
-    files with rows count; none: DEFAULT."""
+    """A commit, and the datasets that have changed since. `files` are files, and folders and patterns whose files
+    with rows count; none: DEFAULT."""
 
     def __init__(self, revision: str, files: Sequence[str]) -> None:
         self.revision, self._folder = revision, TemporaryFolder()

@@ -17,8 +17,8 @@ LOOKED_AT = 20
 
 
 def header_at(lines: Sequence[Sequence[Any]]) -> int:
-    """The place of the header in the first lines of a table, of which each has its filled cells: below lines of one
-    cell, if most lines below it have more and its cells are names; else 0."""
+    """The place of the header in the first lines of a table, each with its filled cells: below lines of one cell,
+    if most lines below it have more and its cells are names; else 0."""
     at = next((i for i, line in enumerate(lines) if len(line) > 1), 0)
     below = [line for line in lines[at + 1 :] if line]
     are_wide = 2 * sum(len(line) > 1 for line in below) > len(below)

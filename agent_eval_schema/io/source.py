@@ -195,7 +195,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None  # of the file on which rows begin
     as_text: Callable[[Collection[str]], Source] | None = None  # with numbers of these columns as a sheet shows them
     sheet: SheetPlace | None = None  # of a workbook, where its rows are
-    read_share: Callable[[int], float | None] | None = None  # the share of the data that so many rows are
+    read_share: Callable[[int], float | None] | None = None  # the share of the data up to this number of rows
     stored_bytes: int | None = None  # of a table of several files
     remote: Remote | None = None  # the cluster that has the rows; they are validated there
     in_order: bool = False  # a batch depends on those before it, so one process reads all rows
@@ -369,7 +369,7 @@ def size_of(source: Source) -> float:
 
 
 def worth_workers(size: float, measured: bool = False) -> int:
-    """The number of processes for so many bytes: one per core if they are large (or AGENT_EVAL_SCHEMA_JOBS)."""
+    """The number of processes for data of this size: one per core if it is large (or AGENT_EVAL_SCHEMA_JOBS)."""
     if not sys.executable or size < (WORTH_IT // 4 if measured else WORTH_IT):  # no interpreter: Python is embedded
         return 1
     jobs = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")

@@ -55,7 +55,7 @@ def most_unpacked(path: str) -> int:
 
 
 def require_bounded(path: str, size: int) -> None:
-    """Raise EvalSetError if a row of a compressed file, or an archive, of so many bytes is too large."""
+    """Raise EvalSetError if a row of a compressed file, or an archive, of this number of bytes is too large."""
     if size > most_unpacked(path) > 0:
         raise too_large(path)
 

@@ -49,7 +49,7 @@ def json_node(text: str, start: int, end: int) -> Node | None:
 
 
 def rows_of(kind: str, path: str, text: Text, count: int | None = None) -> Rows:
-    """The rows of a file of which `path` is a copy; `count` is the number of rows that its checker
+    """The rows of a file that has a copy at `path`; `count` is the number of rows that its checker
     found (None: as many as there are)."""
     whole = text.whole
     if kind == "csv":
@@ -116,7 +116,7 @@ def _elements(path: str, whole: str) -> _Nodes:
 
 
 def _listed(documents: list[Node], count: int) -> list[Node]:
-    """The objects of the outermost lists, or objects by ID, of which there are as many as rows."""
+    """The objects of the outermost lists, or objects by ID, if their number is that of the rows."""
     lists: dict[str, list[Node]] = {}
     for path, node in (found for document in documents for found in document.walk()):
         objects = [child for child in node.parts if child.kind == "{"]

@@ -9,7 +9,7 @@ are quantiles of the means of random subsets of the units (Hartigan, "Using Subs
     units that differ    p                                 ends of the interval
     up to 16             all patterns                      all subsets of up to 16 units, else 10,000 random ones
     up to 1,000          10,000 random patterns            10,000 random subsets
-    more                 the sum of so many signs is normal, and the ends are the roots of a quadratic
+    more                 the sum of this many signs is normal, and the ends are the roots of a quadratic
     all alike in size    the binomial distribution
 
 The share of the subsets whose mean is below 0 is known from p, which weights the random ones: 0 is in the interval
@@ -89,7 +89,7 @@ def p_value(sums: Numbers, *, seed: int = 0) -> float:
 
 
 def sign_test(count: int, higher: int) -> float:
-    """The two-sided p value of so many higher scores among those that differ: McNemar's exact test."""
+    """The two-sided p value of the number of higher scores among those that differ: McNemar's exact test."""
     tail = sum(math.comb(count, i) for i in range(max(higher, count - higher), count + 1))
     return min(1.0, float(2 * tail / 2**count))
 
@@ -100,7 +100,7 @@ def _patterns(count: int) -> Numbers:
 
 
 def _drawn(count: int, seed: int) -> Iterator[Numbers]:
-    """Random subsets of so many units, a row of 0 and 1 each, a hundred at a time."""
+    """Random subsets of this number of units, a row of 0 and 1 each, a hundred at a time."""
     random = np.random.default_rng(seed)
     for _ in range(DRAWS // 100):
         yield random.integers(0, 2, (100, count), np.int8).astype(float)

@@ -14,8 +14,8 @@ Zeger, 1986; Miller, "Adding Error Bars to Evals", 2024), t has G − 1 degrees 
 2008). Wilson's interval takes t in the place of z where units contain several rows, as deff is then an estimate.
 Scores that are all near one end show too little spread: the added units (Agresti and Coull, 1998, do so for rates) keep
 room for the rare score that is far from them, and the bounds by Wilson see to it that 0.99 in the place of a 1 never
-raises a lower bound. There is no interval of fewer than LEAST_UNITS units, and none of equal scores of which no scale
-is known.
+raises a lower bound. There is no interval of fewer than LEAST_UNITS units, and none of equal scores whose scale
+is unknown.
 `python -m tests.benchmarks.coverage` measures how often the intervals contain the true mean.
 """
 
@@ -174,7 +174,7 @@ def spread_by_group(scores: Numbers, groups: Numbers) -> tuple[float, float]:
 
 
 def wilson(rate: float, rows: float, z: float) -> tuple[float, float]:
-    """Wilson's interval of a rate that was found on so many rows."""
+    """Wilson's interval of a rate that was measured on this number of rows."""
     center = (rate + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z / (1 + z * z / rows) * math.sqrt(rate * (1 - rate) / rows + z * z / (4 * rows * rows))
     # At the ends it is exactly 0 or 1, which rounding would miss.

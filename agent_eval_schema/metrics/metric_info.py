@@ -304,7 +304,7 @@ _LESS = re.compile(
     r"(errors?|cost|costs|price|toxic|hallucinat|latenc|duration|times?$|runtime|seconds?$|perplexit|violat|fail|harm(?!less)|bias"
     r"|stereotyp|leak|loss|tokens|wer$|cer$|mae$|mse$|rmse$|distance|unsafe|incorrect|wrong|misuse|jailbreak)"
 )
-"""How words begin that name something of which less is better."""
+"""How words begin that name amounts where less is better."""
 
 _TURNED = {
     *("no", "non", "not", "free", "without", "avoidance", "reduction", "efficiency", "resistance", "robustness"),
@@ -313,7 +313,7 @@ _TURNED = {
 """Words that turn the meaning of the others: `error_free`, `cost_efficiency`."""
 
 COUNTED = {"num", "number", "count", "turns", "length", "len", "size", "words", "characters", "chars", "steps"}
-"""Words of amounts of which neither end is better."""
+"""Words of amounts where neither end is better."""
 
 
 def _is_scale(scale: Any) -> bool:

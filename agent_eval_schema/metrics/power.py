@@ -34,7 +34,7 @@ def differing(rate: float, difference: float, correlation: float) -> tuple[float
 
 
 def _critical(counts: Numbers) -> Numbers:
-    """The smallest number of better rows among so many that differ with p < 0.05; more than there are if none has."""
+    """The smallest number of better rows with p < 0.05 among the rows that differ; one more than these if none has."""
     normal: Numbers = np.floor((counts + 1 + Z * np.sqrt(counts)) / 2).astype(int) + 1
     return np.where(counts < len(_exactly()), _exactly()[np.minimum(counts, len(_exactly()) - 1)], normal)
 
@@ -84,7 +84,7 @@ def _rows_by_approximation(better: float, worse: float) -> float:
 
 @lru_cache(maxsize=256)
 def smallest_rate_difference(rate: float, rows: float, correlation: float) -> float | None:
-    """The smallest difference of a rate that so many independent rows show; None if they show none."""
+    """The smallest difference of a rate that this number of independent rows shows; None if they show none."""
     count, most = int(rows + 1e-9), max(rate, 1 - rate)
 
     def enough(difference: float) -> bool:

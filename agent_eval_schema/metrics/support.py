@@ -59,7 +59,7 @@ def systems_of_packages() -> tuple[str, ...]:
 
 
 def metrics_of(system: str) -> tuple[Metric, ...]:
-    """The metrics of a system, or of all. Raises EvalSetError for a system that there is not."""
+    """The metrics of a system, or of all. Raises EvalSetError for an unknown system."""
     require_choice("system", system, (*systems(), "all"))
     return tuple(m for m in all_metrics() if system in ("all", m.system))
 

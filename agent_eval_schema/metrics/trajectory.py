@@ -149,7 +149,7 @@ def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Emp
 
 
 def require_options(duplicates: str, empty: str, match: str = "call") -> None:
-    """Raise EvalSetError for an option that there is not."""
+    """Raise EvalSetError for an unknown option."""
     require_choice("match", match, get_args(Match))
     require_choice("duplicates", duplicates, get_args(Duplicates))
     require_choice("empty", empty, get_args(Empty))

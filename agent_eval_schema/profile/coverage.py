@@ -246,7 +246,7 @@ def commonest_truth(facts: Facts) -> tuple[int, int, int, int | None]:
 
 
 def balance(facts: Facts, example: RowExample | None) -> Balance:
-    """How even the ground truth is, and of which time the rows are."""
+    """How even the ground truth is, and the span of time of the rows."""
     rows, distinct, top, _ = commonest_truth(facts)
     guidelines, having = facts.names["guidelines"], facts.guideline_rows
     shared = [text for text, count in guidelines.items() if count == having > 1]
@@ -269,7 +269,7 @@ def _date(day: int) -> str:
 
 # --- clusters of questions
 MOST_CLUSTERED = 20_000
-"""Distinct questions of which clusters are made; of more, so many are drawn."""
+"""The most distinct questions that are clustered; of more, this number is drawn."""
 
 LEAST_CLUSTERED = 20
 """Distinct questions of fewer than which no clusters are made: they would show chance."""
@@ -281,7 +281,7 @@ _GREETINGS = frozenset({"dear", "did", "does", "hello", "hey", "hi", "thank", "t
 
 
 def cluster_rows(repeats: Repeats) -> list[int]:
-    """The distinct questions of which clusters are made."""
+    """The distinct questions that are clustered."""
     rows = np.flatnonzero(repeats.has_question & (repeats.near == np.arange(len(repeats.near))))
     if len(rows) > MOST_CLUSTERED:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_CLUSTERED, replace=False))

@@ -51,10 +51,10 @@ from agent_eval_schema.validation.report import Report
 STRINGS, LARGE_STRINGS = pa.list_(pa.string()), pa.list_(pa.large_string())
 
 TEXTS = ("request", "response", "truth", "guidelines", "context")
-"""What a judge reads, of which the bytes or tokens are counted."""
+"""What a judge reads: its bytes or tokens are counted."""
 
 NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
-"""Lists of names, of which the rows are counted."""
+"""Lists of names whose rows are counted."""
 
 FACTS = pa.schema(
     [
@@ -380,7 +380,7 @@ DAY = 86_400 * 1_000_000
 
 class Facts:
     """What is known of the rows that a run checks. Arrays have one entry per row; counts are of valid rows. `format` is
-    that of the data, of which the plan reads the rows."""
+    that of the data whose rows the plan reads."""
 
     def __init__(self, run: CheckedRun, documents: frozenset[str] | None) -> None:
         self.run, self.source, self.plan = run, run.source, run.plan

@@ -105,7 +105,7 @@ class Duplicates(Struct, frozen=True):
 
 
 class Leak(Struct, frozen=True):
-    """Rows of which the question or the ground truth is in another place: `source` names it, `kind` describes it."""
+    """Rows whose question or ground truth is in another place: `source` names it, `kind` describes it."""
 
     source: str
     kind: str
@@ -179,7 +179,7 @@ class Coverage(Struct, frozen=True):
 
 
 class Balance(Struct, frozen=True):
-    """How even the ground truth is, and of which time. `top_truth` is the most frequent one, `shared_guidelines` are
+    """How even the ground truth is, and its span of time. `top_truth` is the most frequent one, `shared_guidelines` are
     those of every row that has guidelines; `first` and `last` are ISO dates."""
 
     truths: int

@@ -153,7 +153,7 @@ def _print_table(console: Console, table: Table, indent: int) -> None:
 def _print_lines(
     console: Console, rows: Iterable[Sequence[Words | Cell]], indent: int, *, numbers: bool = False
 ) -> None:
-    """Texts in columns, of which the last is wrapped; with `numbers`, the first is aligned right."""
+    """Texts in columns, the last one wrapped; with `numbers`, the first is aligned right."""
     lines = RichTable(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     texts = [list(map(_text, row)) for row in rows]
     for i in range(len(texts[0]) if texts else 0):

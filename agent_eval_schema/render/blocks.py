@@ -25,7 +25,7 @@ Form = Literal["text", "html", "page", "notebook"]
 
 
 class Part(NamedTuple):
-    """A piece of text and how it looks: words separated by blanks, of which a page makes classes.
+    """A piece of text and how it looks: words separated by blanks, which are classes on a page.
 
     A mood (`error`, `warning`, `info`, `good`, `muted`), `tag`, `count`, `path`, `code`, `old` and `new` (deleted,
     inserted), `message` (code between backticks), `name` (may be broken after `_` and `/`); `#part` leads to

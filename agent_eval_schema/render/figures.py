@@ -188,7 +188,7 @@ class Occurrences:
         self._counts += np.bincount(rows // self._width, minlength=STEPS)
 
     def _make_room(self, total: int) -> None:
-        """Widen the steps, so that there are enough for so many rows: neighboring ones become one."""
+        """Widen the steps until they are enough for this number of rows: neighboring ones become one."""
         while total > STEPS * self._width:
             halved = self._counts.reshape(-1, 2).sum(axis=1)
             self._counts = np.concatenate([halved, np.zeros(STEPS - len(halved), np.int64)])
@@ -217,7 +217,7 @@ class Together:
         self.pairs: Counter[tuple[str, str]] = Counter()
 
     def add(self, rows: Mapping[str, np.ndarray[Any, Any]], size: int) -> None:
-        """Count the rows of a batch of so many rows, given by code as their positions in the batch."""
+        """Count the rows of a batch of this number of rows, given by code as their positions in the batch."""
         codes = sorted(rows)
         holds = np.zeros((len(codes), size), np.float32)  # exact: a batch has fewer than 2**24 rows
         for number, code in enumerate(codes):

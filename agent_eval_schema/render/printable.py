@@ -1,4 +1,4 @@
-"""What all results have in common: three forms, of which one is printed, and each can be a file.
+"""What all results have in common: three forms; one is printed, and each can be a file.
 
     to_text ──▶ str(result), print(result)
     to_html ─┐
@@ -48,7 +48,7 @@ GUESSES = {
     "summary": ("to_text",),
     "rows": ("data",),
 }
-"""Attributes that people try, and those that have it here, of which a result has some."""
+"""Attributes that people try, and the attributes of results that have it here."""
 
 
 class Printable:

@@ -22,7 +22,7 @@ MOST_ROWS = 5_000
 
 
 def require_few(rows: int) -> None:
-    """Raise EvalSetError if a page cannot hold so many rows."""
+    """Raise EvalSetError if a page cannot hold this number of rows."""
     if rows > MOST_ROWS:
         raise EvalSetError(
             f"--bundle: expected at most {plural(MOST_ROWS, 'row')}, got at least {rows:,}: name a queue (--queue)"

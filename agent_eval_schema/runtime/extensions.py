@@ -37,7 +37,7 @@ PATIENCE, PER_ROW = 1.0, 0.005
 
 
 class Watch:
-    """A block in which the code of another package runs: if it is slow, a warning says so when the block ends."""
+    """A block in which the code of another package runs: if it is slow, the end of the block warns."""
 
     def __init__(self, name: str, package: str, doing: str, rows: int = 0) -> None:
         self._who, self._doing, self._limit = f"{name} of {package}", doing, max(PATIENCE, PER_ROW * rows)

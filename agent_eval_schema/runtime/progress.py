@@ -28,7 +28,7 @@ PAUSE = 0.1
 """Seconds between two drawings."""
 
 ReadShare = Callable[[int], float | None]
-"""The share of the data that has been read after so many rows, None if unknown."""
+"""The share of the data that has been read after this number of rows, None if unknown."""
 
 
 class ProgressDisplay(Protocol):

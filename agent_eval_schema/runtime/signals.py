@@ -17,7 +17,7 @@ GRACE = 0.6
 """Seconds that a run has to end by itself."""
 
 TEMPORARY: set[str] = set()
-"""The paths of the temporary files and folders that there are."""
+"""The paths of the temporary files and folders of this process."""
 
 _at_once = threading.Event()
 """Set if the main thread cannot end the run itself."""
@@ -94,7 +94,7 @@ def _watch(reading: int) -> None:
 
 
 def remove_temporary() -> None:
-    """Remove all temporary files and folders that there are."""
+    """Remove all temporary files and folders of this process."""
     import shutil  # imported late: needed only when the command ends abnormally
 
     for path in list(TEMPORARY):

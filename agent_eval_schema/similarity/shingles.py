@@ -267,7 +267,7 @@ def question_texts(chats: Iterable[list[ComparedMessage]]) -> list[str]:
 
 
 def content_text(content: Any) -> str:
-    """The text of a message, of which the content may have parts."""
+    """The text of a message, whose content may have parts."""
     if isinstance(content, list):
         return " ".join(str(p.get("text") or "") for p in content if isinstance(p, dict))
     return content if isinstance(content, str) else ""

@@ -23,12 +23,12 @@ class TooDeep(msgspec.DecodeError):
 
 
 def is_too_deep(text: JSONText, levels: int = MAX_DEPTH) -> bool:
-    """Whether the brackets of a text that may be JSON are nested deeper than so many levels."""
+    """Whether the brackets of a text that may be JSON are nested deeper than this number of levels."""
     return len(text) > levels and is_deeper(text, levels)
 
 
 def is_deeper(text: JSONText, levels: int = MAX_DEPTH) -> bool:
-    """The same of a text of which it is known that it is long enough."""
+    """Like `is_too_deep`, without the length check."""
     if isinstance(text, str):
         if text.count("[") + text.count("{") <= levels:
             return False

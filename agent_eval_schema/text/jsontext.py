@@ -30,7 +30,7 @@ T = TypeVar("T")
 def decoder(kind: type[T], **options: Any) -> Callable[[JSONText], T]:
     """A function that decodes JSON text as a type. Raises MsgspecError, a ValueError, of text nested too deep as well.
 
-    A decoder of msgspec itself is for text of which `is_too_deep` is known: a part of a cell that was examined.
+    A decoder of msgspec itself is for text whose `is_too_deep` is known: a part of a cell that was examined.
     """
     read: Callable[[JSONText], T] = msgspec.json.Decoder(kind, **options).decode
 
@@ -279,7 +279,7 @@ def _with_plain_numbers(value: Any) -> Any:
 #
 # "['You have 12 days.', 'Leave is paid.']"      not JSON, and not a retrieved text
 def python_value(text: Any) -> list[Any] | dict[str, Any] | None:
-    """The list or object of which Python wrote exactly this text; None for other texts and values that JSON lacks."""
+    """The list or object that Python writes as exactly this text; None for other texts and values that JSON lacks."""
     if not isinstance(text, str) or not is_structured(text) or len(text) > LONGEST:
         return None
     try:
@@ -305,7 +305,7 @@ def _is_json_like(value: Any) -> bool:
 
 
 def python_list(text: Any) -> list[Any] | None:
-    """The list of texts, numbers and lists of which Python wrote this text."""
+    """The list of texts, numbers and lists that Python writes as this text."""
     found = python_value(text)
     return found if isinstance(found, list) and not _has_object(found) else None
 
@@ -315,7 +315,7 @@ def _has_object(value: Any) -> bool:
 
 
 def listed(value: Any) -> Any:
-    """As `structured`, of a cell that holds a list: of which Python may have written the text."""
+    """As `structured`, of a cell that holds a list, which may be written as Python writes it."""
     parsed = structured(value)
     found = python_list(parsed) if isinstance(parsed, str) else None
     return parsed if found is None else found

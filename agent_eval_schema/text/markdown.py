@@ -49,7 +49,7 @@ def tree_of(text: Any) -> list[Any] | None:
 
 
 def trees_of(texts: Iterable[Any], most: float = float("inf")) -> list[list[Any]]:
-    """Each text with Markdown and its elements, up to so many characters in all."""
+    """Each text with Markdown and its elements, up to a total number of characters."""
     found: list[list[Any]] = []
     for text in dict.fromkeys(texts):
         if most > 0 and (tree := tree_of(text)) is not None:

@@ -27,7 +27,7 @@ class Derived(Struct, gc=False):
     """The fields of a row that its trace contains (None: it does not), and the notes of the readers.
 
     The first fields are in the order of DERIVATIONS. A document may lack its doc_uri, which is noted. `inputs` and
-    `outputs` are those of the root span, of which request and response are views.
+    `outputs` are those of the root span; request and response are views of them.
     """
 
     request: chat.Messages | None = None
@@ -156,7 +156,7 @@ def _in_one_piece(reading: Reading, pieces: list[Any]) -> Any:
     if stream is None:
         return pieces
     if stream.partial:
-        reading.note(rules.PARTIAL_STREAM, "response", f"{stream.partial}: the pieces that there are, are the response")
+        reading.note(rules.PARTIAL_STREAM, "response", f"{stream.partial}: the pieces until then are the response")
     return stream.value
 
 

@@ -143,7 +143,7 @@ def _read_assessment(
 
 
 def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None, str | None]:
-    """The thumb and its rationale: of `answer_correct`, or of the only rating that there is."""
+    """The thumb and its rationale: of `answer_correct`, or of the only rating."""
     ratings = _value(ratings)
     if not isinstance(ratings, dict) or not ratings:
         return None, None

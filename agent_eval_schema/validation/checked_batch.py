@@ -211,7 +211,7 @@ def _may_be_values(answers: pa.Array) -> bool:
 
 
 def _are_texts(rows: Rows) -> Mask:
-    """Whether the answer of a row, which may be an original, is none of the numbers and booleans of which some of
+    """Whether the answer of a row, which may be an original, is none of the numbers and booleans that some of
     MLflow's scorers make no text: of a list they read the first entry."""
     found = np.ones(rows.size, bool)
     for row, text in enumerate(outputs_of(rows)):

@@ -147,7 +147,7 @@ def _checked_by_all(
 
     for numbered in enumerate(batches):
         untaken.put(numbered)
-        # so many batches per worker wait that none of them has to, while this process checks one
+        # enough batches per worker wait that no worker has to, while this process checks one
         if untaken.qsize() > 2 * len(helpers):
             yield from check_one()
         for helper in helpers:

@@ -238,7 +238,7 @@ CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free t
 _OPENS = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}"
 _CLOSES = rf"(?i)({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
 _END = 120
-"""A closing phrase is in the last so many bytes."""
+"""A closing phrase is in this number of bytes at the end."""
 
 
 def inspect_ground_truth(rows: Rows) -> None:

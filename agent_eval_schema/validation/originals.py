@@ -47,7 +47,7 @@ VIEWS = {
 
 
 def taken_from_trace(derived: int) -> frozenset[str]:
-    """The originals that come from the trace of a row, of which these fields (a bit each) were taken from it."""
+    """The originals that come from the trace of a row, given the fields (a bit each) that were taken from it."""
     return frozenset(name for name, bits in _BITS.items() if derived & bits)
 
 
@@ -175,7 +175,7 @@ def _with_those_of_traces(found: list[bytes | None], rows: Rows, name: str) -> l
 
 
 def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
-    """The rows of which any view of the original was taken from the trace, with its values."""
+    """The rows where any view of the original was taken from the trace, with its values."""
     for row in np.flatnonzero(rows.filled & np.uint32(_BITS[name])).tolist():
         derived = rows.derived[row] if rows.derived is not None else None
         if derived is not None:

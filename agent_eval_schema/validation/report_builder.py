@@ -102,7 +102,7 @@ COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
 _ANSWERS = ("expected_response", "expected_facts")
-"""The two forms of the ground truth of an answer, of which a row has one."""
+"""The two forms of the ground truth of an answer; a row has one of them."""
 
 _BIT_OF = {"expected_retrieved_context": "expected_uri", "custom_expected": "expected_output"}
 """By column of ground truth, its field in the masks where that has another name."""

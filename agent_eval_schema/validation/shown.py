@@ -66,7 +66,7 @@ def summarized(run: CheckedRun) -> ReportSummary:
 
 
 def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
-    """What a page shows: at most so many rows, each with its issues."""
+    """What a page shows: a limited number of rows, each with its issues."""
     listed, examples = shown_rows(run, fixes), run.builder.all_examples()
     numbers = {cast("int", row.row): row.line for row in listed}
     issues = run.builder.issues_of(set(list(numbers)[:ROWS_IN_CSV]))
@@ -94,7 +94,7 @@ ROWS, ROWS_IN_CSV = 10_000, 500
 """Rows that a page can open, and those whose issues it has as CSV, at most."""
 
 BUDGET, ROW = 1_500_000, 75
-"""Bytes of the texts of all rows, of which each has ROW more: a page has no row beyond it."""
+"""Bytes of the texts of all rows; each row adds ROW more, and a page has no row beyond it."""
 
 ISSUES = 50
 """Issues of a row, at most."""

@@ -4,7 +4,7 @@
      └───────────────── mapInArrow(work), with these ──▶ normalized rows, converted rows, losses, metric support …
 
 A CheckedRun counts what comes to it in the order of the rows; here nothing comes. What one batch does not show is
-settled by one job when the validation begins: the position at which each partition starts, the columns that there are
+settled by one job when the validation begins: the position at which each partition starts, the existing columns
 (a format adds some only for the rows that need them, so a schema that was taken from no row would lose them), and the
 rows with the ID or the request of an earlier one. The driver gets a line per partition.
 

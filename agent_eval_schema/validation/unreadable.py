@@ -82,7 +82,7 @@ def unreadable_cells(run: CheckedRun) -> dict[int, str]:
 
 
 def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, places: Mapping[str, str]) -> list[str]:
-    """The columns of the input of which the normalized row may have nothing though they hold something."""
+    """The columns of the input whose values may be missing from the normalized row."""
     lost: dict[str | None, None] = {}
     for issue in issues:
         canonical = column_at(issue.path or issue.column or "", places)

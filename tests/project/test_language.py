@@ -114,6 +114,19 @@ def test_every_docstring_and_comment_uses_them(path: Path) -> None:
     assert found == {}
 
 
+DETOURS = re.compile(
+    r"(?<!each )(?<!one )(?<!some )(?<!none )(?<!all )(?<!first )\bof wh(?:ich|om)\b|\bso many (?!chunks|points)",
+    re.I,
+)
+"""Relative clauses and numbers that a reader has to translate: "whose values", "this number of rows"."""
+
+
+@pytest.mark.parametrize("path", modules(), ids=in_module)
+def test_no_docstring_comment_or_message_takes_a_detour(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [(line, words) for line, words in (*comments(text), *messages(text)) if DETOURS.search(words)] == []
+
+
 PUBLIC = [
     (module, name)
     for module in (agent_eval_schema, agent_eval_schema.ces)

@@ -79,7 +79,7 @@ class MessageType(Struct, frozen=True):
 
     @property
     def choices(self) -> list[tuple[str, ...]]:
-        """The oneofs of which a field has to be set: they have several, and the server sets none of them."""
+        """The oneofs that require a field: they have several, and the server sets none of them."""
         groups = self.oneofs.values()
         return [group for group in groups if len(group) > 1 and not any(self.fields[n].output_only for n in group)]
 

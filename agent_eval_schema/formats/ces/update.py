@@ -363,7 +363,7 @@ def _over(stored: Evaluation, wanted: Evaluation, app: str) -> Evaluation:
 
 
 _RESOURCES = {"tool": "tools", "targetAgent": "agents"}
-"""The fields that name another resource of an app, of which a golden CSV has only the ID."""
+"""The fields that name another resource of an app; a golden CSV has only its ID."""
 
 _OPEN = frozenset({"args", "response", "variables"})
 

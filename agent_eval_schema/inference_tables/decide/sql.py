@@ -126,7 +126,7 @@ _LATEST = "time DESC NULLS LAST, request_id ASC NULLS LAST, content_hash ASC, pa
 
 
 NEAR_STEP = "near_groups"
-"""The step of which an engine fetches the rows, and makes a table (part, place, alike) of them: `near_groups`."""
+"""The step whose rows an engine fetches and turns into a table (part, place, alike): `near_groups`."""
 
 
 # --- feedback

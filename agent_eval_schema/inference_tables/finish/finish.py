@@ -218,7 +218,7 @@ def fitted(columns: Mapping[str, pa.Array], schema: pa.Schema, size: int) -> pa.
 
 
 UPDATES = pa.schema([("request_id", pa.string()), *CHANGES.value_type])
-"""A changed label: of which row, of which column, its value before and after."""
+"""A changed label: its row, its column, its value before and after."""
 
 
 def _counted(array: pa.Array) -> Counter[str]:

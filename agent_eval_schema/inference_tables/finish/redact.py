@@ -308,7 +308,7 @@ _may_be_private = re.compile(
     r"[@\uff20&%]|\\[u/]|\d(?:\D{0,6}\d){4}|eyJ|sk-|gh[pousr]_|github_pat_|glpat-|AKIA|ASIA|AIza|xox|hf_|(?i:bearer )"
 ).search
 """The characters that any text must contain, as it is in JSON or not, to be worth a look at its parts: a quick test for
-the many strings of a cell, of which most have nothing private."""
+the many strings of a cell, most of them without anything private."""
 
 STRUCTURAL = frozenset(
     {

@@ -235,10 +235,10 @@ def _place(url: Any) -> str:
 
 
 _FRAGMENT = 12
-"""Characters of a token that are hidden, where so many of it follow each other."""
+"""The number of consecutive characters of a token from which on they are hidden."""
 
 _LONGEST_QUOTE = 4000
-"""Characters of an answer of which an excerpt is shown."""
+"""The characters of an excerpt of an answer."""
 
 
 async def _whole(response: Any, reply_to: Any = None) -> Any:

@@ -290,7 +290,7 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 
 # --- rows
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:
-    """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
+    """The row with its position, its source as MLflow has it, and of its trace only whether it exists."""
     cell = row.get(SOURCE)
     source = as_source(cell)
     if source is None and (trace_id := trace_id_of(row["trace"])):

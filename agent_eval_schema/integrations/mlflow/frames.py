@@ -192,7 +192,7 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 # --- What a prepared frame omits: invalid rows, and parts of requests.
 class Omitted(NamedTuple):
-    """Rows of which the inputs omit a part: how many, and the positions of the first; and the keys that are omitted."""
+    """Rows whose inputs omit a part: their number, the positions of the first, and the omitted keys."""
 
     number: int
     positions: list[int]

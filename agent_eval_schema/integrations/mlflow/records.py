@@ -244,7 +244,7 @@ def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Coll
 
 
 def _lost(row: RowWithSource, kept: RowWithSource, names: Iterable[str]) -> tuple[str, ...]:
-    """The columns of which something is lost if there are the cells of `kept` in their place."""
+    """The columns that lose something if the cells of `kept` are in their place."""
 
     def is_kept(cell: Any, value: Any, name: str) -> bool:
         if value is None or cell == value:

@@ -110,7 +110,7 @@ class Store:
         return str(found.experiment_id)
 
     def nothing_called(self, name: str, kind: str, search: Callable[[], Iterable[Any]]) -> EvalSetError:
-        """The error that the store has nothing of that name, with the closest name that there is."""
+        """The error that the store has nothing of that name, with the closest existing name."""
         with self.reporting_errors():
             close = difflib.get_close_matches(name, [found.name for found in search()], n=1)
         meant = f": did you mean {close[0]!r}?" if close else ""

@@ -192,7 +192,7 @@ def _where(report: ReportSummary, code: str) -> str:
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:
     facts = {
         "File": report.name or "data in memory",
-        "Rows": f"{report.row_count:,}, of which {report.invalid_count:,} invalid",
+        "Rows": f"{report.row_count:,}, {report.invalid_count:,} invalid",
         "Format": f"{report.format} ({report.format_reason})",
         "Outputs": f"{report.outputs}: {_OUTPUTS[report.outputs]}" if report.has_metrics else "",
         **dict(report.derivation()),
