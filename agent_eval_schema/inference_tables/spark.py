@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import filtered, pack, unpack
+from agent_eval_schema.cells.notes import free
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, existing_counts, summarized
@@ -239,9 +240,12 @@ BUILT = pa.schema(
 COUNTED = ("kept", "existing", "joined", "reason", "labels", "redacted", "codes")
 
 
-def _numbered_batches(names: Sequence[str], batches: Stream) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
-    """The batches with their real names, each with the numbers of its rows."""
-    for batch in named(["__place__", *names], batches):
+def _numbered_batches(
+    names: Sequence[str], batches: Stream, more: Sequence[str] = ()
+) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
+    """The batches with their real names, each with the numbers of its rows; behind them `more` columns of our own,
+    whose names the table may have, too."""
+    for batch in named([free("__place__", names), *names, *(free(name, names) for name in more)], batches):
         yield np.asarray(batch.column(0)), _columns(batch, 1)
 
 
@@ -250,7 +254,7 @@ def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.Re
 
 
 def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> Stream:
-    for places, batch in _numbered_batches([*names, WANTED, STRATUM], batches):
+    for places, batch in _numbered_batches(names, batches, (WANTED, STRATUM)):
         # The converted rows of logged ones, which are followed by the result of the user's SQL.
         computed = {"selected": plan.where and batch.column(-2), "stratum": plan.stratum_sql and batch.column(-1)}
         found = {name: array for name, array in computed.items() if array}

@@ -166,8 +166,8 @@ class Reader(Struct, frozen=True):
 
     def parts(self, batches: Stream) -> Iterator[Part]:
         rename = naming(list(self.names), self.columns)
-        more = ["__found__"] if self.has_findings else []
-        for batch in named(["__place__", *self.names, *more], batches):
+        more = [free("__found__", self.names)] if self.has_findings else []
+        for batch in named([free("__place__", self.names), *self.names, *more], batches):
             given = batch.select(range(1, len(self.names) + 1))
             rows = rename(given)
             found = batch.column(batch.num_columns - 1).to_pylist() if more else []

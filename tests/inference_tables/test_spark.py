@@ -358,3 +358,16 @@ def test_the_command_line_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
     assert main(["from-inference-table", str(source), str(outs["spark"]), *more]) == 2
     assert "there is something already" in capsys.readouterr().err
+
+
+def test_a_table_may_have_columns_that_are_named_like_ours(spark: Any, tmp_path: Path) -> None:
+    more = {"wanted": "no", "stratum": "one", "__place__": "here", "__found__": "x", "a.b": "dot", "a`b": "tick"}
+    table = pa.Table.from_pylist([call(n, logging_error_codes="", **more) for n in range(30)])
+    pq.write_table(table, tmp_path / "logged.parquet")
+    options: dict[str, Any] = {"where": "execution_duration_ms < 20", "stratify": "execution_duration_ms % 2"}
+    here = eval_set_from_inference_table(table, sample=6, seed=1, **options)
+    df = spark.read.parquet(str(tmp_path / "logged.parquet"))
+    with spark_from_inference_table(df, sample=6, seed=1, **options) as there:
+        assert hashes(spark_rows(there.rows)) == hashes(embedded_rows(here))
+        assert numbers(there) == numbers(here)
+        assert len(here.rows) == 6
