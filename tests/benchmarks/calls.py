@@ -109,11 +109,8 @@ BUDGETS = {
 """Per verb the most calls per row."""
 
 
-def calls_per_row(verb: str) -> float:
-    """The calls per row that a verb takes."""
-    make, run = VERBS[verb]
-    few, rows = make(WARM_UP_ROWS), make(ROWS)
-    run(few)
+def calls_of(run: Callable[[Any], object], rows: Any) -> int:
+    """The calls that it takes to `run` the rows."""
     calls = count()
 
     def counted(_frame: Any, event: str, _argument: Any) -> None:
@@ -128,7 +125,15 @@ def calls_per_row(verb: str) -> float:
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
-    return next(calls) / ROWS
+    return next(calls)
+
+
+def calls_per_row(verb: str) -> float:
+    """The calls per row that a verb takes."""
+    make, run = VERBS[verb]
+    few, rows = make(WARM_UP_ROWS), make(ROWS)
+    run(few)
+    return calls_of(run, rows) / ROWS
 
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+"""The calls of profiles, diffs, comparisons and HTML reports grow in proportion to the data, which is doubled three
+times."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agent_eval_schema import EvalResult, EvalTask, diff_eval_sets, profile_eval_set, validate_eval_set
+from tests.benchmarks.calls import calls_of
+from tests.benchmarks.growth import DOUBLINGS, Row, call, messages, row, trace
+
+SHAPES: dict[str, tuple[Callable[[int], list[Row]], int]] = {
+    "rows": (lambda n: [row(i, expected_response=f"It is {i * 7919}.") for i in range(n)], 50),
+    "rows of one question": (lambda n: [row(i, request="Which?", expected_response=str(i)) for i in range(n)], 50),
+    "rows with an issue": (lambda n: [row(i, request=" ", tags={"t": f"{i}"}) for i in range(n)], 50),
+    "columns": (lambda n: [row(i, **{f"c{c}": "x" for c in range(n)}) for i in range(3)], 25),
+    "messages": (lambda n: [row(0, request=messages(n))], 50),
+    "documents": (lambda n: [row(0, retrieved_context=[{"doc_uri": f"d{i}"} for i in range(n)])], 50),
+    "calls": (lambda n: [row(0, reference_trajectory=[call(i) for i in range(n)])], 50),
+    "spans": (lambda n: [row(0, trace=trace(n, n))], 25),
+    "length of a text": (lambda n: [row(0, response="some words here. " * n)], 50),
+}
+
+
+def _changed(rows: list[Row]) -> list[Row]:
+    changed = copy.deepcopy(rows[::-1])
+    for cells in changed:
+        cells["response"] += " Changed."
+    return changed
+
+
+VERBS: dict[str, Callable[[list[Row]], object]] = {
+    "profile": lambda rows: profile_eval_set(rows).to_html(),
+    "diff": lambda rows: diff_eval_sets(rows, _changed(rows)).to_html(),
+    "report": lambda rows: validate_eval_set(rows).to_html(),
+}
+
+
+def require_proportion(run: Callable[[Any], object], make: Callable[[int], Any], first: int) -> None:
+    """Require that a doubling adds at most twice the calls of the one before, with some for larger tables."""
+    run(make(first))  # fills caches
+    sizes = [first << doubling for doubling in range(DOUBLINGS + 1)]
+    calls = [calls_of(run, make(size)) for size in sizes]
+    *before, last = np.maximum(np.diff(calls), MOST_FIXED)
+    assert last <= MOST_TIMES * max(before), dict(zip(sizes, calls, strict=True))
+
+
+MOST_TIMES = 2.6
+"""Of a cost that grows with the square of the size a doubling adds four times the calls of the one before."""
+
+MOST_FIXED = 500
+"""Calls that a larger table may take once: a longer list is shown, or a batch is read ahead."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("verb", VERBS)
+def test_calls_grow_in_proportion(verb: str, shape: str) -> None:
+    require_proportion(VERBS[verb], *SHAPES[shape])
+
+
+def test_the_calls_of_a_comparison_grow_in_proportion() -> None:
+    def scored(size: int) -> list[EvalResult]:
+        rows = [{"prompt": f"Question {i}?", "response": str(i % 3), "reference": "1"} for i in range(size)]
+        again = [{**cells, "response": str(i % 2)} for i, cells in enumerate(rows)]
+        return [EvalTask(table, ["exact_match"]).evaluate() for table in (rows, again)]
+
+    require_proportion(lambda results: results[0].compare(results[1]).to_html(), scored, 50)
+
+
+def test_a_cost_that_grows_with_the_square_is_found() -> None:
+    def compare_all(rows: list[Row]) -> None:
+        for one in rows:
+            for other in rows:
+                one.get("request") == other.get("request")  # noqa: B015
+
+    with pytest.raises(AssertionError, match="400"):
+        require_proportion(compare_all, *SHAPES["rows"])
