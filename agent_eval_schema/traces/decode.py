@@ -27,7 +27,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
-from agent_eval_schema.traces.otel.trace import complete, decode_otel
+from agent_eval_schema.traces.otel.trace import complete, decode_otel, may_be_completed
 from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Trace
 
 
@@ -76,7 +76,8 @@ def decode_shallow(text: str | bytes | memoryview, whole: bool = True) -> Trace 
         return decode_otel(text) or _mend(text)
     if not isinstance(trace, Trace):
         return decode_otel(text) or trace
-    complete(trace, text)
+    if may_be_completed(trace.spans):
+        complete(trace, text)
     return trace
 
 

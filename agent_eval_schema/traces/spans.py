@@ -21,6 +21,14 @@ ATTRIBUTE_KEYS = {
     "token_usage": "mlflow.chat.tokenUsage",
     "tool_name": "gen_ai.tool.name",
 }
+KIND_KEYS = {
+    "genai_kind": "gen_ai.operation.name",
+    "openinference_kind": "openinference.span.kind",
+    "traceloop_kind": "traceloop.span.kind",
+    "vercel_kind": "ai.operationId",
+    "langfuse_kind": "langfuse.observation.type",
+}
+"""By which MLflow knows the type of a span that it gets by OTLP: it keeps them beside its own."""
 METADATA_KEYS = {
     "token_usage": "mlflow.trace.tokenUsage",
     "session": "mlflow.trace.session",
@@ -31,7 +39,7 @@ NOTHING = Raw()
 """What an attribute that is not there holds."""
 
 
-class Attributes(Struct, rename=ATTRIBUTE_KEYS, gc=False):
+class Attributes(Struct, rename=ATTRIBUTE_KEYS | KIND_KEYS, gc=False):
     """The span attributes that something is derived from; each value is JSON text (or, tolerated, a value)."""
 
     type: str | None = None
@@ -40,6 +48,11 @@ class Attributes(Struct, rename=ATTRIBUTE_KEYS, gc=False):
     function_name: Raw = NOTHING
     token_usage: Raw = NOTHING
     tool_name: Raw = NOTHING
+    genai_kind: Raw = NOTHING
+    openinference_kind: Raw = NOTHING
+    traceloop_kind: Raw = NOTHING
+    vercel_kind: Raw = NOTHING
+    langfuse_kind: Raw = NOTHING
 
 
 class AttributesById(Attributes, gc=False):
