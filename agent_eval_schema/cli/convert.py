@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, save_page
+from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_note, print_text, save_page
 from agent_eval_schema.rule import FAILING
 
 
@@ -27,6 +27,12 @@ def add(commands: Commands) -> None:
     command.group(OUTPUT).add_argument(
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
     )
+    command.group(OUTPUT).add_argument(
+        "--on-invalid",
+        choices=["drop", "keep", "raise"],
+        default="drop",
+        help="rows that the platform of TARGET rejects: leave them out (default), write them, or write nothing",
+    )
     command.add_html("losses")
     command.add_fail_on("what causes exit code 1: excluded rows (error, default) or any loss (warning)")
     command.add_argument(
@@ -38,10 +44,16 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.conversion.convert import convert_file
+    from agent_eval_schema.validation.report import InvalidEvalSetError
 
     to = arguments.to or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    options = {"format": arguments.format, "columns": arguments.columns, "resume": arguments.resume}
-    conversion = convert_file(arguments.input, arguments.output, to, **options)
+    options = {name: getattr(arguments, name) for name in ("format", "columns", "resume", "on_invalid")}
+    try:
+        conversion = convert_file(arguments.input, arguments.output, to, **options)
+    except InvalidEvalSetError as error:
+        print_text(str(error))
+        print_line(f"{arguments.output}: not written, as rows would be left out")
+        return ExitCode.FOUND
     print_text(conversion.to_text(color=in_color()))
     save_page(conversion, "losses", arguments)
     print_note(f"{conversion.converted:,} of {conversion.given:,} written to {arguments.output}", arguments)

@@ -231,7 +231,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         return losses_view(self._headline, self._log, self._metrics, call.name, list(self._next_commands(call)))
 
     def _next_commands(self, call: Call) -> Iterator[NextCommand]:
-        if Severity.ERROR in self.severities():
+        if Severity.ERROR in self.severities() and not self.report.ok:
             yield NextCommand(call.validation(), "shows why rows were not converted")
         elif self._out is None:
             extension = ".jsonl" if find_writer(self.target).save in (None, save_lines) else ".json"

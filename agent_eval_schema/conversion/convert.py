@@ -5,14 +5,19 @@
 
 There is no list of the losses of each pair of formats: the output is read back by the target's own reader, and each
 difference is a loss (AE811, AE812). Values of a source row that no canonical column can represent are reported too
-(AE813), and so is every row that is excluded because it is invalid (AE814). Between the two forms of Customer
+(AE813), and so is every row that is excluded because it is invalid, or rejected by the target (AE814). Rows of two kinds,
+where its platform loads one, are written once more without the fewer. Between the two forms of Customer
 Engagement Suite nothing goes by way of rows: their writer reports what a golden CSV cannot represent (AE80).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, get_args
+
 from agent_eval_schema.conversion.conversion import Conversion, cells_writer, document_writer, find_writer, write_rows
-from agent_eval_schema.conversion.work import Work, plan_of
+from agent_eval_schema.conversion.work import MixedKinds, Work, plan_of
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.format import save_json
@@ -23,15 +28,23 @@ from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.locks import sole_writer
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import is_url
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.io.work_folder import PartsFolder
 from agent_eval_schema.io.write import keeps_types, require_writable
 from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_run import CheckedRun
+from agent_eval_schema.validation.plan import OnInvalid
 
 
 def convert_eval_set(
-    data: EvalSetLike, to: TargetFormat, *, format: InputFormat = "auto", columns: ColumnNames = None
+    data: EvalSetLike,
+    to: TargetFormat,
+    *,
+    format: InputFormat = "auto",
+    columns: ColumnNames = None,
+    on_invalid: OnInvalid = "drop",
 ) -> Conversion:
     """Convert an evaluation dataset to another format and report data loss.
 
@@ -51,6 +64,11 @@ def convert_eval_set(
         The format of the data. `"auto"` detects it from the column names.
     columns : mapping of str to str, {"auto"} or None, default None
         Canonical names of columns of the data, as in `validate_eval_set`.
+    on_invalid : {"drop", "keep", "raise"}, default "drop"
+        What happens with rows that the platform of the target rejects: those with an error by its rules, and where it
+        loads rows of one kind per file, those of the less frequent kind. `"drop"` leaves them out with the invalid rows
+        of the data, and `losses` names them. `"keep"` converts and reports them. `"raise"` raises if a row would be
+        left out.
 
     Returns
     -------
@@ -60,6 +78,8 @@ def convert_eval_set(
 
     Raises
     ------
+    InvalidEvalSetError
+        A row would be left out and `on_invalid="raise"`.
     EvalSetError
         A format is not one of the allowed values, or the data cannot be read as a table.
 
@@ -78,22 +98,46 @@ def convert_eval_set(
        row      column
     0    0  guidelines
     """
+    require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     source = open_source(data, "data", columns, format=format)
     if is_spark(source.data):
         from agent_eval_schema.conversion.spark import convert_frame
 
-        return convert_frame(source, to)
-    work = Work(CheckedRun(source, plan_of(source, to)), to)
-    return work.conversion(work.target_data())
+        return convert_frame(source, to, on_invalid)
+    work, converted = _worked(source, to, on_invalid, Work.target_data)
+    return work.conversion(converted)
+
+
+Result = TypeVar("Result")
+
+
+def _worked(source: Source, to: str, on_invalid: OnInvalid, write: Callable[[Work], Result]) -> tuple[Work, Result]:
+    """A conversion that is done, and what `write` returned of it. Rows of two kinds, where the target has only one, are
+    known when all are written: they are written once more, without the fewer."""
+    plan = plan_of(source, to)
+    try:
+        work = Work(CheckedRun(source, plan), to, on_invalid=on_invalid)
+        return work, write(work)
+    except MixedKinds as mixed:
+        work = Work(CheckedRun(source, plan), to, on_invalid=on_invalid, kind=mixed.kind)
+        return work, write(work)
 
 
 def convert_file(
-    path: str, out: str, to: str, *, format: str = "auto", columns: ColumnNames = None, resume: bool = False
+    path: str,
+    out: str,
+    to: str,
+    *,
+    format: str = "auto",
+    columns: ColumnNames = None,
+    resume: bool = False,
+    on_invalid: OnInvalid = "drop",
 ) -> Conversion:
     """As `convert_eval_set`, from a file to a file, whose kind is that of its file extension: JSONL, JSON, CSV or
     Parquet for rows. `data` is None. Rows are streamed, unless input or output is a document. With `resume`, what is
     done is kept in a work folder, and what a run of the same job has left there is not done again. Raises EvalSetError
     if `out` cannot be written."""
+    require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     writer = find_writer(to)
     of_rows = document_writer(writer, out)
     if resume and (writer.save is not None or of_rows is not None or out == STDOUT or is_url(out) or path == STDIN):
@@ -104,19 +148,24 @@ def convert_file(
     else:
         require_place(out, stdout=True)
     source = open_source(path, "IN", columns, format=format)
-    work = Work(CheckedRun(source, plan_of(source, to)), to)
     if writer.save is not None:
-        writer.save(work.target_data(), out)
+        work, document = _worked(source, to, on_invalid, Work.target_data)
+        writer.save(document, out)
     elif of_rows is not None:
-        save_json(work.document(of_rows), out)
+        work, document = _worked(source, to, on_invalid, partial(Work.document, of_rows=of_rows))
+        save_json(document, out)
     else:
-        run = {"target": to, "format": format, "columns": columns, "version": __version__}
+        run = {"target": to, "format": format, "columns": columns, "on_invalid": on_invalid, "version": __version__}
         if not resume and not is_url(out):
             PartsFolder.forget(out)
         with sole_writer([out] if resume else ()):
             parts = PartsFolder.of(out, source.name or path, "convert", run) if resume else None
-            batches = work.batches(cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts)
-            out = write_rows(source, out, work.lines, batches, work.schema(), writer)
+            cells = cells_writer(writer, out), () if keeps_types(out) else writer.texts, parts
+
+            def write(work: Work) -> str:
+                return write_rows(source, out, work.lines, work.batches(*cells), work.schema(), writer)
+
+            work, out = _worked(source, to, on_invalid, write)
             if parts is not None:
                 parts.remove()
     return work.conversion(None, out)

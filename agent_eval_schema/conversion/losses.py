@@ -74,15 +74,55 @@ _NOTHING: CanonicalRow = dict.fromkeys(COLUMNS)
 class Losses:
     """The losses of a conversion, found by reading back its output."""
 
-    def __init__(self, target: str, plan: Plan) -> None:
+    def __init__(self, target: str, plan: Plan, *, keep: bool = True, kind: bool | None = None) -> None:
         self.issues: list[Issue] = []
+        self.refused = 0
+        self._keep, self._kind = keep, kind
         self.log = LossLog()
         self._target, self._plan = target, replace(plan, columns=True, nests=True)
         self._unread = UnreadValues(self._plan)
         self.masks: Counter[tuple[int, int]] = Counter()
 
-    def compare(self, rows: Sequence[CanonicalRow], written: Written) -> None:
-        """Note what does not come back of these rows."""
+    def compare(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
+        """Note what does not come back of these rows. Returns the numbers of those that the target refuses, which are
+        noted and left out."""
+        back, masks, found = self._read_back(rows, written)
+        refused = set[int]()
+        self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
+        for number, (row, came) in enumerate(zip(rows, back, strict=True)):
+            if why := self._refusal(found[number], masks[number]):
+                self.issues += found[number]
+                self.add(conversion.LEFT_OUT, row, None, why)
+                refused.add(number)
+                continue
+            self._compare_row(row, came)
+            self.issues += found[number]
+            self.masks[row[PRESENCE], masks[number]] += 1
+            for column, value in row.items():  # the columns that are passed through; the keys of a document are none
+                is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
+                is_absent = value is None or value != value  # NaN, which a frame has where there is no number
+                is_lost = not is_known and not is_absent and value not in (came.get(column), came.get(apart(column)))
+                is_named = is_lost and (
+                    self._is_edited(column, value, came.get(column))
+                    or _differs_in_numbers(row, value, came.get(column))
+                )
+                if is_lost and not is_default(column, value) and not is_named:
+                    self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
+        self.refused += len(refused)
+        kept = [(row, came) for i, (row, came) in enumerate(zip(rows, back, strict=True)) if i not in refused]
+        if kept := [(row, came) for row, came in kept if SOURCE in row]:
+            self._compare_sources([row for row, _ in kept], [{**row, **came} for row, came in kept])
+        return refused
+
+    def refusals(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
+        """The numbers of the rows that the target refuses, without what else is lost."""
+        _, masks, found = self._read_back(rows, written)
+        return {number for number, mask in enumerate(masks) if self._refusal(found[number], mask)}
+
+    def _read_back(
+        self, rows: Sequence[CanonicalRow], written: Written
+    ) -> tuple[list[CanonicalRow], list[int], list[list[Issue]]]:
+        """Each row as the target is read, its presence mask, and what the rules of the target report of it."""
         back: list[CanonicalRow] = []
         masks: list[int] = []
         notes: list[list[Row] | None] = []
@@ -95,37 +135,36 @@ class Losses:
         if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
             back, masks = [_NOTHING] * len(written.places), [0] * len(written.places)
             notes = [None] * len(written.places)
-        self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
-        pairs = list(zip(rows, written.places, strict=True))
-        for row, place in pairs:
-            came = _NOTHING if place is None else back[place]
-            self._compare_row(row, came)
-            if written.format == self._target and place is not None and (reported := notes[place]):
-                self._report(row, reported)
-            self.masks[row[PRESENCE], 0 if place is None else masks[place]] += 1
-            for column, value in row.items():  # the columns that are passed through; the keys of a document are none
-                is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
-                is_absent = value is None or value != value  # NaN, which a frame has where there is no number
-                is_lost = not is_known and not is_absent and value not in (came.get(column), came.get(apart(column)))
-                is_named = is_lost and (
-                    self._is_edited(column, value, came.get(column))
-                    or _differs_in_numbers(row, value, came.get(column))
-                )
-                if is_lost and not is_default(column, value) and not is_named:
-                    self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
-        found = [(_NOTHING if p is None else back[p], r) for r, p in pairs if SOURCE in r]
-        if found:
-            self._compare_sources([row for _, row in found], [{**row, **came} for came, row in found])
+        is_own = written.format == self._target
+        came, presence, found = list[CanonicalRow](), list[int](), list[list[Issue]]()
+        for row, place in zip(rows, written.places, strict=True):
+            came.append(_NOTHING if place is None else back[place])
+            presence.append(0 if place is None else masks[place])
+            found.append([] if place is None or not is_own else list(self._reported(row, notes[place] or ())))
+        return came, presence, found
 
-    def _report(self, row: CanonicalRow, notes: Iterable[Row]) -> None:
-        """Note the errors that the rules of the target report of a row, and the fields that its class drops, which were
-        not reported of the source."""
+    def _reported(self, row: CanonicalRow, notes: Iterable[Row]) -> Iterator[Issue]:
+        """The errors that the rules of the target report of a row, and the fields that its class drops, which were not
+        reported of the source."""
         for note in notes:
             rule = RULES[note["code"]]
             is_new = rule.code in self._plan.codes and rule.code not in row.get(REPORTED, ())
             if is_new and (rule.severity is Severity.ERROR or rule is DROPPED_FIELD):
                 place = note["column"], note["path"], note["hint"] or ""
-                self.issues.append(Finding(rule, note["message"], *place).issue(row[POSITION], row["request_id"]))
+                yield Finding(rule, note["message"], *place).issue(row[POSITION], row["request_id"])
+
+    def _refusal(self, found: Iterable[Issue], mask: int) -> str:
+        """Why the loader of the target refuses a row, or a file with it; empty if it does not, or the row is kept."""
+        if self._keep:
+            return ""
+        for issue in found:
+            if issue.severity is Severity.ERROR:
+                return f"{self._target} rejects the row: {issue.code} {issue.name}"
+        field, having, lacking = find_format(self._target).one_kind
+        if self._kind is None or not mask or bool(mask & BIT[field]) == self._kind:
+            return ""
+        expected, got = (having, lacking) if self._kind else (lacking, having)
+        return f"{self._target} loads rows of one kind: expected `{expected}` as other rows, got `{got}`"
 
     def _compare_sources(self, rows: Sequence[CanonicalRow], back: Sequence[CanonicalRow]) -> None:
         """Note the values of the source rows that were read back differently, or were not read at all."""

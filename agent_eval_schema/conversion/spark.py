@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer
 from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.conversion.losses import LostMetrics, lost_metrics
-from agent_eval_schema.conversion.work import Work, loss_of_kinds, plan_of, systems_of
+from agent_eval_schema.conversion.work import Work, kind_of_most, loss_of_kinds, plan_of, refused_rows, systems_of
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
@@ -30,20 +32,23 @@ from agent_eval_schema.render.blocks import Block, Table, View
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import Severity
+from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.text.describe import first_names
+from agent_eval_schema.validation.checked_batch import kinds_of
 from agent_eval_schema.validation.checked_run import CheckedRun
-from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.plan import OnInvalid, Plan
+from agent_eval_schema.validation.report import InvalidEvalSetError, Report
 from agent_eval_schema.validation.spark_frames import SHARED_ID, CheckedFrame, Part, PartRun, require_rows_apart
 
 LOSS = pa.schema([(n, pa.int64() if n == "row" else pa.string()) for n in Issue.__struct_fields__])
 """The columns of `Report.issues` in Spark."""
 
 
-def convert_frame(source: Source, target: str) -> Conversion:
-    """Raises EvalSetError for a target that is one document of all rows."""
+def convert_frame(source: Source, target: str, on_invalid: OnInvalid = "drop") -> Conversion:
+    """Raises EvalSetError for a target that is one document of all rows. One job counts the rows that the target
+    refuses, unless they are kept."""
     require_rows_apart(source)
     writer = find_writer(target)
     if writer.document is not None:
@@ -55,22 +60,38 @@ def convert_frame(source: Source, target: str) -> Conversion:
     checked = CheckedFrame(source.data, source, plan)
     work = Work(CheckedRun(source, plan), target)
     schema = work.schema([*COLUMNS, *checked.beside.names])
-    losses = checked.frame(partial(_losses, target, plan), LOSS)
+    choice = Choice(target, plan, on_invalid)
+    masks: Any = checked.frame(partial(_masks, choice), MASKS)
+    refused = 0
+    if on_invalid != "keep":
+        counted = _summed(masks)
+        refused = counted.pop(_REFUSED, 0)
+        after = Counter[int]()
+        for (_, mask), rows in counted.items():
+            after[mask] += rows
+        if (kind := kind_of_most(plan.format, target, after)) is not None:
+            choice = replace(choice, kind=kind)
+            refused += kinds_of(find_format(target), {m: n for m, n in after.items() if m})[not kind]
+            masks = checked.frame(partial(_masks, choice), MASKS)
+    losses = checked.frame(partial(_losses, choice), LOSS)
+    if on_invalid == "raise" and (refused or checked.invalid_count):
+        report = _report(source, plan)
+        first = losses.where(f"code = '{LEFT_OUT.code}'").orderBy("row").limit(NAMED).collect()
+        raise InvalidEvalSetError(report, refused_rows(refused, first) if report.ok else "")
     if overall := list(work.losses.settle()):  # of columns as a whole
         cells = [tuple(_cells(issue).values()) for issue in overall]
         losses = losses.unionByName(source.data.sparkSession.createDataFrame(cells, ddl(LOSS)))
-    masks = checked.frame(partial(_masks, target, plan), MASKS)
-    if any(find_format(target).one_kind):
+    if any(find_format(target).one_kind) and choice.kind is None:
         after = masks.groupBy("after").sum("rows").toDF("after", "counted").coalesce(1)
         losses = losses.unionByName(in_python(after, partial(_mixed, target), ddl(LOSS)))
     return SparkConversion(
-        checked.frame(partial(_written, target, plan, schema), schema),
+        checked.frame(partial(_written, choice, schema), schema),
         LossLog(),
         cache(partial(_report, source, plan)),
         plan.format,
         target,
         checked.row_count,
-        checked.valid_count,
+        checked.valid_count - refused,
         {},
         _losses=losses,
         _masks=masks,
@@ -118,12 +139,10 @@ class SparkConversion(Conversion, frozen=True):
 
     def _lost_metrics(self, counts: list[dict[str, Any]]) -> LostMetrics:
         """The metrics that are lost, by column or code: of the rows by the fields that they have before and after."""
-        from pyspark.sql.functions import expr
-
         if not counts:
             return {}
-        summed = self._masks.groupBy("before", "after").agg(expr("SUM(rows) AS rows")).collect()
-        masks = {(row["before"], row["after"]): row["rows"] for row in summed}
+        masks = _summed(self._masks)
+        masks.pop(_REFUSED, None)
         lossy = {n["column"] or n["code"] for n in counts}
         return lost_metrics(masks, lossy, self._outputs, systems_of(self.source, self.target))
 
@@ -174,21 +193,31 @@ class _SharedIds:
         return np.where(np.isin(rows, self._rows), 0, -1), None
 
 
-def _work(target: str, plan: Plan, part: Part) -> Work:
-    return Work(PartRun(part, plan), target, _SharedIds(part))
+class Choice(Struct, frozen=True):
+    """The target, the plan of the validation, and which rows are left out."""
+
+    target: str
+    plan: Plan
+    on_invalid: OnInvalid = "drop"
+    kind: bool | None = None
+
+    def work(self, part: Part) -> Work:
+        run, ids = PartRun(part, self.plan), _SharedIds(part)
+        return Work(run, self.target, ids, on_invalid=self.on_invalid, kind=self.kind)
 
 
-def _written(target: str, plan: Plan, schema: pa.Schema, part: Part) -> pa.Table:
-    rows = [row for some in _work(target, plan, part).written(compare=False) for row in some]
+def _written(choice: Choice, schema: pa.Schema, part: Part) -> pa.Table:
+    target = choice.target
+    rows = [row for some in choice.work(part).written(compare=False) for row in some]
     batch = batch_of_rows(rows)
     if unexpected := set(column_names(batch.schema)).difference(schema.names):
         raise EvalSetError(f"{target}: no column was declared for {', '.join(sorted(unexpected))}")
     return fitted(batch, schema)
 
 
-def _losses(target: str, plan: Plan, part: Part) -> pa.Table:
-    work = _work(target, plan, part)
-    for _ in work.written(texts=find_writer(target).texts):
+def _losses(choice: Choice, part: Part) -> pa.Table:
+    work = choice.work(part)
+    for _ in work.written(texts=find_writer(choice.target).texts):
         pass
     found = [issue for issue in work.losses.settle() if issue.row is not None]  # of columns: see `convert_frame`
     return pa.Table.from_pylist(list(map(_cells, found)), LOSS)
@@ -201,16 +230,28 @@ def _cells(issue: Issue) -> dict[str, Any]:
 MASKS = pa.schema([(name, pa.int64()) for name in ("before", "after", "rows")])
 
 
-def _masks(target: str, plan: Plan, part: Part) -> pa.Table:
-    work = _work(target, plan, part)
+_REFUSED = (-1, -1)
+"""In place of the masks of the rows that the target refuses."""
+
+
+def _masks(choice: Choice, part: Part) -> pa.Table:
+    work = choice.work(part)
     for _ in work.written():
         pass
-    found = [{"before": b, "after": a, "rows": rows} for (b, a), rows in work.losses.masks.items()]
-    return pa.Table.from_pylist(found, MASKS)
+    found = {**work.losses.masks, _REFUSED: work.losses.refused}
+    return pa.Table.from_pylist([{"before": b, "after": a, "rows": rows} for (b, a), rows in found.items()], MASKS)
+
+
+def _summed(masks: Any) -> dict[tuple[int, int], int]:
+    from pyspark.sql.functions import expr
+
+    summed = masks.groupBy("before", "after").agg(expr("SUM(rows) AS rows")).collect()
+    return {(row["before"], row["after"]): row["rows"] for row in summed if row["rows"]}
 
 
 def _mixed(target: str, batches: Stream) -> Stream:
     after = Counter[int]()
     for batch in batches:
         after.update(dict(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    after.pop(_REFUSED[1], None)
     yield from pa.Table.from_pylist([_cells(issue) for issue in loss_of_kinds(target, after)], LOSS).to_batches()

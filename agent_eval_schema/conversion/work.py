@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import Any, Protocol
+from itertools import chain, islice
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import Array, FirstSeen, hash_texts
-from agent_eval_schema.conversion.conversion import Conversion, find_writer, target_schema
+from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer, target_schema
 from agent_eval_schema.conversion.losses import (
     BESIDE,
     PREFIX,
@@ -51,11 +51,11 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured, texts_in
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation import ces_turns
-from agent_eval_schema.validation.checked_batch import mixed_kinds, rows_of, verdict
+from agent_eval_schema.validation.checked_batch import kinds_of, mixed_kinds, rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.originals import taken_from_trace
-from agent_eval_schema.validation.plan import Plan, make_plan
-from agent_eval_schema.validation.report import Report, run_of
+from agent_eval_schema.validation.plan import OnInvalid, Plan, make_plan
+from agent_eval_schema.validation.report import InvalidEvalSetError, Report, run_of
 from agent_eval_schema.validation.validate import check_source
 
 
@@ -63,6 +63,22 @@ def loss_of_kinds(target: str, after: Mapping[int, int]) -> list[Issue]:
     """The loss of a target whose platform loads rows of one kind, by the presence masks of the rows as written."""
     message = mixed_kinds(find_format(target), {mask: rows for mask, rows in after.items() if mask})
     return [Finding(conversion.MIXED_KINDS, message).issue(None, None)] if message else []
+
+
+class MixedKinds(Exception):
+    """All rows are written, and they are of two kinds: they are written once more, without those of the other kind."""
+
+    def __init__(self, kind: bool) -> None:
+        super().__init__()
+        self.kind = kind
+
+
+def kind_of_most(source: str, target: str, after: Mapping[int, int]) -> bool | None:
+    """The kind of the rows that are kept where a platform loads rows of one kind per file, as `kinds_of` has it: that
+    of most, and of as many those with the field. None if they are of one kind, or in the form of the target, which its
+    platform may have written."""
+    kinds = kinds_of(find_format(target), {mask: rows for mask, rows in after.items() if mask})
+    return kinds[True] >= kinds[False] if len(kinds) > 1 and source != target else None
 
 
 def plan_of(source: Source, target: str) -> Plan:
@@ -81,6 +97,19 @@ def systems_of(source: str, target: str) -> tuple[str, ...]:
     return (find_format(target).system, *shown_systems(find_format(source).system))
 
 
+def refused_rows(count: int, first: Iterable[Any]) -> str:
+    """The rows that would be left out, for an exception: how many, and the losses of the first."""
+    named = "; ".join(f"row {loss.row}: {loss.message}" for loss in islice(first, NAMED))
+    return f"{plural(count, 'row')} would be left out: {named}{'; …' if count > NAMED else ''}"
+
+
+Item = TypeVar("Item")
+
+
+def without(items: Sequence[Item], numbers: Collection[int]) -> list[Item]:
+    return [item for number, item in enumerate(items) if number not in numbers]
+
+
 SESSION_CALLS = "session_trajectory"
 """The column of the expected calls of a session in a format that expects those of one turn."""
 
@@ -94,10 +123,18 @@ class Ids(Protocol):
 class Work:
     """One conversion: the run that checks the source, the rows as they are written, the losses as they are found."""
 
-    def __init__(self, run: CheckedRun, target: str, ids: Ids | None = None) -> None:
+    def __init__(
+        self,
+        run: CheckedRun,
+        target: str,
+        ids: Ids | None = None,
+        *,
+        on_invalid: OnInvalid = "drop",
+        kind: bool | None = None,
+    ) -> None:
         self._target, self._writer = target, find_writer(target)
-        self._run = run
-        self.losses = Losses(target, self._run.plan)
+        self._run, self._on_invalid, self._kind = run, on_invalid, kind
+        self.losses = Losses(target, self._run.plan, keep=on_invalid == "keep", kind=kind)
         self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
         self._names: dict[str, str] = {}
@@ -120,10 +157,7 @@ class Work:
         valid = report.valid_mask
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)
-        after = Counter[int]()
-        for (_, mask), rows in self.losses.masks.items():
-            after[mask] += rows
-        self.losses.issues += loss_of_kinds(self._target, after)
+        self.losses.issues += loss_of_kinds(self._target, self._after())
         if self._run.source.turns_apart:
             message = "a conversation is written as one row per answer, with the messages before it"
             self.losses.add(conversion.CHANGED, {POSITION: None, "request_id": None}, None, message)
@@ -135,12 +169,40 @@ class Work:
             self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, None, message)
         losses = self.losses.settle()
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
+        unsayable += self.losses.refused if self._evaluations is None else 0
         names = report.format, self._target
         metrics = self.losses.metrics(systems_of(report.format, self._target))
         count = int(valid.sum()) - unsayable
         return Conversion(data, losses, report, *names, len(valid), count, metrics, out, self.lines)
 
+    def _after(self) -> Counter[int]:
+        """The rows by their presence masks as written."""
+        after = Counter[int]()
+        for (_, mask), rows in self.losses.masks.items():
+            after[mask] += rows
+        return after
+
+    def finish(self) -> None:
+        """To be called when all rows are written, before a file takes its name: raises MixedKinds, or
+        InvalidEvalSetError if rows were left out that the caller does not want to be."""
+        if self._on_invalid == "keep":
+            return
+        if (
+            self._kind is None
+            and (kind := kind_of_most(self._run.plan.format, self._target, self._after())) is not None
+        ):
+            raise MixedKinds(kind)
+        losses = self.losses.settle()
+        if self._on_invalid == "raise" and (count := losses.codes[conversion.LEFT_OUT.code]):
+            first = (loss for loss in losses if loss.code == conversion.LEFT_OUT.code)
+            raise InvalidEvalSetError(report := Report(self._run), refused_rows(count, first) if report.ok else "")
+
     def target_data(self) -> Any:
+        data = self._target_data()
+        self.finish()
+        return data
+
+    def _target_data(self) -> Any:
         import pandas as pd
 
         if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
@@ -164,14 +226,20 @@ class Work:
             return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in names})
         rows = [row for part in self._canonical_parts() for row in part]
         document = self._writer.document(rows)
-        self.losses.compare(rows, document)
+        if refused := self.losses.compare(rows, document):
+            document = self._writer.document(without(rows, refused))
         return document.data
 
     def document(self, of_rows: Callable[[Sequence[Mapping[str, Any]]], Any]) -> Any:
         """The document of all rows as they are written."""
         rows = [row for part in self._canonical_parts() for row in part]
-        document = of_rows(self._written(rows, dict, (), compare=False))
-        self.losses.compare(rows, Written(document, document, self._target, range(len(rows))))
+        written = self._spelled(rows, dict)
+        document = of_rows(written)
+        if refused := self.losses.compare(rows, Written(document, document, self._target, range(len(rows)))):
+            rows, written = without(rows, refused), without(written, refused)
+            document = of_rows(written)
+        self._inspect(rows, written, ())
+        self.finish()
         return document
 
     def written(
@@ -189,32 +257,55 @@ class Work:
     ) -> Iterator[pa.RecordBatch]:
         """The same for a file; those of `parts` that were done are taken from there, and the others are added."""
         for number, rows in enumerate(self._canonical_parts()):
+            number = 2 * number + (self._kind is not None)  # rows that are written once more have parts of their own
             source = "" if parts is None else hash_of(rows, TAKEN)
             found = None if parts is None else parts.read(number, source)
             if found is not None:
                 batch, outcome = found[0], outcome_in(found[1])
                 self.losses.issues = outcome.losses
+                excluded = {loss.row for loss in outcome.losses if loss.code == conversion.LEFT_OUT.code}
+                self._add_lines([row for row in rows if row[POSITION] not in excluded])
                 self.losses.masks += outcome.counted_masks()
+                self.losses.refused += outcome.refused
                 self._names |= outcome.names
             else:
-                masks = self.losses.masks.copy()
+                masks, refused = self.losses.masks.copy(), self.losses.refused
                 batch = batch_of_rows(self._written(rows, in_cells, texts, compare=True))
                 if parts is not None:
                     added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
-                    outcome = Outcome(self.losses.issues, added, self._names)
+                    outcome = Outcome(self.losses.issues, added, self._names, self.losses.refused - refused)
                     parts.commit(number, source, batch, packed_outcome(outcome))
             self.losses.settle()
             if batch.num_rows:
                 yield batch
+        self.finish()
 
     def _written(
         self, rows: list[dict[str, Any]], in_cells: RowWriter, texts: Sequence[str], compare: bool
     ) -> list[dict[str, Any]]:
+        written = self._spelled(rows, in_cells)
+        refused = set[int]()
+        if compare or self._on_invalid != "keep":
+            find = self.losses.compare if compare else self.losses.refusals
+            refused = find(rows, Written(written, written, self._target, range(len(written))))
+        if refused:
+            rows, written = without(rows, refused), without(written, refused)
+        self._add_lines(rows)
+        self._inspect(rows, written, texts)
+        return written
+
+    def _add_lines(self, rows: Sequence[CanonicalRow]) -> None:
+        if self._run.source.sheet is not None and self._evaluations is None:
+            self.lines += [row[POSITION] for row in rows]
+
+    def _spelled(self, rows: Sequence[CanonicalRow], in_cells: RowWriter) -> list[dict[str, Any]]:
+        """The rows as the target spells them."""
         write = self._writer.row
         assert write is not None
-        written = [in_cells(self._with_passed_through(write(row), row)) for row in rows]
-        if compare:
-            self.losses.compare(rows, Written(written, written, self._target, range(len(written))))
+        return [in_cells(self._with_passed_through(write(row), row)) for row in rows]
+
+    def _inspect(self, rows: Sequence[CanonicalRow], written: Sequence[dict[str, Any]], texts: Sequence[str]) -> None:
+        """Note what the platform executes or drops of the rows, and what a file turns into text."""
         is_own = self._run.plan.format == self._target  # its platform makes of it what it made of the source
         executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
         for row, cells in zip(rows, written, strict=True):
@@ -231,7 +322,6 @@ class Work:
                 if (value := cells.get(name)) is not None and not isinstance(value, str):
                     message = f"{describe(value)} would be read back as text from a file of this kind: write .jsonl"
                     self.losses.add(conversion.CHANGED, row, name, message)
-        return written
 
     def schema(self, names: Sequence[str] | None = None) -> pa.Schema:
         """The columns of a file of the target: its own, numbers as numbers, then those that are passed through. Rows
@@ -298,8 +388,6 @@ class Work:
                 }
                 for i in np.flatnonzero(valid).tolist()
             ]
-            if self._run.source.sheet is not None:
-                self.lines += [row[POSITION] for row in kept]
             yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
             start += len(rows)
 
@@ -356,11 +444,12 @@ class Work:
 # with what is read back of it.
 class Outcome(Struct, frozen=True, array_like=True):
     """What a part adds beside its rows: its losses, the rows by the fields that they have before and after, and the
-    names under which columns are passed on."""
+    names under which columns are passed on, and the rows that were refused."""
 
     losses: list[Issue]
     masks: list[tuple[int, int, int]]
     names: dict[str, str]
+    refused: int = 0
 
     def counted_masks(self) -> Counter[tuple[int, int]]:
         return Counter({(before, after): rows for before, after, rows in self.masks})

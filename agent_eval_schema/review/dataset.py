@@ -212,7 +212,8 @@ class Reviewed:
         """The labels of a row that the format cannot hold."""
         if not self.is_document or state.keys().isdisjoint(LABELS):
             return applied.unheld.get(0, [])
-        lost = convert_eval_set(pa.Table.from_batches([applied.batch]), cast(TargetFormat, self.format)).losses
+        batch, form = pa.Table.from_batches([applied.batch]), cast(TargetFormat, self.format)
+        lost = convert_eval_set(batch, form, on_invalid="keep").losses
         return [label for label in LABELS if label in state and COLUMN_OF[label] in set(lost["column"])]
 
     @cached_property

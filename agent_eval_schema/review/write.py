@@ -152,7 +152,8 @@ class Reviewing:
     @cached_property
     def _document(self) -> Conversion:
         """The rows, converted back into the format of a document."""
-        return convert_eval_set(self.source, cast(TargetFormat, self._reviewed.format), format="databricks")
+        form = cast(TargetFormat, self._reviewed.format)
+        return convert_eval_set(self.source, form, format="databricks", on_invalid="keep")
 
     def _left_out(self) -> list[int]:
         """The rows that a document cannot contain, as the reviewed file numbers them."""

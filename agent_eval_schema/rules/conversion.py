@@ -93,11 +93,15 @@ RENAMED = _loss_page.info(
 
 LEFT_OUT = _loss_page.error(
     "AE814 row-left-out",
-    "A row was not converted because it is invalid.",
-    why="The target would contain a row that its platform rejects.",
+    "A row was not converted because it is invalid, or the platform of the target rejects it.",
+    why=(
+        "The target would contain a row for which its platform rejects the row or the whole file: a row with an error, "
+        "or one of another kind than most rows."
+    ),
     hint=(
         "Correct the row: `validate` reports its errors, and `validate --fix` fixes those with exactly one "
-        "valid interpretation."
+        "valid interpretation. Convert rows of another kind to a separate file, or keep them (`--on-invalid keep`, "
+        '`on_invalid="keep"`).'
     ),
 )
 
@@ -108,7 +112,7 @@ MIXED_KINDS = _loss_page.warning(
         "Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens, Azure "
         "questions from conversations, Vertex AI rows with a response from rows without."
     ),
-    hint="Convert the rows of each kind to a separate file.",
+    hint='Convert the rows of each kind to a separate file, or leave out the fewer (`on_invalid="drop"`).',
     url=RAGAS_DATASET,
 )
 

@@ -193,14 +193,21 @@ def _are_conversations(rows: Rows) -> Mask:
     return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
 
 
+def kinds_of(form: Format, masks: Mapping[int, int]) -> Counter[bool]:
+    """The rows of each kind, by the presence masks that so many rows have, if the platform of a format loads rows of
+    one kind per file: those with the field that distinguishes them (True), and those without."""
+    counts = Counter[bool]()
+    for mask, rows in masks.items():
+        counts[bool(form.one_kind[0] and mask & BIT[form.one_kind[0]])] += rows
+    return counts
+
+
 def mixed_kinds(form: Format, masks: Mapping[int, int]) -> str:
     """What is wrong with rows that have these presence masks, so often, if the platform of a format rejects rows of two
     kinds in one file; empty if they are of one."""
-    field, having, lacking = form.one_kind
-    counts = Counter[str]()
-    for mask, rows in masks.items():
-        counts[having if field and mask & BIT[field] else lacking] += rows
-    found = " and ".join(plural(rows, kind) for kind, rows in counts.most_common())
+    _, having, lacking = form.one_kind
+    counts = kinds_of(form, masks).most_common()
+    found = " and ".join(plural(rows, having if has else lacking) for has, rows in counts)
     return f"expected rows of one kind, got {found}" if len(counts) > 1 else ""
 
 

@@ -576,6 +576,8 @@ class InvalidEvalSetError(EvalSetError):
     ----------
     report : Report
         The report with the errors, available as the attribute `report`.
+    message : str, default ""
+        The message of the exception. Empty means the text of the report.
 
     See Also
     --------
@@ -591,9 +593,9 @@ class InvalidEvalSetError(EvalSetError):
     1
     """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, message: str = "") -> None:
         self.report = report
-        super().__init__(report.to_text())
+        super().__init__(message or report.to_text())
 
 
 def run_of(report: Report) -> CheckedRun:

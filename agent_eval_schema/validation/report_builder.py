@@ -407,7 +407,7 @@ class ReportBuilder:
         is_open = (field == "response") != (self.outputs == "provided") and field in ("response", "recorded_session")
         if field and not is_open and (message := mixed_kinds(self._format, self.usable_masks)):
             has = (self.masks & np.uint64(BIT[field])) != 0
-            fewer = has if has[self.usable].mean() <= 0.5 else ~has
+            fewer = has if has[self.usable].mean() < 0.5 else ~has
             self._log(
                 Finding(dataset.MIXED_KINDS, f"{message}: the fewer in {_rows(np.flatnonzero(fewer & self.usable))}")
             )

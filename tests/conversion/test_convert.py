@@ -398,7 +398,7 @@ def test_a_line_that_is_no_row_keeps_its_place_among_the_turns(tmp_path: Path) -
 
 @pytest.mark.parametrize("target", FORMS)
 def test_every_row_is_converted_or_told_and_reads_back_as_the_losses_say(target: str) -> None:
-    made = convert_eval_set(str(SAMPLES / "good.jsonl"), target)
+    made = convert_eval_set(str(SAMPLES / "good.jsonl"), target, on_invalid="keep")
     assert made.report.ok
     back = validate_eval_set(made.data, format=target, outputs="generated")
     assert back.ok, back.to_text()
@@ -418,7 +418,7 @@ def test_every_row_is_converted_or_told_and_reads_back_as_the_losses_say(target:
 @pytest.mark.parametrize("target", FORMS)
 @pytest.mark.parametrize("source", ["good.jsonl", "azure.jsonl"])
 def test_the_metrics_of_a_conversion_are_those_that_a_validation_no_longer_supports(source: str, target: str) -> None:
-    made = convert_eval_set(str(SAMPLES / source), target)
+    made = convert_eval_set(str(SAMPLES / source), target, on_invalid="keep")
     if target in OF_TURNS:
         return
     own, other = (find_format(name).system for name in (made.source, target))
@@ -437,7 +437,7 @@ def test_the_metrics_of_a_conversion_are_those_that_a_validation_no_longer_suppo
 
 def test_rows_of_two_kinds_lose_no_metric_that_was_promised() -> None:
     """What Ragas writes as a conversation supports no metric of a single turn before it is written, either."""
-    made = convert_eval_set(str(SAMPLES / "azure.jsonl"), "ragas")
+    made = convert_eval_set(str(SAMPLES / "azure.jsonl"), "ragas", on_invalid="keep")
     assert made.to_text(width=100).splitlines()[:3] == [
         "Rows",
         "  all rows  AE816 mixed-kinds",
@@ -615,10 +615,10 @@ def test_the_command_writes_every_kind_of_file(
     ending: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / f"out.{ending}"
-    assert main(["convert", str(SAMPLES / "good.jsonl"), str(out), "--to", target, "-q"]) == 0
+    assert main(["convert", str(SAMPLES / "good.jsonl"), str(out), "--to", target, "-q", "--on-invalid", "keep"]) == 0
     told = capsys.readouterr().out
     assert f"databricks → {target}: 12 of 12 rows converted" in told
-    in_memory = convert_eval_set(str(SAMPLES / "good.jsonl"), target).data
+    in_memory = convert_eval_set(str(SAMPLES / "good.jsonl"), target, on_invalid="keep").data
     pairs = zip(rows_of(str(out), format=target), rows_of(in_memory, format=target), strict=True)
     of_text = target == "mlflow" and ending in ("csv", "parquet")
     changed = [5, 10] if of_text else []  # outputs that are objects

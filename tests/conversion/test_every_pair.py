@@ -149,13 +149,13 @@ def rows_in(format: str, *, history: bool) -> Any:
     """The rows in a format."""
     messages = ROWS[0]["request"]["messages"]
     rows = [{**ROWS[0], "request": {"messages": messages if history else messages[-1:]}}, ROWS[1]]
-    return as_rows(convert_eval_set(rows, format="databricks", to=format).data)
+    return as_rows(convert_eval_set(rows, format="databricks", to=format, on_invalid="keep").data)
 
 
 def unnamed(rows: Any, source: str, target: str) -> Iterator[tuple[str, Any, Any]]:
     """The values that do not come back from the target, and of which no loss speaks."""
-    made = convert_eval_set(rows, format=source, to=target)
-    back = convert_eval_set(made.data, format=target, to=source)
+    made = convert_eval_set(rows, format=source, to=target, on_invalid="keep")
+    back = convert_eval_set(made.data, format=target, to=source, on_invalid="keep")
     losses = pd.concat([made.losses, back.losses])
     if "AE814" in set(losses["code"]):
         return  # a new key may make a row invalid

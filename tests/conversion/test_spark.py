@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, InvalidEvalSetError, convert_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.convert import convert_file
-from agent_eval_schema.conversion.spark import LOSS, _losses, _written
+from agent_eval_schema.conversion.spark import LOSS, Choice, _losses, _written
 from agent_eval_schema.conversion.work import Work, plan_of
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
@@ -46,10 +46,10 @@ FILES = [
 ]
 
 
-def by_file(table: pa.Table, to: str, folder: Path) -> tuple[list[Row], list[Row], Any]:
+def by_file(table: pa.Table, to: str, folder: Path, on_invalid: Any = "drop") -> tuple[list[Row], list[Row], Any]:
     """The rows and the losses of a conversion from a file of Parquet to one, and the conversion."""
     pq.write_table(table, folder / "in.parquet")
-    conversion = convert_file(str(folder / "in.parquet"), str(folder / "out.parquet"), to)
+    conversion = convert_file(str(folder / "in.parquet"), str(folder / "out.parquet"), to, on_invalid=on_invalid)
     losses = conversion.losses.astype(object).where(conversion.losses.notna(), None).to_dict("records")
     return pq.read_table(folder / "out.parquet").to_pylist(), losses, conversion
 
@@ -75,9 +75,10 @@ def test_an_executor_converts_a_sample_as_a_file_is_converted(at: int, tmp_path:
             for start in range(0, len(table), 2)
             for batch in table.slice(start, 2).combine_chunks().to_batches()
         ]
-        rows, losses, _ = by_file(table, to, tmp_path)
-        found = pa.concat_tables(_losses(to, plan, part) for part in parts)
-        assert pa.concat_tables(_written(to, plan, schema, part) for part in parts).to_pylist() == rows, to
+        rows, losses, _ = by_file(table, to, tmp_path, "keep")
+        choice = Choice(to, plan, "keep")
+        found = pa.concat_tables(_losses(choice, part) for part in parts)
+        assert pa.concat_tables(_written(choice, schema, part) for part in parts).to_pylist() == rows, to
         assert in_order(found.to_pylist()) == in_order([loss for loss in losses if loss["row"] is not None]), to
 
 
@@ -86,7 +87,7 @@ def test_a_column_that_was_not_declared_is_no_silent_loss() -> None:
     plan = plan_of(open_source(table), "azure")
     part = Part(table.to_batches()[0], table.to_batches()[0], np.arange(len(table)))
     with pytest.raises(EvalSetError, match="azure: no column was declared for context, ground_truth, query"):
-        _written("azure", plan, pa.schema([("response", pa.string())]), part)
+        _written(Choice("azure", plan), pa.schema([("response", pa.string())]), part)
 
 
 @pytest.mark.xdist_group("spark")
@@ -139,13 +140,22 @@ def test_rows_of_two_kinds_are_one_loss(spark: Any, tmp_path: Path) -> None:
     chat = json.dumps([{"role": r, "content": c} for r, c in (("user", "Hi"), ("assistant", "Ho"), ("user", "Ha"))])
     rows = [{"request": "Hi", "response": "Ho"}, {"request": f'{{"messages": {chat}}}', "response": "Hu"}] * 2
     table = as_arrow([*rows, rows[0]], tmp_path)
-    conversion = convert_eval_set(on_spark(spark, table), "ragas")
-    found = [row.asDict() for row in conversion.losses.collect()]
-    _, losses, _ = by_file(table, "ragas", tmp_path)
-    assert in_order(found) == in_order(losses)
-    assert [loss["message"] for loss in found if loss["code"] == "AE816"] == [
-        "expected rows of one kind, got 3 single questions and 2 conversations"
-    ]
+    df = on_spark(spark, table)
+    for on_invalid, count in (("keep", 5), ("drop", 3)):
+        conversion = convert_eval_set(df, "ragas", on_invalid=on_invalid)
+        found = [row.asDict() for row in conversion.losses.collect()]
+        expected, losses, there = by_file(table, "ragas", tmp_path, on_invalid)
+        assert in_order(found) == in_order(losses)
+        assert [row.asDict(recursive=True) for row in conversion.data.collect()] == expected
+        assert (conversion.converted, there.converted, len(expected)) == (count, count, count)
+        assert json.loads(conversion.to_json())["metrics"] == there._metrics
+        assert [loss["message"] for loss in found if loss["code"] == "AE816"] == [
+            "expected rows of one kind, got 3 single questions and 2 conversations"
+        ] * (on_invalid == "keep")
+    with pytest.raises(
+        InvalidEvalSetError, match=r"2 rows would be left out: row 1: ragas loads .*; row 3: ragas loads"
+    ):
+        convert_eval_set(df, "ragas", on_invalid="raise")
 
 
 @pytest.mark.xdist_group("spark")

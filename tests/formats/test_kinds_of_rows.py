@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema import InvalidEvalSetError, convert_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.conversion.convert import convert_file
 
 DOCUMENTS = [{"doc_uri": "leave.pdf", "content": "You have 12 days."}]
 SINGLE = {"request": "How many days?", "response": "12.", "expected_response": "12 days."}
@@ -58,7 +62,7 @@ MIXED: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "deepeval": (
         [{"input": "q"}, {"scenario": "Ann wants a day off.", "turns": None, "expected_outcome": "Booked."}],
-        "expected rows of one kind, got 1 golden and 1 conversational golden: the fewer in row 1",
+        "expected rows of one kind, got 1 golden and 1 conversational golden: the fewer in row 0",
     ),
     "vertex-genai": (
         [{"prompt": "Hi", "response": "a"}, {"prompt": "Ho", "response": None}, {"prompt": "Hu", "response": ""}],
@@ -90,10 +94,103 @@ def test_a_row_without_a_response_beside_one_with_it_is_a_loss_in_vertex(
     order: tuple[int, int], target: Any, empty: dict[str, Any]
 ) -> None:
     rows = [SINGLE, {"request": "Who decides?", "expected_response": "The manager.", **empty}]
-    made = convert_eval_set([rows[i] for i in order], target)
+    made = convert_eval_set([rows[i] for i in order], target, on_invalid="keep")
     (message,) = [i.message for i in made.losses.itertuples() if i.code == "AE816"]
     assert set(message.rpartition("got ")[2].split(" and ")) == {"1 answered row", "1 unanswered row"}
     assert "AE816" not in set(convert_eval_set([rows[1]] * 2, target).losses["code"])
+
+
+ANSWERED, OPEN = SINGLE, {"request": "Who decides?", "expected_response": "The manager."}
+BOTH = [OPEN, ANSWERED, ANSWERED, {"request": " "}, OPEN, ANSWERED]
+"""The rows that have an answer are more; the fourth is invalid."""
+
+
+@pytest.mark.parametrize("container", ["list", "frame", "arrow", "jsonl", "csv", "-", "delta", "json", "resume"])
+@pytest.mark.parametrize("target", ["vertex", "vertex-genai"])
+def test_rows_for_which_a_loader_refuses_the_file_are_left_out_or_raise(
+    container: str, target: Any, tmp_path: Path, capfdbinary: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 2)
+    as_data: dict[str, Any] = {"frame": pd.DataFrame, "arrow": lambda rows: pa.Table.from_pandas(pd.DataFrame(rows))}
+    (source := tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in BOTH))
+    out = "-" if container == "-" else str(tmp_path / f"out.{'jsonl' if container == 'resume' else container}")
+    is_file = container not in ("list", *as_data)
+
+    def convert(on_invalid: Any) -> Any:
+        if is_file:
+            return convert_file(str(source), out, target, on_invalid=on_invalid, resume=container == "resume")
+        return convert_eval_set(as_data.get(container, list)(BOTH), target, on_invalid=on_invalid)
+
+    with pytest.raises(InvalidEvalSetError, match="AE202"):
+        convert("raise")
+    assert not Path(out).exists()
+    assert capfdbinary.readouterr().out == b""
+    shutil.rmtree(tmp_path / ".out.jsonl.work", ignore_errors=True)
+    made = convert("drop")
+    left = made.losses[made.losses["code"] == "AE814"]
+    assert left["row"].tolist() == [0, 3, 4]
+    assert "expected `answered row` as other rows, got `unanswered row`" in left["message"].tolist()[0]
+    assert (made.converted, made.given, "AE816" in set(made.losses["code"])) == (3, 6, False)
+    if container == "-":
+        Path(out := str(tmp_path / "out.jsonl")).write_bytes(capfdbinary.readouterr().out)
+    report = validate_eval_set(out if is_file else made.data, format=target, outputs="provided")
+    assert (report.ok, report.row_count, "AE909" in report.counts) == (True, 3, False)
+
+
+def test_rows_that_would_be_left_out_are_named_by_what_is_raised(tmp_path: Path, capsys: Any) -> None:
+    rows = [ANSWERED, OPEN, ANSWERED]
+    message = (
+        "1 row would be left out: row 1: vertex loads rows of one kind: expected `answered row` as other rows, got"
+    )
+    with pytest.raises(InvalidEvalSetError, match=message):
+        convert_eval_set(rows, "vertex", on_invalid="raise")
+    assert convert_eval_set([ANSWERED] * 2, "vertex", on_invalid="raise").converted == 2
+    (source := tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (out := tmp_path / "out.jsonl").write_text("as it was")
+    assert main(["convert", str(source), str(out), "--to", "vertex", "--on-invalid", "raise"]) == 1
+    printed = capsys.readouterr()
+    assert message in " ".join(printed.out.split())
+    assert "not written" in printed.err
+    assert out.read_text() == "as it was"
+    assert main(["convert", str(source), str(out), "--to", "vertex"]) == 1
+    assert len(out.read_text().splitlines()) == 2
+    assert main(["convert", str(source), str(out), "--to", "vertex", "--on-invalid", "keep"]) == 0
+    assert len(out.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "target", "row"),
+    [
+        ([ANSWERED, OPEN], "vertex", 1),  # of as many those with the field
+        ([ANSWERED, {"request": HISTORY, "response": "Ho"}, {"request": HISTORY, "response": "Ha"}], "ragas", 0),
+        ([{"request": "Hi"}, {"request": "Ho", "inputs": {"goal": "Book a flight"}}, {"request": "Ha"}], "mlflow", 1),
+    ],
+)
+def test_the_rows_of_most_are_kept(rows: list[dict[str, Any]], target: Any, row: int) -> None:
+    made = convert_eval_set(rows, target)
+    assert made.losses[made.losses["code"] == "AE814"]["row"].tolist() == [row]
+    assert len(made.data) == len(rows) - 1
+
+
+@pytest.mark.parametrize("target", ["databricks", "agentcore"])
+def test_rows_that_the_rules_of_the_target_reject_are_left_out(target: Any) -> None:
+    """MLflow accepts an answer and facts as ground truth, Databricks does not."""
+    both = {"expectations": {"expected_response": "Hello", "expected_facts": ["a"]}, "outputs": "Hello"}
+    rows = [{"inputs": {"question": text}, **(both if text == "Ho" else {})} for text in ("Hi", "Ho", "Ha")]
+    refused = target == "databricks"
+    made = convert_eval_set(rows, target)
+    found = made.losses[made.losses["severity"] == "error"]
+    assert found[["row", "code"]].to_numpy().tolist() == ([[1, "AE301"], [1, "AE814"]] if refused else [])
+    assert (made.converted, made.given) == (3 - refused, 3)
+    assert validate_eval_set(made.data, format=target, outputs="generated").ok
+    kept = convert_eval_set(rows, target, on_invalid="keep")
+    assert (kept.converted, "AE814" in set(kept.losses["code"])) == (3, False)
+    if refused:
+        assert len(made.data) == 2
+        with pytest.raises(
+            InvalidEvalSetError, match="1 row would be left out: row 1: databricks rejects the row: AE301"
+        ):
+            convert_eval_set(rows, target, on_invalid="raise")
 
 
 QUESTION, CASE = {"inputs": {"question": "Hi"}}, {"inputs": {"goal": "Book a flight", "persona": "In a hurry"}}
@@ -104,7 +201,7 @@ def test_test_cases_beside_other_rows_are_reported_as_a_dataset_of_mlflow_refuse
     assert issue.message == (
         "expected rows of one kind, got 2 other rows and 1 test case of a simulated user: the fewer in row 1"
     )
-    assert "AE816" in set(convert_eval_set([QUESTION, CASE], "mlflow").losses["code"])
+    assert "AE816" in set(convert_eval_set([QUESTION, CASE], "mlflow").losses["code"])  # which MLflow may have written
     assert all("AE909" not in validate_eval_set([row, row]).counts for row in (QUESTION, CASE))
 
 

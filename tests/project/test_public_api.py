@@ -110,7 +110,7 @@ def test_what_public_functions_return_has_a_public_name(module: ModuleType) -> N
 
 def test_every_error_and_warning_has_a_public_name() -> None:
     """Whatever class of ours is an exception, once the package is imported, is exported. Only the signal of a parser
-    that a text is too deep, which becomes AE004, and that of a journal never leave the package."""
+    that a text is too deep, which becomes AE004, of a journal, and of a conversion never leave the package."""
     for name in agent_eval_schema.__all__:
         getattr(agent_eval_schema, name)
     todo, found = [Exception, UserWarning], set()
@@ -119,7 +119,11 @@ def test_every_error_and_warning_has_a_public_name() -> None:
             todo.append(kind)
             if _is_ours(kind) and not kind.__name__.startswith("_"):
                 found.add(kind.__name__)
-    assert {"InvalidRowsWarning", "InvalidEvalSetError"} <= found <= {*agent_eval_schema.__all__, "TooDeep", "Stale"}
+    assert (
+        {"InvalidRowsWarning", "InvalidEvalSetError"}
+        <= found
+        <= {*agent_eval_schema.__all__, "TooDeep", "Stale", "MixedKinds"}
+    )
 
 
 def test_an_error_is_of_the_builtin_kind_too(tmp_path: Path) -> None:
