@@ -26,6 +26,7 @@ else:
         "TrajectoryAnyOrderMatch",
         "TrajectoryPrecision",
         "TrajectoryRecall",
+        "TrajectoryF1",
         "TrajectorySingleToolUse",
         "ToolInvocation",
         "ToolOrderedInvocation",

@@ -327,6 +327,16 @@ class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     example = ("", "search", "search, read", 0.5)
 
 
+class TrajectoryF1(_Defined):  # numpydoc ignore=PR01
+    """Compute the harmonic mean of precision and recall of the agent's calls."""
+
+    name: str = "trajectory_f1"
+    empty: _Empty = "define"
+    duplicates: _Duplicates = "membership"
+    match: _Match = "call"
+    example = ("", "search, read, read", "search", 0.5)
+
+
 class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
     """Return 1 if the agent called a tool, else 0.
 

@@ -307,7 +307,7 @@ IN_COLUMNS: list[Row] = [
     {"inputs": {"q": "nothing"}, "outputs": "Hello", "expectations": {}},
 ]
 
-COMPARED = ("exact_match", "in_order_match", "any_order_match", "precision", "recall")
+COMPARED = ("exact_match", "in_order_match", "any_order_match", "precision", "recall", "f1")
 
 
 @pytest.fixture(scope="module")
@@ -341,6 +341,7 @@ def test_scores_of_a_row(in_columns: Evaluated) -> None:
         "trajectory_any_order_match": 0,
         "trajectory_precision": pytest.approx(2 / 3),
         "trajectory_recall": 0.5,
+        "trajectory_f1": pytest.approx(4 / 7),
         "trajectory_single_tool_use": 1,
         "tool_invocation": 1,
         "tool_ordered_invocation": 1,
