@@ -5,8 +5,8 @@
 
 There is no list of the losses of each pair of formats: the output is read back by the target's own reader, and each
 difference is a loss (AE811, AE812). Values of a source row that no canonical column can represent are reported too
-(AE813), and so is every row that is excluded because it is invalid, or rejected by the target (AE814). Rows of two kinds,
-where its platform loads one, are written once more without the fewer. Between the two forms of Customer
+(AE813), and so is every row that is excluded because it is invalid, or the target rejects it (AE814). Rows of two
+kinds, where its platform loads one, are written once more without the fewer. Between the two forms of Customer
 Engagement Suite nothing goes by way of rows: their writer reports what a golden CSV cannot represent (AE80).
 """
 

@@ -193,6 +193,14 @@ def _are_conversations(rows: Rows) -> Mask:
     return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
 
 
+def demands_one_kind(form: Format, outputs: str) -> bool:
+    """Whether the rows of a file are to be of one kind: not where the agent will complete them, nor, where outputs are
+    given, of sessions, which were recorded."""
+    field = form.one_kind[0]
+    is_open = (field == "response") != (outputs == "provided") and field in ("response", "recorded_session")
+    return field != "" and not is_open
+
+
 def kinds_of(form: Format, masks: Mapping[int, int]) -> Counter[bool]:
     """The rows of each kind, by the presence masks that so many rows have, if the platform of a format loads rows of
     one kind per file: those with the field that distinguishes them (True), and those without."""

@@ -36,7 +36,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import cut
 from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import quoted, quoting
-from agent_eval_schema.validation.checked_batch import mixed_kinds, verdict
+from agent_eval_schema.validation.checked_batch import demands_one_kind, mixed_kinds, verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import misspelled_columns
@@ -403,9 +403,8 @@ class ReportBuilder:
         if self._has_criteria:
             self._inspect_criteria()
         field = self._format.one_kind[0]
-        # which the agent will complete; and where outputs are given, sessions are those that were recorded
-        is_open = (field == "response") != (self.outputs == "provided") and field in ("response", "recorded_session")
-        if field and not is_open and (message := mixed_kinds(self._format, self.usable_masks)):
+        is_judged = demands_one_kind(self._format, self.outputs)
+        if is_judged and (message := mixed_kinds(self._format, self.usable_masks)):
             has = (self.masks & np.uint64(BIT[field])) != 0
             fewer = has if has[self.usable].mean() < 0.5 else ~has
             self._log(

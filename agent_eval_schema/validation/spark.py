@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.notes import NOTE
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import open_source
@@ -15,12 +16,13 @@ from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.spark import backticked, ddl_of, spark_source
 from agent_eval_schema.rules import RULES, words
+from agent_eval_schema.rules.dataset import MIXED_KINDS
 from agent_eval_schema.text.choices import require_bool
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.checked_run import with_invalid
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Outputs, Plan, make_plan
-from agent_eval_schema.validation.spark_frames import CheckedFrame, Part
+from agent_eval_schema.validation.spark_frames import CheckedFrame, Part, kinds_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +48,8 @@ def spark_validate(
     """Validate every row of a Spark DataFrame on its executors.
 
     Rows are compared by keys: a row with the ID of an earlier row is invalid (AE901), and one with its question and a
-    different ground truth has a warning (AE902).
+    different ground truth has a warning (AE902). Where a platform loads rows of one kind per file, the rows of the less
+    frequent kind have a warning (AE909).
 
     Parameters
     ----------
@@ -122,13 +125,21 @@ def spark_validate(
         f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
     ]
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
-    return CheckedFrame(df, source, plan).frame(partial(_verdicts, plan, kept), schema)
+    checked = CheckedFrame(df, source, plan)
+    return checked.frame(partial(_verdicts, plan, kept, checked.fewer), schema)
 
 
-def _verdicts(plan: Plan, kept: Sequence[str], part: Part) -> pa.Table:
+def _verdicts(plan: Plan, kept: Sequence[str], fewer: tuple[bool, str] | None, part: Part) -> pa.Table:
     checked = with_invalid(check_batch(part.batch, plan), part.repeated(plan))
     lists = verdict(checked, "issues")
-    if compared := {row: notes for row in part.found if (notes := part.notes(plan, checked, row))}:
+    compared = {row: notes for row in part.found if (notes := part.notes(plan, checked, row))}
+    if fewer is not None:
+        kind, message = fewer
+        note = dict(zip(NOTE.names, (MIXED_KINDS.code, None, None, message, MIXED_KINDS.hint), strict=True))
+        for row in (row for row, has in enumerate(kinds_in(checked, plan).to_pylist()) if has is kind):
+            if row not in part.repeated(plan):
+                compared[row] = [*compared.get(row, ()), note]
+    if compared:
         cells = lists.to_pylist()
         for row, notes in compared.items():
             cells[row] = [*(cells[row] or ()), *notes]

@@ -42,11 +42,12 @@ from agent_eval_schema.io.spark import (
     unpersist,
     with_places,
 )
+from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import metrics_of, supports
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.dataset import CONFLICTING_TRUTH, REPEATED_REQUEST_ID, REPEATED_TRACE_ID
+from agent_eval_schema.rules.dataset import CONFLICTING_TRUTH, MIXED_KINDS, REPEATED_REQUEST_ID, REPEATED_TRACE_ID
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
-from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_batch import demands_one_kind, kinds_of, mixed_kinds, rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun, with_invalid
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
@@ -66,12 +67,14 @@ INDEX = pa.schema(
         ("request", pa.int64()),
         ("truth", pa.int64()),
         ("valid", pa.bool_()),
+        ("kind", pa.bool_()),
         ("codes", pa.list_(pa.string())),
         ("filled", pa.int64()),
         ("fields", pa.binary()),
     ]
 )
-"""What the rules on the whole table need to know of a row; `filled` has a bit for each canonical column with a value,
+"""What the rules on the whole table need to know of a row; `kind` whether it has the field that distinguishes two kinds
+of rows, where the platform loads one kind per file; `filled` has a bit for each canonical column with a value,
 and `fields` are the columns that are passed through, where a batch has others than the one before."""
 
 SHARED_ID = "shared"
@@ -228,6 +231,7 @@ class CheckedFrame:
             with naming_missing_packages():
                 self._count(df.columns, index)
                 found = persisted(index.sparkSession.sql(_FINDINGS, index=index))
+                self.fewer = self._fewer(index, found)
                 counts = found.groupBy("code").agg(expr("COUNT(*) AS rows"), expr("COUNT_IF(valid) AS valid")).collect()
         finally:
             unpersist(index)
@@ -240,6 +244,18 @@ class CheckedFrame:
             self._rows = self._with_findings(found)
         else:
             unpersist(found)
+
+    def _fewer(self, index: DataFrame, found: DataFrame) -> tuple[bool, str] | None:
+        """The kind of the fewer rows and what is wrong with them, if the platform rejects rows of two kinds in one
+        file."""
+        form = find_format(self.plan.format)
+        if not demands_one_kind(form, self.plan.outputs) or MIXED_KINDS.code not in self.plan.codes:
+            return None
+        repeated = found.where(f"code = '{REPEATED_REQUEST_ID.code}'").select("place")
+        rows = index.where("kind IS NOT NULL").join(repeated, "place", "left_anti").groupBy("kind").count().collect()
+        masks = {BIT[form.one_kind[0]] * row["kind"]: row["count"] for row in rows}
+        kinds, message = kinds_of(form, masks), mixed_kinds(form, masks)
+        return (kinds[True] < kinds[False], message) if message else None
 
     def _count(self, names: Sequence[str], index: DataFrame) -> None:
         from pyspark.sql.functions import expr
@@ -327,6 +343,7 @@ def _index(plan: Plan, reader: Reader, batches: Stream) -> Stream:
             "request": _signed(verdict(checked, "request_hash")),
             "truth": _signed(verdict(checked, "truth_hash"), 32),
             "valid": verdict(checked, "valid"),
+            "kind": kinds_in(checked, plan),
             "codes": pa.ListArray.from_arrays(
                 verdict(checked, "issues").offsets, verdict(checked, "issues").values.field("code")
             ),
@@ -334,6 +351,15 @@ def _index(plan: Plan, reader: Reader, batches: Stream) -> Stream:
             "fields": pa.array([first, *[None] * (checked.num_rows - 1)], pa.binary()),
         }
         yield pa.RecordBatch.from_arrays([columns[f.name] for f in INDEX], schema=INDEX)
+
+
+def kinds_in(checked: pa.RecordBatch, plan: Plan) -> pa.Array:
+    """Whether each usable row has the field that distinguishes two kinds of rows; null where nothing demands one."""
+    form = find_format(plan.format)
+    if not demands_one_kind(form, plan.outputs):
+        return pa.nulls(checked.num_rows, pa.bool_())
+    has = (np.asarray(verdict(checked, "presence")) & np.uint64(BIT[form.one_kind[0]])) != 0
+    return pa.array(has, mask=~np.asarray(verdict(checked, "usable")).astype(bool))
 
 
 def _filled(checked: pa.RecordBatch, plan: Plan) -> pa.Array:

@@ -31,6 +31,7 @@ from agent_eval_schema.integrations.mlflow.records import (
     choose_rows,
     errors_by_row,
     read_records,
+    require_one_kind,
     to_records,
 )
 from agent_eval_schema.integrations.mlflow.store import DatasetStore
@@ -180,8 +181,8 @@ def to_mlflow_dataset(
     MissingExtraError
         MLflow 3.5 or newer is not installed.
     EvalSetError
-        Rows have the same request and `on_duplicate="raise"`, no row is valid, the data is a file of Google Customer
-        Engagement Suite, or the store rejects the operation.
+        Rows have the same request and `on_duplicate="raise"`, test cases of a simulated user are beside other rows, no
+        row is valid, the data is a file of Google Customer Engagement Suite, or the store rejects the operation.
 
     See Also
     --------
@@ -216,7 +217,9 @@ def to_mlflow_dataset(
         raise EvalSetError(f"no row to write: {len(excluded):,} of {report.row_count:,} are excluded")
     ids = store.experiment_ids(experiment) if experiment is not None else None
     found = store.find(name)
-    chosen = choose_rows(rows, [] if found is None else store.records_of(found), on_duplicate)
+    stored = [] if found is None else store.records_of(found)
+    require_one_kind(rows, stored)
+    chosen = choose_rows(rows, stored, on_duplicate)
     return WrittenDataset(
         dataset=store.merge(to_records(chosen.rows), found, name, ids),
         rows_in=report.row_count,

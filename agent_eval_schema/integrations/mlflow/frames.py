@@ -10,7 +10,7 @@ expectations hold only the keys that are there, traces are what mlflow reads. Ne
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.databricks import GUIDELINES_CONTEXT, write_databricks
 from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, TEST_CASE, expectations_of, is_test_case
 from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_names, first_names
@@ -243,6 +244,16 @@ def reduced(chats: Omitted, others: Omitted, total: int, evaluator: Evaluator, i
 
 
 _OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
+
+
+def of_two_kinds(cases: int, total: int, positions: Sequence[int]) -> str:
+    """The text of a warning of test cases beside other rows, "" if the rows are of one kind; `positions` are those of
+    the first test cases."""
+    if cases in (0, total):
+        return ""
+    found = f"{plural(cases, 'test case')} of a simulated user beside {plural(total - cases, 'other row')}"
+    why = "a dataset of MLflow rejects both together, and an agent is called with the keys of each: prepare them apart"
+    return f"{found} (test cases at the positions {first_names(positions, 10)}): {why}"
 
 
 def excluded(invalid: int, total: int, on_invalid: OnInvalid, where: str) -> str:

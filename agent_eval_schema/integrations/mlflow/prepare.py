@@ -18,6 +18,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.mlflow_run import KEYS_TAG, ROW_TAG
 from agent_eval_schema.evaluation.row_keys import keys_as_text, row_keys
 from agent_eval_schema.formats.column_names import ColumnNames
+from agent_eval_schema.formats.mlflow import is_test_case
 from agent_eval_schema.formats.opening import EvalSetLike, LocalEvalSet, SparkFrame, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
 from agent_eval_schema.formats.shapes import expects_calls_of_session
@@ -33,6 +34,7 @@ from agent_eval_schema.integrations.mlflow.frames import (
     cells_of,
     columns_of,
     excluded,
+    of_two_kinds,
     omitted,
     read_by_frames,
     reduced,
@@ -78,7 +80,7 @@ class ReducedInputsWarning(UserWarning):
 
 
 class InvalidRowsWarning(UserWarning):
-    """A prepared DataFrame excludes invalid rows, or keeps them with missing cells.
+    """A prepared DataFrame excludes invalid rows, keeps them with missing cells, or has rows of two kinds.
 
     See Also
     --------
@@ -98,14 +100,15 @@ class InvalidRowsWarning(UserWarning):
 
 class Prepared(Struct, frozen=True):
     """A frame for an evaluator; the report on all of the input; the request_id of each row of the input; and the
-    0-based positions in the input of the rows that are in the frame; what its inputs lack of the requests; and the
-    canonical rows of the frame."""
+    0-based positions in the input of the rows that are in the frame; what its inputs lack of the requests; whether
+    they are of two kinds; and the canonical rows of the frame."""
 
     frame: pd.DataFrame
     report: Report
     request_ids: list[str | None]
     positions: list[int]
     reduced: str
+    mixed: str
     rows: pa.Table
 
     @property
@@ -187,14 +190,15 @@ def prepare_for_evaluate(
     Raises
     ------
     InvalidEvalSetError
-        There are invalid rows and `on_invalid="raise"`.
+        There are invalid rows, or test cases of a simulated user beside other rows, and `on_invalid="raise"`.
     EvalSetError
         An option is not one of the allowed values, the data cannot be read, or there is no row to evaluate.
 
     Warns
     -----
     InvalidRowsWarning
-        Invalid rows were excluded, or kept with `on_invalid="keep"`.
+        Invalid rows were excluded, or kept with `on_invalid="keep"`; or test cases of a simulated user are beside other
+        rows.
     ReducedInputsWarning
         The form of `inputs` omits a part of some requests.
 
@@ -220,8 +224,8 @@ def prepare_for_evaluate(
 
         require_choice("evaluator", evaluator, EVALUATORS)
         require_choice("inputs", inputs, INPUTS)
-        frame, invalid, reduced = prepare_frame(source, evaluator, inputs, on_invalid)
-        _warn(invalid, reduced)
+        frame, invalid, mixed, reduced = prepare_frame(source, evaluator, inputs, on_invalid)
+        _warn(invalid, mixed, reduced)
         return frame
     prepared = prepare(
         source,
@@ -230,21 +234,22 @@ def prepare_for_evaluate(
         keep=on_invalid == "keep",
         figures=evaluator != "mlflow.genai",
     )
-    if on_invalid == "raise" and not prepared.report.ok:
-        raise InvalidEvalSetError(check_source(source, complete=True))
+    if on_invalid == "raise" and not (prepared.report.ok and not prepared.mixed):
+        report = check_source(source, complete=True)
+        raise InvalidEvalSetError(report, prepared.mixed if report.ok else "")
     invalid = ""
     if not prepared.report.ok:
         first, call = np.flatnonzero(~prepared.report.valid_mask)[0], run_of(prepared.report).call
         counts = prepared.report.invalid_count, prepared.report.row_count
         invalid = excluded(*counts, on_invalid, f", the first at position {first}: see {call.validation()}")
-    _warn(invalid, prepared.reduced)
+    _warn(invalid, prepared.mixed, prepared.reduced)
     return prepared.frame
 
 
-def _warn(invalid: str, reduced: str) -> None:
+def _warn(invalid: str, mixed: str, reduced: str) -> None:
     """Warn the caller of `prepare_for_evaluate`, if there is something to warn of."""
-    if invalid:
-        warn_caller(invalid, InvalidRowsWarning)
+    for what in filter(None, (invalid, mixed)):
+        warn_caller(what, InvalidRowsWarning)
     if reduced:
         warn_caller(reduced, ReducedInputsWarning)
 
@@ -295,7 +300,10 @@ def prepare(
     keys = dict.fromkeys(key for keys in others.values() for key in keys)
     both = Omitted(len(chats), chats), Omitted(len(others), list(others), keys)
     less = "; ".join(filter(None, [reduced(*both, len(positions), evaluator, inputs), of_sessions]))
-    prepared = Prepared(frame, report, ids, positions, less, rows)
+    generates = plan.outputs == "generated" and inputs == "auto"
+    cases = [p for p, cell in zip(positions, cells_of(columns, "inputs"), strict=True) if is_test_case(cell)]
+    mixed = of_two_kinds(len(cases), len(positions), cases) if beside and generates else ""
+    prepared = Prepared(frame, report, ids, positions, less, mixed, rows)
     if beside and "session_id" in columns and "inputs" in frame:  # which MLflow keeps for no call of an agent
         prepared.tag_rows()
     return prepared

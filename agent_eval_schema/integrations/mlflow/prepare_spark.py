@@ -30,6 +30,7 @@ from agent_eval_schema.integrations.mlflow.frames import (
     Omitted,
     columns_of,
     excluded,
+    of_two_kinds,
     omits,
     omitted,
     read_by_frames,
@@ -72,7 +73,7 @@ def prepare_frame(
     evaluator: Evaluator,
     inputs: Inputs,
     on_invalid: OnInvalid,
-) -> tuple[DataFrame, str, str]:
+) -> tuple[DataFrame, str, str, str]:
     """As `prepare_for_evaluate`: the frame, and what to warn of. Raises EvalSetError if a row of the DataFrame is not a
     row of the dataset, and for test cases of MLflow's simulator, which are few."""
     require_rows_apart(source)
@@ -88,10 +89,16 @@ def prepare_frame(
         why = f"all {checked.row_count:,} are invalid: see spark_validate" if checked.row_count else "the data has none"
         raise EvalSetError(f"no row to evaluate: {why}")
     table = _table(checked, keep)
+    mixed = ""
     asks_itself = plan.outputs == "generated" and inputs == "auto" and evaluator == "mlflow.genai"
     if asks_itself and table.get("inputs", [None, None])[1] is not None:
-        others = checked.frame(partial(_no_cases, plan, keep), pa.schema([("row", pa.int64())]))
-        if not others.limit(1).count():
+        cases = checked.frame(partial(_cases, plan, keep), pa.schema([("row", pa.int64())]))
+        first = [row["row"] for row in cases.orderBy("row").limit(11).collect()]
+        count = cases.count() if first else 0
+        mixed = of_two_kinds(count, total, first)
+        if mixed and on_invalid == "raise":
+            raise InvalidEvalSetError(check_source(source, complete=True), mixed)
+        if count == total:
             raise EvalSetError(
                 "data: expected rows with questions, got test cases for MLflow's simulator of conversations: prepare "
                 "them on the driver, `prepare_for_evaluate(df.toPandas())`"
@@ -102,6 +109,7 @@ def prepare_frame(
     return (
         checked.frame(partial(_prepared, plan, keep, table, evaluator, inputs, schema), schema),
         excluded(invalid, checked.row_count, on_invalid, ": see spark_validate") if invalid else "",
+        mixed,
         _reduced(checked, plan, keep, total, evaluator, inputs) if any(omits(evaluator, inputs)) else "",
     )
 
@@ -151,9 +159,9 @@ def _plain(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-def _no_cases(plan: Plan, keep: bool, part: Part) -> pa.Table:
+def _cases(plan: Plan, keep: bool, part: Part) -> pa.Table:
     columns, rows = _rows(plan, keep, part)
-    found = [row for row, case in zip(rows, columns.get("inputs", rows), strict=True) if not is_test_case(case)]
+    found = [row for row, case in zip(rows, columns.get("inputs", rows), strict=True) if is_test_case(case)]
     return pa.table({"row": pa.array(found, pa.int64())})
 
 

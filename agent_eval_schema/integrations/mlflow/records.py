@@ -16,7 +16,7 @@ changed: what is edited in mlflow takes precedence. Needs no mlflow.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -24,12 +24,21 @@ from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.mlflow_run import ROW_TAG
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, MLFLOW_USER, expectations_of, whole
+from agent_eval_schema.formats.mlflow import (
+    EXPECTATIONS,
+    EXPECTED_COLUMNS,
+    MLFLOW_USER,
+    expectations_of,
+    is_test_case,
+    whole,
+)
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.integrations.mlflow.frames import of_two_kinds
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.text.jsontext import without_null_keys
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.report import Report
@@ -83,6 +92,28 @@ def _natural(row: RowWithSource) -> DatasetRecord:
     record = {"inputs": whole(row, "inputs"), "expectations": expectations, "tags": _own_tags(row["tags"])}
     others = {"outputs": whole(row, "outputs"), "source": row.get(SOURCE)}
     return record | {name: part for name, part in others.items() if part is not None}
+
+
+def require_one_kind(rows: Sequence[RowWithSource], stored: Sequence[DatasetRecord]) -> None:
+    """Raise EvalSetError for rows that one dataset of MLflow rejects together, or beside its records: test cases of
+    simulated users and other rows, and a goal beside keys that no test case has."""
+    inputs = [(row["row"], whole(row, "inputs")) for row in rows]
+    both = [row for row, cells in inputs if "goal" in cells and not is_test_case(cells)]
+    if both:
+        raise EvalSetError(
+            f"rows {first_names(both, 10)}: expected `goal` beside keys of a test case, got other keys, for which "
+            "MLflow rejects all records: put them into `context`, or rename `goal`"
+        )
+    cases = [row for row, cells in inputs if is_test_case(cells)]
+    of_stored = sum(is_test_case(record["inputs"]) for record in stored)
+    if found := of_two_kinds(len(cases), len(inputs), cases):
+        raise EvalSetError(found)
+    if stored and rows and bool(cases) != bool(of_stored):
+        kinds = "other rows", "test cases of simulated users"
+        raise EvalSetError(
+            f"expected {kinds[bool(of_stored)]} as in the dataset, got {kinds[bool(cases)]}, for which MLflow rejects "
+            "all records: write them to a dataset of their own"
+        )
 
 
 # --- records → rows

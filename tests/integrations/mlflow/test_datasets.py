@@ -653,6 +653,33 @@ def test_a_frame_of_a_dataset_has_no_answer_where_its_records_have_none() -> Non
     assert validate_eval_set(dataset.to_df()).outputs == "provided"
 
 
+ASKED, CASE = {"inputs": {"question": "Hi"}}, {"inputs": {"goal": "Book a day"}}
+REFUSED: list[tuple[list[Row], str]] = [
+    ([ASKED, CASE, {"inputs": {"question": "Ho"}}], "1 test case of a simulated user beside 2 other rows"),
+    ([ASKED, {"inputs": {"goal": "Book a day", "question": "When?"}}], "rows 1: expected `goal` beside keys of a test"),
+]
+
+
+@needs_datasets
+@pytest.mark.parametrize(("rows", "message"), REFUSED)
+def test_rows_that_mlflow_rejects_together_are_named_before_it_is_called(rows: list[Row], message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        to_mlflow_dataset(rows, "of two kinds")
+    assert mlflow.MlflowClient().search_datasets(filter_string="name = 'of two kinds'") == []
+    dataset = mlflow.genai.datasets.create_dataset(name="rejected by mlflow", experiment_id="0")
+    with pytest.raises(mlflow.exceptions.MlflowException, match=r"granularity|cannot mix"):
+        dataset.merge_records(rows)
+
+
+@needs_datasets
+@pytest.mark.parametrize(("first", "second"), [(ASKED, CASE), (CASE, ASKED)])
+def test_rows_of_another_kind_than_the_records_are_an_error(first: Row, second: Row) -> None:
+    to_mlflow_dataset([first], name := f"of {'cases' if first is CASE else 'questions'}")
+    with pytest.raises(EvalSetError, match="as in the dataset, got"):
+        to_mlflow_dataset([second], name)
+    assert to_mlflow_dataset([first], name).written == 1
+
+
 @needs_datasets
 @pytest.mark.parametrize("export", ["to_dict", "mlflow-export-import"])
 def test_an_exported_dataset_is_read(export: str, tmp_path: Path) -> None:

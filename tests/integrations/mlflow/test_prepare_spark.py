@@ -126,6 +126,21 @@ def test_test_cases_of_a_simulator_are_prepared_on_the_driver(spark: Any) -> Non
         prepare_for_evaluate(on_spark(spark, table))
 
 
+def test_test_cases_beside_other_rows_are_named_as_in_memory(spark: Any) -> None:
+    rows = [{"inputs": {"question": "Hi"}}, {"inputs": {"goal": "Book a desk"}}, {"inputs": {"question": "Ho"}}]
+    table = as_arrow(rows, SAMPLES)
+    for data in (rows, pd.DataFrame(rows), table, on_spark(spark, table)):
+        message = r"1 test case of a simulated user beside 2 other rows \(test cases at the positions 1\)"
+        with pytest.warns(InvalidRowsWarning, match=message):
+            prepare_for_evaluate(data)
+        with pytest.raises(InvalidEvalSetError, match=message):
+            prepare_for_evaluate(data, on_invalid="raise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepare_for_evaluate(rows[::2])
+        prepare_for_evaluate([{**row, "outputs": "a"} for row in rows])  # which were simulated
+
+
 def test_rows_of_traces_are_those_in_memory(spark: Any) -> None:
     table = table_of("search_traces.jsonl")
     df = on_spark(spark, table)
