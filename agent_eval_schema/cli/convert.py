@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
         "--on-invalid",
         choices=["drop", "keep", "raise"],
         default="drop",
-        help="rows that the platform of TARGET rejects: leave them out (default), write them, or write nothing",
+        help="rows that the platform of TARGET rejects: exclude them (default), write them, or write nothing",
     )
     command.add_html("losses")
     command.add_fail_on("what causes exit code 1: excluded rows (error, default) or any loss (warning)")
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         conversion = convert_file(arguments.input, arguments.output, to, **options)
     except InvalidEvalSetError as error:
         print_text(str(error))
-        print_line(f"{arguments.output}: not written, as rows would be left out")
+        print_line(f"{arguments.output}: not written, as rows would be excluded")
         return ExitCode.FOUND
     print_text(conversion.to_text(color=in_color()))
     save_page(conversion, "losses", arguments)

@@ -66,9 +66,9 @@ def convert_eval_set(
         Canonical names of columns of the data, as in `validate_eval_set`.
     on_invalid : {"drop", "keep", "raise"}, default "drop"
         What happens with rows that the platform of the target rejects: those with an error by its rules, and where it
-        loads rows of one kind per file, those of the less frequent kind. `"drop"` leaves them out with the invalid rows
+        loads rows of one kind per file, those of the less frequent kind. `"drop"` excludes them with the invalid rows
         of the data, and `losses` names them. `"keep"` converts and reports them. `"raise"` raises if a row would be
-        left out.
+        excluded.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def convert_eval_set(
     Raises
     ------
     InvalidEvalSetError
-        A row would be left out and `on_invalid="raise"`.
+        A row would be excluded and `on_invalid="raise"`.
     EvalSetError
         A format is not one of the allowed values, or the data cannot be read as a table.
 

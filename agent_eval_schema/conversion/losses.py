@@ -84,8 +84,8 @@ class Losses:
         self.masks: Counter[tuple[int, int]] = Counter()
 
     def compare(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
-        """Note what does not come back of these rows. Returns the numbers of those that the target refuses, which are
-        noted and left out."""
+        """Note what does not come back of these rows. Returns the numbers of those that the target rejects, which are
+        noted and excluded."""
         back, masks, found = self._read_back(rows, written)
         refused = set[int]()
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
@@ -115,7 +115,7 @@ class Losses:
         return refused
 
     def refusals(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
-        """The numbers of the rows that the target refuses, without what else is lost."""
+        """The numbers of the rows that the target rejects, without what else is lost."""
         _, masks, found = self._read_back(rows, written)
         return {number for number, mask in enumerate(masks) if self._refusal(found[number], mask)}
 
@@ -154,7 +154,7 @@ class Losses:
                 yield Finding(rule, note["message"], *place).issue(row[POSITION], row["request_id"])
 
     def _refusal(self, found: Iterable[Issue], mask: int) -> str:
-        """Why the loader of the target refuses a row, or a file with it; empty if it does not, or the row is kept."""
+        """Why the loader of the target rejects a row, or a file with it; empty if it does not, or the row is kept."""
         if self._keep:
             return ""
         for issue in found:

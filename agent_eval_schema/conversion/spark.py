@@ -48,7 +48,7 @@ LOSS = pa.schema([(n, pa.int64() if n == "row" else pa.string()) for n in Issue.
 
 def convert_frame(source: Source, target: str, on_invalid: OnInvalid = "drop") -> Conversion:
     """Raises EvalSetError for a target that is one document of all rows. One job counts the rows that the target
-    refuses, unless they are kept."""
+    rejects, unless they are kept."""
     require_rows_apart(source)
     writer = find_writer(target)
     if writer.document is not None:
@@ -194,7 +194,7 @@ class _SharedIds:
 
 
 class Choice(Struct, frozen=True):
-    """The target, the plan of the validation, and which rows are left out."""
+    """The target, the plan of the validation, and which rows are excluded."""
 
     target: str
     plan: Plan
@@ -231,7 +231,7 @@ MASKS = pa.schema([(name, pa.int64()) for name in ("before", "after", "rows")])
 
 
 _REFUSED = (-1, -1)
-"""In place of the masks of the rows that the target refuses."""
+"""In place of the masks of the rows that the target rejects."""
 
 
 def _masks(choice: Choice, part: Part) -> pa.Table:

@@ -98,9 +98,9 @@ def systems_of(source: str, target: str) -> tuple[str, ...]:
 
 
 def refused_rows(count: int, first: Iterable[Any]) -> str:
-    """The rows that would be left out, for an exception: how many, and the losses of the first."""
+    """The rows that would be excluded, for an exception: how many, and the losses of the first."""
     named = "; ".join(f"row {loss.row}: {loss.message}" for loss in islice(first, NAMED))
-    return f"{plural(count, 'row')} would be left out: {named}{'; …' if count > NAMED else ''}"
+    return f"{plural(count, 'row')} would be excluded: {named}{'; …' if count > NAMED else ''}"
 
 
 Item = TypeVar("Item")
@@ -184,7 +184,7 @@ class Work:
 
     def finish(self) -> None:
         """To be called when all rows are written, before a file takes its name: raises MixedKinds, or
-        InvalidEvalSetError if rows were left out that the caller does not want to be."""
+        InvalidEvalSetError if rows were excluded and the caller does not accept that."""
         if self._on_invalid == "keep":
             return
         if (
@@ -444,7 +444,7 @@ class Work:
 # with what is read back of it.
 class Outcome(Struct, frozen=True, array_like=True):
     """What a part adds beside its rows: its losses, the rows by the fields that they have before and after, and the
-    names under which columns are passed on, and the rows that were refused."""
+    names under which columns are passed on, and the rows that were rejected."""
 
     losses: list[Issue]
     masks: list[tuple[int, int, int]]

@@ -112,7 +112,7 @@ MIXED_KINDS = _loss_page.warning(
         "Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens, Azure "
         "questions from conversations, Vertex AI rows with a response from rows without."
     ),
-    hint='Convert the rows of each kind to a separate file, or leave out the fewer (`on_invalid="drop"`).',
+    hint='Convert the rows of each kind to a separate file, or exclude the fewer (`on_invalid="drop"`).',
     url=RAGAS_DATASET,
 )
 

@@ -153,7 +153,7 @@ def test_rows_of_two_kinds_are_one_loss(spark: Any, tmp_path: Path) -> None:
             "expected rows of one kind, got 3 single questions and 2 conversations"
         ] * (on_invalid == "keep")
     with pytest.raises(
-        InvalidEvalSetError, match=r"2 rows would be left out: row 1: ragas loads .*; row 3: ragas loads"
+        InvalidEvalSetError, match=r"2 rows would be excluded: row 1: ragas loads .*; row 3: ragas loads"
     ):
         convert_eval_set(df, "ragas", on_invalid="raise")
 

@@ -140,7 +140,7 @@ def test_rows_for_which_a_loader_refuses_the_file_are_left_out_or_raise(
 def test_rows_that_would_be_left_out_are_named_by_what_is_raised(tmp_path: Path, capsys: Any) -> None:
     rows = [ANSWERED, OPEN, ANSWERED]
     message = (
-        "1 row would be left out: row 1: vertex loads rows of one kind: expected `answered row` as other rows, got"
+        "1 row would be excluded: row 1: vertex loads rows of one kind: expected `answered row` as other rows, got"
     )
     with pytest.raises(InvalidEvalSetError, match=message):
         convert_eval_set(rows, "vertex", on_invalid="raise")
@@ -188,7 +188,7 @@ def test_rows_that_the_rules_of_the_target_reject_are_left_out(target: Any) -> N
     if refused:
         assert len(made.data) == 2
         with pytest.raises(
-            InvalidEvalSetError, match="1 row would be left out: row 1: databricks rejects the row: AE301"
+            InvalidEvalSetError, match="1 row would be excluded: row 1: databricks rejects the row: AE301"
         ):
             convert_eval_set(rows, target, on_invalid="raise")
 
