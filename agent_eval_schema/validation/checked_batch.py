@@ -202,7 +202,7 @@ def demands_one_kind(form: Format, outputs: str) -> bool:
 
 
 def kinds_of(form: Format, masks: Mapping[int, int]) -> Counter[bool]:
-    """The rows of each kind, by the presence masks that so many rows have, if the platform of a format loads rows of
+    """The rows of each kind, by their presence masks and counts, if the platform of a format loads rows of
     one kind per file: those with the field that distinguishes them (True), and those without."""
     counts = Counter[bool]()
     for mask, rows in masks.items():
