@@ -124,7 +124,7 @@ def main() -> None:
     arguments = parse_arguments()
     print(machine())
     if arguments.against is not None:
-        against.main(arguments.against or against.EARLIER, 1 if arguments.quick else ROUNDS)
+        against.main(arguments.against or against.EARLIER, 1 if arguments.quick else ROUNDS, write=arguments.write)
         return
     with folder(arguments.keep) as where:
         bench = Bench(
@@ -145,6 +145,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files there, and use those that are there")
     earlier = f"compare with the package of other commits (default: {', '.join(against.EARLIER)})"
     parser.add_argument("--against", nargs="*", metavar="COMMIT", help=earlier)
+    parser.add_argument("--write", action="store_true", help=f"write the comparison into {against.PAGE.name}")
     return parser.parse_args()
 
 
