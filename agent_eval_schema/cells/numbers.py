@@ -34,19 +34,18 @@ def infinity(value: float) -> str:
 def with_infinite(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
     """The JSON text of a value, with the infinite numbers in it as Python writes them: JSON does not have them, and
     they are reported. In `text`, which msgspec has made with that hook, they are null."""
-    if not may_have_lost(value, text):
+    if b"null" not in text or not may_be_lost(repr(value)):
         return text
-    return json.dumps(_without_nan(msgspec.to_builtins(value, enc_hook=hook)), ensure_ascii=False).encode()
+    return with_literals(msgspec.to_builtins(value, enc_hook=hook))
 
 
-def may_have_lost(value: Any, text: str | bytes) -> bool:
-    """Whether a JSON text of a value may have null, or a literal that JSON lacks, for a number of it."""
-    parts = ("null", "Infinity") if isinstance(text, str) else (b"null", b"Infinity")
-    return any([part in text for part in parts]) and _SUSPECT.search(repr(value)) is not None  # type: ignore[operator]
+may_be_lost = re.compile(r"(?<![\w'\"])(?:inf|nan)\b|\.\.\.| at 0x", re.IGNORECASE).search
+"""Finds how Python writes such a number, and what it writes in place of content: a long array, an object."""
 
 
-_SUSPECT = re.compile(r"(?<![\w'\"])(?:inf|nan)\b|\.\.\.| at 0x", re.IGNORECASE)
-"""How Python writes such a number, and what it writes in place of content: a long array, an object."""
+def with_literals(value: Any) -> bytes:
+    """The JSON text of a JSON-like value with its infinite numbers as Python writes them; NaN is null."""
+    return json.dumps(_without_nan(value), ensure_ascii=False).encode()
 
 
 def _without_nan(value: Any) -> Any:
@@ -90,17 +89,27 @@ def with_lost_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with notes on the numbers of its Arrow columns that JSON does not have; those of Python's values are
     noted where these are read."""
     notes: Notes = {}
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        if not _has_float(field.type):
+    for at, field in enumerate(batch.schema):
+        kind = field.type.id
+        is_read = kind in _FLOATS and field.name in READ_COLUMNS  # where an infinite number is an error
+        if is_read or kind in _WITHOUT_FLOATS:
             continue
-        array = simplified(column)
+        words = str(field.type)
+        if not ("float" in words or "double" in words or "extension" in words) or not _has_float(field.type):
+            continue
+        array = simplified(batch.column(at))
         plain, is_nested = plain_values(array.type), pa.types.is_nested(array.type)
         rows = np.flatnonzero(np.isinf(_numbers(array))) if not is_nested else _all_rows_if_lost(array)
         for row in rows.tolist():
             note = note_of(plain(to_values(array.slice(row, 1))[0]), field.name)
             if note is not None:
                 notes[row] = [*notes.get(row, ()), note]
-    return with_notes(batch, notes)
+    return with_notes(batch, notes) if notes else batch
+
+
+_WITHOUT_FLOATS = frozenset(kind.id for kind in (pa.string(), pa.large_string(), pa.null(), pa.bool_(), pa.int64()))
+_FLOATS = frozenset(kind.id for kind in (pa.float16(), pa.float32(), pa.float64()))
+"""The most frequent types: a look at each would cost calls."""
 
 
 def _has_float(kind: pa.DataType) -> bool:

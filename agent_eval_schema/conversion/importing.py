@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ from agent_eval_schema.io.streams import creating
 from agent_eval_schema.render.blocks import Block, Line, Section, Table, View
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.printable import Printable
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.text.describe import cut
@@ -182,6 +184,10 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         filled = [{name: value for name, value in row.items() if value is not None} for row in first]
         texts = [cut(json.dumps(row, ensure_ascii=False, default=str), _LONGEST) for row in filled]
         blocks.append(Section("rows", f"The first {plural(len(texts), 'row')}", [Line(text) for text in texts]))
+        errors = (i for i in self.conversion.report.iter_issues() if i.severity is Severity.ERROR and i.row is not None)
+        if reasons := [[f"row {i.row}", i.column or "", f"{i.code}: {i.message}"] for i in islice(errors, _LISTED)]:
+            table = Table(["Row", "Column", "Reason"], reasons)
+            blocks.append(Section("invalid", "Rows that were not imported", [table]))
         if preferred := preferred_in(self.columns):
             blocks.append(Line(f"Rows with an answer and facts keep {preferred}."))
         absent = [f"{plural(n, 'placeholder')} of {name} read as absent" for name, n in self._absent.items()]
@@ -218,8 +224,8 @@ def _mark(text: bytes) -> bytes:
     return f"# Written by agent-eval-schema import: what each column of the table is read as ({digest})\n".encode()
 
 
-_SHOWN, _LONGEST = 3, 600
-"""The rows that are shown, and the characters of each."""
+_SHOWN, _LONGEST, _LISTED = 3, 600, 20
+"""The rows that are shown, the characters of each, and the errors that are listed."""
 
 
 def import_eval_set(

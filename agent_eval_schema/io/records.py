@@ -16,7 +16,7 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import deep_cells, strings
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.notes import Notes
-from agent_eval_schema.cells.numbers import READ_COLUMNS, infinity, may_have_lost, note_of, with_infinite
+from agent_eval_schema.cells.numbers import READ_COLUMNS, may_be_lost, note_of, with_literals
 from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
@@ -55,13 +55,13 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
     texts: list[bytes | str | None] = []
     for i, value in enumerate(values):
         try:
-            text = None if is_absent(value) else _json_text(value, name in READ_COLUMNS)
-            if (
-                text
-                and may_have_lost(value, text)
-                and (note := note_of(msgspec.to_builtins(value, enc_hook=_plain), name))
-            ):
-                problems.setdefault(i, []).append(note)
+            text = None if is_absent(value) else _json_text(value)
+            if text is not None and b"null" in text and may_be_lost(repr(value)):
+                plain = msgspec.to_builtins(value, enc_hook=_plain)
+                if name in READ_COLUMNS or isinstance(plain, float):  # the infinite numbers are errors there
+                    text = with_literals(plain)
+                note = note_of(plain, name)
+                problems.setdefault(i, []).extend([] if note is None else [note])
             texts.append(text)
         except Exception as error:
             if name in READ_COLUMNS:
@@ -81,18 +81,14 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
     return array, True
 
 
-def _json_text(value: Any, is_read: bool) -> bytes | str:
-    """The JSON text of a value; for one that is read, with the infinite numbers in it, which are reported."""
+def _json_text(value: Any) -> bytes:
     if value.__class__ is dict or value.__class__ is list or value.__class__ is str:
-        text = _encode(value)
-        return with_infinite(value, text, _plain) if is_read and b"null" in text else text
+        return _encode(value)
     if isinstance(value, bytes | bytearray):
         return _encode(value.decode())
     if type(value).__module__.startswith("mlflow.") and hasattr(value, "to_json"):
         return _encode(value.to_json())  # a live Trace: its fields are not those of its JSON
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return infinity(value)  # which is not JSON, and is reported
-    return with_infinite(value, _encode(value), _plain) if is_read else _encode(value)
+    return _encode(value)
 
 
 def is_absent(value: Any) -> bool:

@@ -78,6 +78,16 @@ def test_the_spreadsheet_becomes_rows_of_mlflow(german: Path, capsys: pytest.Cap
     assert "metadata: text, 6 of 6 rows" in shown
 
 
+def test_rows_that_are_not_imported_have_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["Frage", "Musterantwort"], ["Wann?", "Heute."], [None, "Ohne Frage."], ["Wo?", "Hier."], [None, "Auch."]]
+    path = book(tmp_path / "rows.xlsx", Fälle=rows)
+    assert main(["import", str(path), str(tmp_path / "rows.jsonl")]) == 1
+    shown = capsys.readouterr().out
+    assert "2 of 4 rows imported" in shown
+    listed = shown[shown.index("Rows that were not imported") :].splitlines()
+    assert [line.split()[:3] for line in listed if "AE201" in line] == [["row", n, "request"] for n in ("1", "3")]
+
+
 def test_the_next_sheet_is_one_command(german: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, names = german.parent / "out.jsonl", german.parent / "out.columns.toml"
     assert main(["import", str(german), str(out), "--prefer", "expected_facts"]) == 0

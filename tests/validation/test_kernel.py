@@ -1180,7 +1180,7 @@ def test_an_infinite_number_inside_a_value_in_memory_is_told_as_in_a_file(form: 
     rows = [{"request": f"a{i}", "response": "inf", "custom_expected": v} for i, v in enumerate(values)]
     report = validate_eval_set(form(rows))
     assert report.issues[["row", "code", "column"]].to_numpy().tolist() == [
-        [row, "AE003", "custom_expected"] for row in (0, 3)
+        [row, code, "custom_expected"] for row, code in ((0, "AE003"), (1, "AE185"), (3, "AE003"))
     ]
-    assert "got the literal -Infinity at byte" in report.issues["message"][1]
+    assert "got the literal -Infinity at byte" in report.issues["message"][2]
     assert [value and value["n"] for value in report.rows["custom_expected"]] == [None, None, 1.0, None]
