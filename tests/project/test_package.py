@@ -77,7 +77,7 @@ def test_the_published_readme_leads_to_the_site_and_to_the_repository(metadata: 
         "docs/how-to/ces/index.md": f"{SITE}/how-to/ces/index.html",
         "notebooks/02_from_traces.ipynb": f"{SITE}/tutorials/02_from_traces.html",
         "sample_data/README.md": f"{CODE}/blob/main/sample_data/README.md",
-        ".github/report-light.png": f"{RAW}/main/.github/report-light.png",
+        ".github/tour-light.webp": f"{RAW}/main/.github/tour-light.webp",
         "https://pre-commit.com": "https://pre-commit.com",
     }
     assert dict(zip(ours, published, strict=True)).items() >= expected.items()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import (
+    CustomMetric,
     EvalTask,
     convert_eval_set,
     diff_eval_sets,
@@ -78,6 +79,26 @@ def build() -> Any:
     return eval_set_from_inference_table(path, sample=9, stratify="day", redact="default")
 
 
+def history() -> Any:
+    """Three runs of a metric with a long name, of which the last is significantly better."""
+    metric = CustomMetric("answers_in_the_language_of_the_question", lambda row: row["score"], scale=(0.0, 1.0))
+    runs = [[float(i % 3 == 0) for i in range(30)], [float(i % 3 == 1) for i in range(30)], [1.0] * 30]
+    rows = [[{"prompt": f"question {i}", "score": score} for i, score in enumerate(scores)] for scores in runs]
+    first, *others = (EvalTask(of, [metric]).evaluate() for of in rows)
+    return first.compare(*others)
+
+
+def repeated() -> Any:
+    """Questions that repeat, contradict each other, and are enough for the curve of a metric with a long name."""
+    documents = [{"doc_uri": "a.md", "content": "b"}]
+    rows = [
+        {"request_id": f"{i}", "request": f"Where is number {i % 40}?", "retrieved_context": documents, "response": "a"}
+        | ({"expected_response": f"{i}"} if i % 2 else {})
+        for i in range(60)
+    ]
+    return profile_eval_set(rows, near=1)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "broken": lambda: validate_eval_set(SAMPLES / "broken.jsonl").to_html(),
     "good": lambda: validate_eval_set(SAMPLES / "good.jsonl").to_html(),
@@ -89,10 +110,12 @@ PAGES: dict[str, Callable[[], str]] = {
     "build": lambda: build().to_html(),
     "conversion": lambda: convert_eval_set(SAMPLES / "broken.jsonl", "ragas").to_html(),
     "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl").to_html(),
+    "profile of repeated questions": lambda: repeated().to_html(),
     "profile of invalid rows": lambda: profile_eval_set(SAMPLES / "broken.jsonl").to_html(),
     "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
     "result with gaps": lambda: score_trajectories(SAMPLES / "vertex_broken.jsonl").to_html(),
     "comparison": lambda: comparison([text.encode("utf-8", "replace").decode() for text in HOSTILE]).to_html(),
+    "history": lambda: history().to_html(),
     "hostile result": lambda: hostile_result().to_html(),
     "hostile diff": lambda: diff_eval_sets(hostile_rows()[:30], hostile_rows()[8:]).to_html(),
     "hostile conversion": lambda: RESULTS["Conversion"]().to_html(),
@@ -208,7 +231,7 @@ def test_everything_can_be_read(browser: Any, report_path: Path) -> None:
     page = Visit(browser, report_path, bypass_csp=True).page
     page.evaluate("const row = document.querySelector('#rowlist a'); if (row) location.hash = row.hash")
     page.evaluate(AXE)
-    for width in (1280, 768, 400):
+    for width in (1440, 768, 390):
         page.set_viewport_size({"width": width, "height": 800})
         for look, media in LOOKS.items():
             page.emulate_media(**media)
@@ -242,9 +265,9 @@ def test_a_long_path_is_broken(browser: Any, tmp_path: Path, page: str) -> None:
     folder = tmp_path / ("W" * 80)
     folder.mkdir()
     files = [Path(shutil.copy(SAMPLES / name, folder)) for name in ("good.jsonl", "edited_broken.jsonl")]
-    shown = Visit(browser, saved(tmp_path, NAMED[page](*files)), viewport={"width": 400, "height": 800}).page
+    shown = Visit(browser, saved(tmp_path, NAMED[page](*files)), viewport={"width": 390, "height": 800}).page
     assert "W" * 80 in shown.locator("main").text_content()
-    assert shown.evaluate("document.documentElement.scrollWidth") <= 400
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Path) -> None:
@@ -306,6 +329,7 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
         "⚠ 2 scores lower, 0 higher",
         "row <script>",
     ),
+    "history": ("✓ 3 runs of 30 rows: answers_in_the_language_of_the_question significantly higher", "row 0"),
     "conversion": (
         "15 of 37 rows converted, 58 losses; ground truth lost or changed: expected_facts, guidelines",
         "validate",
@@ -331,6 +355,34 @@ def test_the_first_screen_has_the_verdict_and_the_first_action(
     for shown in (title, first):
         box = shown.bounding_box()
         assert box["y"] + box["height"] <= 900
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("kind", ["broken", "diff", "comparison", "history", "result", "profile of repeated questions"])
+def test_a_row_opens_alike_on_every_page(browser: Any, tmp_path: Path, kind: str, width: int) -> None:
+    """The address opens it, J and K step, Back returns, and its parts are those of the one component."""
+    visit = Visit(browser, saved(tmp_path, page_text(kind)), viewport={"width": width, "height": 900})
+    page = visit.page
+    page.locator("#rowlist tbody a").first.dispatch_event("click")  # the list of columns is over it
+    page.wait_for_selector("#row:not([hidden]) .tools")
+    opened = page.evaluate("location.hash")
+    first = page.locator("#row .tools b").inner_text()
+    page.locator("#row").press("j")
+    page.wait_for_function(
+        "was => document.querySelector('#row .tools b').innerText + location.hash !== was", arg=first + opened
+    )
+    page.locator("#row").press("k")
+    page.wait_for_function(
+        "was => document.querySelector('#row .tools b').innerText + location.hash === was", arg=first + opened
+    )
+    assert page.locator("#row .turn").count() >= 1 or page.locator("#row .found").count() >= 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.go_back()
+    page.wait_for_function("location.hash === ''")
+    page.goto(page.url.partition("#")[0] + opened)
+    page.wait_for_selector("#row:not([hidden])")
+    assert page.locator("#row .tools b").inner_text() == first
+    assert visit.trouble == []
 
 
 def test_the_rules_of_the_documentation_fit_a_phone(browser: Any, tmp_path: Path) -> None:
