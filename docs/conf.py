@@ -56,6 +56,7 @@ html_title = project
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "https://agent-eval-schema.github.io/agent-eval-schema/")
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_js_files = [("filter.js", {"defer": "defer"})]
 templates_path = ["_templates"]
 html_additional_pages = {"404": "404.html"}

@@ -97,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         judged._failed = False
     words = ["agent-eval-schema", "compare", *read.values(), *typed, "--html", "comparison.html"]
     judged._command = "" if arguments.html else shlex.join(words)
+    judged._markdown = shlex.join([*words[:-2], "--output", "markdown"])
     found: ScoreComparison | ScoreHistory = judged
     names = codes_in([arguments.configurations])
     if len(new) > 1:
@@ -109,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         named = ["--configurations", ",".join(names)] if names else []
         found._command = "" if arguments.html else shlex.join([*words[:-2], *named, *words[-2:]])
+        found._markdown = shlex.join([*words[:-2], *named, "--output", "markdown"])
     elif names:
         raise EvalSetError("--configurations needs more than two runs")
     writers = {"json": found.to_json, "markdown": found.to_markdown}

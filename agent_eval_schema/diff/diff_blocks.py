@@ -38,7 +38,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, counted, plural
-from agent_eval_schema.render.rows import ShownRow
+from agent_eval_schema.render.rows import RowContent, ShownRow
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.edits import Edit
@@ -217,7 +217,7 @@ def diff_view(summary: DiffSummary, call: Call, system: str = "databricks", rows
     names = [os.path.basename(s.source) if s.source else "evaluation set" for s in (summary.old, summary.new)]
     total = max(len(rows), summary.rows.changed + summary.rows.added + summary.rows.removed)
     more = "more rows: the frames of the diff, such as `changed`, have all"
-    few = rows[:STORIES_AT_ONCE]
+    few = [replace(row, content=_without_cells(row.content)) for row in rows[:STORIES_AT_ONCE]]
     stories: list[Block] = [
         Only("page", [OpenRows(["what changed"], rows, total, STORIES, more)]),
         Only("notebook", [OpenRows(["what changed"], few, total, STORIES, more)]),
@@ -426,6 +426,11 @@ def _examples(rows: Sequence[MetricRow], count: int) -> str:
 
 
 # --- row by row
+def _without_cells(content: RowContent) -> RowContent:
+    """The content for a notebook, whose file holds it: what changed, and no cell that did not."""
+    return replace(content, cells=[(name, text) for name, text in content.cells if name[:2] in ("− ", "+ ")])
+
+
 RowsOfSide = Mapping[int | str, ShownRow]
 
 

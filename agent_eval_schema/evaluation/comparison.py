@@ -63,6 +63,14 @@ class OfSeveral(Savable):
     """What is shown of several results: Markdown, too."""
 
     _results: Sequence[str | None]
+    _markdown = "comparison.to_markdown()"
+    """What writes it as Markdown, which a page leads on to."""
+
+    def _page(self) -> str:
+        from agent_eval_schema.render.block_html import view_page
+
+        effect = "the same as Markdown, for a pull request"
+        return view_page(replace(self._view(), following=[], then=[NextCommand(self._markdown, effect)]))
 
     def to_markdown(self) -> str:
         """Return the comparison as Markdown, such as for a comment on a pull request.

@@ -147,6 +147,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         self._about: Sequence[tuple[str, str]] = ()
         self._results, self._infos = list(results), infos
         self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
+        self._markdown = "history.to_markdown()"
         steps = [
             metric_change(infos[name], before, after, units, asked)
             for name, table in scores.items()

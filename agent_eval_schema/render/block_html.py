@@ -39,7 +39,7 @@ ROWS_OF_A_TABLE = {"page": 500, "notebook": 50}
 
 def view_page(view: View) -> str:
     blocks = _all_blocks(view.blocks, "page")
-    script = bool(view.following and not view.first) or any(
+    script = bool(view.then or (view.following and not view.first)) or any(
         isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks
     )
     return page(view.title, _drawn(view, "page"), STYLE, script=script)

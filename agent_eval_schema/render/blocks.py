@@ -335,7 +335,8 @@ class View(Struct, frozen=True, kw_only=True):
 
     `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of
     its `mood`. `about` comes before it, `notes` after it. `following`: what to type next; `numbered`: in this order.
-    `kind` names the result, `footer` is the last line of a page. A page has `first` in place of `following`.
+    `kind` names the result, `footer` is the last line of a page. A page has `first` in place of `following`, and
+    then `then`.
     """
 
     title: str
@@ -349,3 +350,4 @@ class View(Struct, frozen=True, kw_only=True):
     kind: str = "result"
     footer: str = "."
     first: Words = ""
+    then: Sequence[NextCommand] = ()

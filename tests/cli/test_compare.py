@@ -275,3 +275,11 @@ def test_a_comparison_is_printed_as_markdown(run: Any) -> None:
     text = run({"accuracy/score": LOW}, {"accuracy/score": HIGH}, "--output", "markdown")[1]
     assert [line for line in text.splitlines() if set(line) <= set("|-: ") and "--" in line]  # a table
     assert "accuracy" in text
+
+
+def test_the_page_leads_on_to_the_same_as_markdown(run: Any) -> None:
+    run({"quality/score": HIGH}, {"quality/score": LOW}, "--html", "page.html")
+    page = Path("page.html").read_text("utf-8")
+    (command,) = re.findall(r"<code>(agent-eval-schema compare [^<]*)</code>", page)
+    assert command == "agent-eval-schema compare old.jsonl new.jsonl --output markdown"
+    assert '<button type="button" class="copy"' in page

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -249,3 +250,55 @@ def test_a_search_for_pii_finds_redaction(folder: Path) -> None:
     index = json.loads((folder / "searchindex.js").read_text(encoding="utf-8")[len("Search.setIndex(") : -1])
     found = {index["docnames"][number] for number in index["terms"]["pii"]}
     assert {"how-to/production/redact", "how-to/validate/private-data"} <= found
+
+
+QUESTIONS = {
+    "validate a file": "fix-a-file|read-the-report|quickstart",
+    "fix broken rows": "fix-a-file",
+    "convert to ragas": "from-ragas|convert-between-formats|ragas",
+    "compare two runs": "compare-two-runs|compare-runs",
+    "github actions": "github-actions",
+    "label rows": "review",
+    "annotate": "review",
+    "redact pii": "redact|private-data",
+    "pre-commit": "pre-commit",
+    "import spreadsheet": "import-a-spreadsheet",
+    "excel": "import-a-spreadsheet",
+    "langsmith": "langsmith",
+    "deepeval": "deepeval",
+    "openai": "openai",
+    "opentelemetry traces": "opentelemetry",
+    "mlflow dataset": "datasets",
+    "databricks notebook": "databricks-notebook",
+    "inference table": "inference-table",
+    "custom metric": "custom-metrics|add-a-metric",
+    "spark": "spark",
+    "large files": "large-files",
+    "pytest": "pytest",
+    "rename columns": "name-columns",
+    "sample size": "profile|statistics",
+    "feedback": "labels-from-feedback|feedback",
+    "gate a release": "gate-a-release",
+    "jenkins": "gitlab-jenkins-azure",
+    "editor": "editor",
+    "resume": "resume",
+    "near duplicates": "profile",
+}
+"""What people type into the search, and the pages (parts of their names) of which one is among the first three hits."""
+
+
+@pytest.mark.browser
+def test_the_search_finds_a_task_by_the_words_that_people_use(folder: Path, browser: Any) -> None:
+    assert len(QUESTIONS) == 30
+    page, missed = browser.new_page(), {}
+    for words, expected in QUESTIONS.items():
+        page.goto(f"{(folder / 'search.html').as_uri()}?q={quote(words)}")
+        page.wait_for_function(
+            "document.querySelector('#search-results .search-summary')?.textContent.includes('found')"
+        )
+        links = "#search-results li a"
+        hits = page.eval_on_selector_all(links, "found => found.map(a => a.getAttribute('href').split(/[?#]/)[0])")
+        first = list(dict.fromkeys(hits))[:3]
+        if not any(name in hit for name in expected.split("|") for hit in first):
+            missed[words] = first
+    assert missed == {}
