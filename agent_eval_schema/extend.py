@@ -23,13 +23,13 @@ from agent_eval_schema.formats.format import save_json as save_json
 from agent_eval_schema.formats.format import save_lines as save_lines
 from agent_eval_schema.formats.shapes import as_tags as as_tags
 from agent_eval_schema.formats.shapes import as_text as as_text
-from agent_eval_schema.formats.shapes import calls_from as calls_from
-from agent_eval_schema.formats.shapes import calls_to as calls_to
 from agent_eval_schema.formats.shapes import question as question
 from agent_eval_schema.formats.shapes import question_or_messages as question_or_messages
+from agent_eval_schema.formats.shapes import read_calls as read_calls
 from agent_eval_schema.formats.shapes import read_context as read_context
 from agent_eval_schema.formats.shapes import read_statements as read_statements
 from agent_eval_schema.formats.shapes import read_texts as read_texts
+from agent_eval_schema.formats.shapes import write_calls as write_calls
 from agent_eval_schema.formats.shapes import write_statements as write_statements
 from agent_eval_schema.formats.shapes import write_texts as write_texts
 from agent_eval_schema.metrics.metric_info import MetricInfo as MetricInfo
@@ -58,19 +58,19 @@ __all__ = [
     "Written",
     "as_tags",
     "as_text",
-    "calls_from",
-    "calls_to",
     "describe",
     "each_with",
     "lists_in",
     "question",
     "question_or_messages",
+    "read_calls",
     "read_context",
     "read_statements",
     "read_texts",
     "save_json",
     "save_lines",
     "structured",
+    "write_calls",
     "write_statements",
     "write_texts",
 ]

@@ -40,7 +40,7 @@ def batch_bytes(batch: pa.RecordBatch) -> int:
     return int(_row_bytes(batch).sum())
 
 
-def cut(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
+def split_batches(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
     """The rows of batches; each batch above `most` bytes is cut into pieces of `size` bytes, or of one row."""
     # Only the reader references a batch while it is read: a generator expression would keep it.
     for box in map(lambda batch: [batch], batches):  # noqa: C417

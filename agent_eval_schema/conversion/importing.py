@@ -49,7 +49,7 @@ from agent_eval_schema.render.printable import Printable
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of, require_choice
-from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.spelling import is_unwritten
 
@@ -182,7 +182,7 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         data = self.conversion.data
         first = data.head(_SHOWN).to_dict("records") if hasattr(data, "head") else data[:_SHOWN]
         filled = [{name: value for name, value in row.items() if value is not None} for row in first]
-        texts = [cut(json.dumps(row, ensure_ascii=False, default=str), _LONGEST) for row in filled]
+        texts = [truncate(json.dumps(row, ensure_ascii=False, default=str), _LONGEST) for row in filled]
         blocks.append(Section("rows", f"The first {plural(len(texts), 'row')}", [Line(text) for text in texts]))
         errors = (i for i in self.conversion.report.iter_issues() if i.severity is Severity.ERROR and i.row is not None)
         if reasons := [[f"row {i.row}", i.column or "", f"{i.code}: {i.message}"] for i in islice(errors, _LISTED)]:

@@ -41,7 +41,7 @@ from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_n
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.edits import edits
 from agent_eval_schema.text.jsontext import encode
 from agent_eval_schema.validation.report import Report, run_of
@@ -347,7 +347,7 @@ class Summarizer:
         sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
         there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
         name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
-        asks = next((a for _, values, row in there if (a := cut(question_of(values, row) or "", ASKS))), "")
+        asks = next((a for _, values, row in there if (a := truncate(question_of(values, row) or "", ASKS))), "")
         snapshot, _, row = there[0]
         return DiffPlace(old, new, name, asks, snapshot.errors(row))
 

@@ -78,7 +78,7 @@ from agent_eval_schema.render.phrases import (
 from agent_eval_schema.render.rows import ShownRow, ShownScore
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.row_content import CELL, content_of, cut_text
 from agent_eval_schema.validation.row_content import PREDICTED as CALLS
@@ -687,7 +687,9 @@ def worst_rows(
         failed = not is_absent(failure := cells.get(FAILURE)) and failure == 1
         found = open_row(row, cells, (*SHOWN_BESIDE, *explained), scores, match=match)
         error = next((text for name, text in found.content.cells if name == "error"), "")
-        rows.append(replace(found, failed=True, title=cut(error, LONGEST_TITLE) or found.title) if failed else found)
+        rows.append(
+            replace(found, failed=True, title=truncate(error, LONGEST_TITLE) or found.title) if failed else found
+        )
     about = "Those that failed first, then those with the worst scores."
     return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more")
 
@@ -732,7 +734,7 @@ def open_row(
     return ShownRow(
         row,
         id=shown.get("request_id"),
-        title=cut(last_question(prompt) or cell_text(prompt), LONGEST_TITLE) or f"Row {row}",
+        title=truncate(last_question(prompt) or cell_text(prompt), LONGEST_TITLE) or f"Row {row}",
         columns=[(str(cell.words), cell.mood, cell.number) for cell in scores.values()],
         content=replace(content, scores=made),
     )
@@ -743,7 +745,7 @@ def _scores(info: MetricInfo, rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
     scores = [math.nan if is_absent(score := row[score_column(info.name)]) else float(score) for row in rows]
     moods = [score_mood(info, score, any(0 < one < 1 for one in scores)) for score in scores]
     texts = [
-        cut(_words(row.get(f"{info.name}/value")), LONGEST_SCORE) or text
+        truncate(_words(row.get(f"{info.name}/value")), LONGEST_SCORE) or text
         for text, row in zip(written_alike(info, scores), rows, strict=True)
     ]
     return [

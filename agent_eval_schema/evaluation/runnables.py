@@ -310,7 +310,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 def _read_documented(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("response"))
     cell = value.get(PREDICTED)
-    calls, problem = read_calls(cell) if cell is not None else (None, None)
+    calls, problem = parse_calls(cell) if cell is not None else (None, None)
     if response is None and PREDICTED not in value:
         return _no_answer(f"an object whose response is {describe(value.get('response'))}")
     return Answer(response, cell if calls is None and not is_too_deep(_json_text(cell)) else calls, problem or failed)
@@ -375,7 +375,7 @@ def _text(value: Any) -> tuple[str | None, str | None]:
     return text, None if text is not None else f"response: expected text, got {describe(value)}"
 
 
-def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
+def parse_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and its problems."""
     text, log = _json_text(value), IssueLog(1)
     found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text], deep=is_too_deep(text)), log)[0]

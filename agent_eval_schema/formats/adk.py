@@ -36,12 +36,12 @@ from agent_eval_schema.formats.format import (
     Writer,
     Written,
     lists_in,
-    named,
     save_json,
+    with_ids,
 )
 from agent_eval_schema.formats.genai import CASES, OF_DATASET, cases_of
 from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, calls_from
+from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, read_calls
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE
@@ -285,20 +285,20 @@ def _texts_of_turn(turn: Any) -> tuple[Any, Any]:
 
 def _calls(turn: Row) -> Any:
     if "expected_tool_use" in turn:
-        return calls_from("tool_name", "tool_input")(turn["expected_tool_use"])
+        return read_calls("tool_name", "tool_input")(turn["expected_tool_use"])
     data = turn.get("intermediate_data")
     if not isinstance(data, dict):
         return None
     data = _without_nulls(data)  # `{}` as google-adk writes it for no call
     if "tool_uses" in data:
-        return calls_from("name", "args")(data["tool_uses"])
+        return read_calls("name", "args")(data["tool_uses"])
     events = data.get("invocation_events") or []
     if not isinstance(events, list):
         return None
     contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
     parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
     calls = (p.get("function_call") for p in parts if isinstance(p, dict))
-    return calls_from("name", "args")([snake_keys(call) for call in calls if isinstance(call, dict)])
+    return read_calls("name", "args")([snake_keys(call) for call in calls if isinstance(call, dict)])
 
 
 def _content(content: Any) -> Any:
@@ -340,7 +340,7 @@ def _evalset(rows: Sequence[Row]) -> Written:
     rubrics: list[list[list[Any]]] = []
     turns: list[int] = []
     count = 0
-    rows = named(rows)
+    rows = with_ids(rows)
     for i, row in enumerate(rows):
         name, number = numbered(row)
         turn = 1 if number is None else number
@@ -514,9 +514,11 @@ ADK = Format(
     truth_of="Each turn has its own answer and tool calls; the rubrics of a case belong to each of its turns.",
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
     # other parts of an evalset: they are passed through, and written back into an evalset
-    own=frozenset(("eval_set_id", RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)),
+    passthrough_columns=frozenset(
+        ("eval_set_id", RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)
+    ),
     read_rest=_read_turn,
-    more=COLUMNS_OF_A_TURN,
+    extra_columns=COLUMNS_OF_A_TURN,
     keeps_originals=False,
     instead_of_response=(),
     expects_no_call=True,
@@ -543,7 +545,7 @@ ADK_LEGACY = replace(
     title="Google ADK (test files)",
     summary="turns of an older test list of the ADK",
     signs=Signs(sure=(("turn", "history", "query"),), needs=("query", "expected_tool_use")),
-    own=frozenset({"expected_intermediate_agent_responses"}),
+    passthrough_columns=frozenset({"expected_intermediate_agent_responses"}),
     nested=(
         Nested(is_test_list, turns_of_test_list, parts=OF_TEST_LIST, columns=LEGACY_COLUMNS, counts=True),
         Nested(are_sessions, turns_of_session, parts=("data", "initial_session"), columns=LEGACY_COLUMNS),

@@ -125,9 +125,9 @@ AGENTCORE: Format = Format(
         Field(ASSERTIONS, "guidelines", read_statements(ASSERTIONS), write_statements),
         Field("metadata", "tags", as_tags),
     ),
-    own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
-    more=TURN,
-    unkept=TURN,
+    passthrough_columns=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
+    extra_columns=TURN,
+    without_original=TURN,
     read_rest=_TURNS.read_place,
     calls_of="session",
     nested=(
@@ -169,7 +169,7 @@ STRANDS: Format = Format(
         Field("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, _write_assertion),
         Field("metadata", "tags", as_tags),
     ),
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *("expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"),
             *_CASES.of_document.values(),

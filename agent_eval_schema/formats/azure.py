@@ -332,7 +332,7 @@ AZURE = Format(
         Field("response", "predicted_trajectory", _calls_made, lambda _: None),
         Field("session_id", "session_id", text_only),
     ),
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *("tool_definitions", "sample", "test_case_description", "desired_num_turns"),
             *("dataset_name", "evaluators", "evaluator_parameters", "openai_graders", "data_mapping"),

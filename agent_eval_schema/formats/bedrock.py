@@ -61,7 +61,7 @@ BEDROCK = Format(
         Field("modelResponses[0].response", "response", others=("inputRecord.modelResponses[0].response",)),
         Field("category", "tags", lambda v: {"category": v}, lambda tags: tags.get("category")),
     ),
-    own=frozenset({"automatedEvaluationResult", "modelIdentifier"}),
+    passthrough_columns=frozenset({"automatedEvaluationResult", "modelIdentifier"}),
     write_rest=_with_model,
 )
 
@@ -129,11 +129,11 @@ BEDROCK_RAG: Format = Format(
         ),
         Field("session_id", "session_id", text_only, lambda _: None),
     ),
-    more=TURN,
-    unkept=TURN,
+    extra_columns=TURN,
+    without_original=TURN,
     read_rest=_TURNS.read_history,
     write_rest=_with_sources,
-    own=frozenset({"automatedEvaluationResults"}),
+    passthrough_columns=frozenset({"automatedEvaluationResults"}),
     outputs=("response", "trace", "retrieved_context"),
     nested=(lists_in("conversationTurns", unfold=_TURNS.unfold, columns=("turn", "turns", "prompt")),),
     writer=Writer(document=lambda rows: _TURNS.document(rows, BEDROCK_RAG), save=save_lines),

@@ -330,7 +330,7 @@ def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool = 
     return moves
 
 
-def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+def column_renamer(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """The function that puts a batch's columns under their names, wherever its rows are. Raises as `with_names`."""
     return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 

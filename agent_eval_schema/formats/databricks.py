@@ -58,7 +58,7 @@ DATABRICKS = Format(
         complete=True,
         spelled=True,
     ),
-    own=frozenset({GUIDELINES_CONTEXT}),
+    passthrough_columns=frozenset({GUIDELINES_CONTEXT}),
     instead_of_response=(),
     writer=Writer(write_databricks, COLUMNS),
 )

@@ -23,15 +23,15 @@ from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, W
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     all_of,
-    calls_from,
-    calls_to,
     lone_arguments,
     python_lists,
     question,
+    read_calls,
     read_labels,
     read_texts,
     uri_of,
     with_content,
+    write_calls,
     write_labels,
     write_texts,
 )
@@ -74,7 +74,7 @@ def _sourced(document: dict[str, Any]) -> str | None:
     return text if _document(text) == document else None
 
 
-_read_named_calls = calls_from("name", "input_parameters", "inputParameters")
+_read_named_calls = read_calls("name", "input_parameters", "inputParameters")
 
 
 def _read_calls(value: Any) -> Any:
@@ -87,7 +87,7 @@ def _read_calls(value: Any) -> Any:
     return _read_named_calls(calls)
 
 
-_CALLS = (_read_calls, calls_to("name", "input_parameters"))
+_CALLS = (_read_calls, write_calls("name", "input_parameters"))
 _lone_arguments = lone_arguments("input_parameters", "tools_called", "expected_tools")
 
 
@@ -239,10 +239,10 @@ DEEPEVAL = Format(
             *("additional_metadata", "tags", read_labels, write_labels), others=("metadata",), second="tags", kept=True
         ),
     ),
-    own=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
+    passthrough_columns=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
     read_rest=_read_rest,
     write_rest=_write_rest,
-    more=("expectations",),
+    extra_columns=("expectations",),
     places={"custom_expected": "expectations"},
     keeps_originals=False,
     inspect_row=lambda source: chain(

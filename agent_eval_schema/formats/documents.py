@@ -73,7 +73,7 @@ class CaseList(Struct, frozen=True):
             values = [structured(row.get(column)) for row in rows]
             if values and values[0] is not None and all(value == values[0] for value in values):
                 shared[name] = values[0]
-        own = form.own - self.empty.keys() - set(self.of_document.values())
+        own = form.passthrough_columns - self.empty.keys() - set(self.of_document.values())
         cases = [form.write_row(row) | {k: v for k, v in row.items() if k in own and v is not None} for row in rows]
         document = {**self.empty, **shared, self.key: cases}
         return Written(document, document, form.name, range(len(rows)))
@@ -167,7 +167,7 @@ class Conversations(Struct, frozen=True):
         places: list[int] = []
         before: CanonicalRow = {}
         count = 0
-        of_session = form.own.difference(self.of_turn)
+        of_session = form.passthrough_columns.difference(self.of_turn)
         for row in rows:
             messages = (row.get("request") or {}).get("messages", [])
             history = messages[:-1]

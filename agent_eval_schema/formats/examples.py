@@ -157,7 +157,7 @@ LANGFUSE = Format(
         never=_NEVER,
     ),
     fields=_fields("input", "expectedOutput"),
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),
             *("mediaReferences", "projectId", "validFrom", "validTo"),
@@ -188,7 +188,7 @@ BRAINTRUST = Format(
         never=_NEVER,
     ),
     fields=(*_fields("input", "expected")[:-1], Field("metadata", "tags", _read_tags, write_labels, second=LABELS)),
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
             *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
@@ -248,7 +248,9 @@ PHOENIX = Format(
         never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
     ),
     fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),
-    own=frozenset({"node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()}),
+    passthrough_columns=frozenset(
+        {"node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()}
+    ),
     **rest_of("input", "output", objects=True),  # its client rejects other examples
     nested=(Nested(is_dotted, row_of_dotted), Nested(_is_frame, row_of_frame), _DATASET.nested),
 )
@@ -340,7 +342,7 @@ INSPECT = Format(
         Field(_TARGETS, "custom_expected", _nothing, _nothing),
         Field("metadata", "tags", as_tags),
     ),
-    own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
+    passthrough_columns=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
     read_rest=_read_targets,
     write_rest=_write_targets,
     inspect_row=_inspect_targets,
@@ -380,7 +382,9 @@ PYDANTIC_EVALS: Format = Format(
         needs=("cases",),
     ),
     fields=(Field("name", "request_id", as_text), *_fields("inputs", "expected_output")[1:]),
-    own=frozenset({"evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()}),
+    passthrough_columns=frozenset(
+        {"evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()}
+    ),
     **rest_of("inputs", "expected_output"),
     nested=(_PYDANTIC_CASES.nested,),
     forbids_columns=True,

@@ -96,7 +96,7 @@ def save_lines(values: Any, path: str) -> None:
     write_text(path, "".join(jsontext.encode(value).decode() + "\n" for value in values))
 
 
-def named(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
+def with_ids(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
     """The rows with an id each: one without is called by its number, as no other row is called."""
     taken = {row.get("request_id") for row in rows}
     found = []
@@ -125,7 +125,7 @@ Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | N
 """A batch, without the records that are not rows → for each row its position, its name and its issues."""
 
 
-def same(value: Any) -> Any:
+def identity(value: Any) -> Any:
     return value
 
 
@@ -135,9 +135,9 @@ class Field(Struct, frozen=True):
     path: str
     """Where the value is, such as `modelResponses[0].response`."""
     column: str
-    read: Callable[..., Any] = same
+    read: Callable[..., Any] = identity
     """Converts the value; None means no value for the column."""
-    write: Callable[[Any], Any] = same
+    write: Callable[[Any], Any] = identity
     """Converts a canonical value; None writes nothing."""
     others: Columns = ()
     """Paths that are read where the first has no value, for example older names."""
@@ -234,7 +234,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     system: str = "mlflow"
     """The platform whose metrics a report on such rows shows (`metrics/platforms.json`)."""
     signs: Signs
-    """The columns by which a table is known; those of the `fields`, `more` and `own` are added."""
+    """The columns by which a table is known; `reads` and `passthrough_columns` are added."""
     truth_of: str = "Ground truth of a row belongs to the answer to the last question of its request."
     """Which turn of a conversation the ground truth belongs to, in Markdown."""
     also_read: str = ""
@@ -244,15 +244,15 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     # reading and writing
     fields: tuple[Field, ...] = ()
-    own: frozenset[str] = frozenset()
+    passthrough_columns: frozenset[str] = frozenset()
     """Further columns of the platform, which are passed through without an issue."""
     read_rest: Callable[[Row, dict[str, Any]], None] = lambda *_: None
     """Completes the canonical row that the fields gave for a row of the source."""
     write_rest: Callable[[Row, dict[str, Any]], None] = lambda *_: None
     """Completes the row that the fields gave for a canonical row."""
-    more: Columns = ()
+    extra_columns: Columns = ()
     """Further columns that `read_rest` and `write_rest` read and write."""
-    older: Columns = ()
+    read_only_columns: Columns = ()
     """Further columns that are only read."""
     places: Mapping[str, str] = {}
     """Where canonical columns are that no field names, for messages."""
@@ -262,9 +262,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """Further columns that `inspect_row` reads."""
     keeps_originals: bool = True
     """Whether a column that contains more than its fields read is passed through as `<format>_<column>`."""
-    unkept: Columns = ()
+    without_original: Columns = ()
     """The columns without a kept original."""
-    read: Callable[[pa.RecordBatch], pa.RecordBatch] = same
+    read: Callable[[pa.RecordBatch], pa.RecordBatch] = identity
     """Reads a batch, for a format without fields."""
     nested: tuple[Nested, ...] = ()
     """The files whose rows contain rows of the format."""
@@ -272,7 +272,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """How rows are written, where that is more than the fields; None if conversions do not write the format."""
 
     # what its rows need
-    words: Mapping[str, Callable[[Any, str], Typed]] = {}
+    cell_readers: Mapping[str, Callable[[Any, str], Typed]] = {}
     """Readers of the canonical columns in whose cells the keys of the format may be left."""
     has_canonical: bool = False
     """Whether canonical columns may occur in such a table: then messages name these."""
@@ -283,7 +283,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """The hint for a row without a request, where that of the rule does not fit."""
     outputs: Columns = ("response", "trace")
     """The columns that an agent produces."""
-    given: Columns = ()
+    outputs_as_inputs: Columns = ()
     """Those of the `outputs` that are inputs here."""
     one_kind: tuple[str, str, str] = ("", "", "")
     """A field (`SUPPORT_FIELDS`) that all rows of a file have or none has, as the platform loads rows of one kind, and
@@ -300,7 +300,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     knows_columns: bool = False
     """Whether the format itself reports unknown columns."""
     inspect: Inspect | None = None
-    prepare: Callable[[Source], Source] = same
+    prepare: Callable[[Source], Source] = identity
     """Makes the source whose batches are validated."""
     remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
     """The issues of the data as a whole that its first rows show."""
@@ -309,7 +309,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         """Complete what follows from the fields: signs, reader and writer."""
         if not self.reads:
             return
-        force_setattr(self, "signs", replace(self.signs, columns=self.signs.columns | self.reads | self.own))
+        signs = self.signs.columns | self.reads | self.passthrough_columns
+        force_setattr(self, "signs", replace(self.signs, columns=signs))
         force_setattr(self, "read", self._read_batch)
         writer = self.writer
         if writer is not None and writer.document is None:
@@ -326,23 +327,26 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
             for name in (*(field.columns if self.keeps_originals else field.columns[:1]), field.second)
             if name
         )
-        return tuple(dict.fromkeys((*of_fields, *self.more)))
+        return tuple(dict.fromkeys((*of_fields, *self.extra_columns)))
 
     @cached_property
     def reads(self) -> frozenset[str]:
         """The columns that are read: they become canonical columns."""
-        return frozenset((*self.columns, *self.older, *(name for field in self.fields for name in field.columns)))
+        of_fields = (name for field in self.fields for name in field.columns)
+        return frozenset((*self.columns, *self.read_only_columns, *of_fields))
 
     @cached_property
     def own_columns(self) -> frozenset[str]:
         """The columns besides the canonical ones that are no unknown columns."""
-        return self.reads.union(self.own, self._originals.values())
+        return self.reads.union(self.passthrough_columns, self._originals.values())
 
     @cached_property
     def _originals(self) -> dict[str, str]:
         """The columns whose original is kept, and the name under which it is passed through."""
         prefix = self.name.replace("-", "_")
-        return {c: f"{prefix}_{c}" for c in self.columns if c not in self.unkept} if self.keeps_originals else {}
+        return (
+            {c: f"{prefix}_{c}" for c in self.columns if c not in self.without_original} if self.keeps_originals else {}
+        )
 
     def origins(self, columns: Collection[str] = ()) -> dict[str, str]:
         """The canonical columns that are elsewhere in a table with these columns, and where: for messages."""
@@ -450,8 +454,10 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def kept_of(form: Format, name: str, original: Any) -> dict[str, Any]:
-    """What the original with this name, of a column of `own`, keeps if lists that fields read in it are edited."""
-    column = next((own for own, other in form._originals.items() if other == name and own in form.own), None)
+    """What the original with this name of a passed-through column keeps if lists in it are edited."""
+    column = next(
+        (own for own, other in form._originals.items() if other == name and own in form.passthrough_columns), None
+    )
     paths = [path.split(".") for field in form.fields for path in (field.path, *field.others)]
     read = {path[1]: path[2] for path in paths if len(path) == 3 and path[0] == column}
     own = structured(original)

@@ -531,15 +531,15 @@ GENAI = Format(
         # the client names the cases of a table itself, and rejects a table with `eval_case_id`
         Field(_IDS[0], "request_id", text_only, others=_IDS[1:]),
     ),
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *("agent_data", "conversation_plan", "agents", "case_prompt", ORIGINAL),
             *(*_OF_DATASET, FRAME, "interactions_data_source"),
         ]
     ),
     writer=Writer(of_rows=dataset_of),
-    more=(*_HISTORY, *_INSTRUCTION),
-    older=("scores",),
+    extra_columns=(*_HISTORY, *_INSTRUCTION),
+    read_only_columns=("scores",),
     read_rest=_read_request,
     write_rest=_write_request,
     instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),

@@ -17,9 +17,9 @@ from uuid import UUID
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, same
+from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, identity
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
-from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, calls_to
+from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, write_calls
 from agent_eval_schema.text.jsontext import parse_leniently, structured
 
 _OUTPUTS = ("outputs", "reference_outputs")
@@ -84,7 +84,7 @@ def expected_of(outputs: Any) -> dict[str, Any]:
     result: dict[str, Any] = {}
     remaining = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
     for name, column in EXPECTATIONS.items():
-        value = _AS_OURS.get(name, same)(remaining.get(name))
+        value = _AS_OURS.get(name, identity)(remaining.get(name))
         # a text or a number in place of a list or an object is a key of its author's own
         if value is not None and (column not in SHAPES or isinstance(value, list | dict)):
             result[column] = value
@@ -144,7 +144,7 @@ def outputs_of(row: Row) -> dict[str, Any]:
             outputs[name] = row[column]
     calls = row.get("reference_trajectory")
     if isinstance(calls, list) and all(isinstance(c, dict) and {"tool_name", "tool_input"} <= c.keys() for c in calls):
-        outputs[TOOL_CALLS] = calls_to("name", "arguments")(calls)
+        outputs[TOOL_CALLS] = write_calls("name", "arguments")(calls)
     custom = row.get("custom_expected")
     return outputs | {k: v for k, v in (custom if isinstance(custom, dict) else {}).items() if k not in outputs}
 
@@ -169,13 +169,13 @@ LANGSMITH = Format(
         Field("inputs", "request", asked_of),
         Field("metadata", "tags", as_tags, kept=True),
     ),
-    own=frozenset(
+    passthrough_columns=frozenset(
         (*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs", "use_source_run_io", "use_source_run_attachments")
     ),
     read_rest=_read_rest,
     write_rest=_write_rest,
-    more=("outputs",),
-    older=("reference_outputs", "scores", "execution_time"),
+    extra_columns=("outputs",),
+    read_only_columns=("reference_outputs", "scores", "execution_time"),
     also_read="the DataFrame of `ExperimentResults.to_pandas()`",
     nested=(Nested(is_result_frame, _row_of_result, columns=("inputs", "example_id")),),
     places={
@@ -184,6 +184,6 @@ LANGSMITH = Format(
         "expected_response": "outputs",  # whatever its key is
     },
     keeps_originals=False,
-    words=WORDS,
+    cell_readers=WORDS,
     writer=Writer(replaces=("reference_outputs",), marks={"metadata": {}}),
 )

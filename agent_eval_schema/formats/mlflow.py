@@ -29,7 +29,7 @@ from agent_eval_schema.decoding.requests import match_request_keys
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import POSITION, Format, Nested, Row, Unfolded, Writer
-from agent_eval_schema.formats.shapes import all_of, calls_to, write_statements
+from agent_eval_schema.formats.shapes import all_of, write_calls, write_statements
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import columns, expectations, requests, tools
@@ -114,7 +114,7 @@ SEARCH_TRACES = Format(
         test=lambda names: bool(_trace_signs(names)),
     ),
     example={"trace_id": "tr-1", "trace": "{…}", "request": "{…}", "response": "…", "state": "OK"},
-    own=SEARCH_TRACES_COLUMNS,
+    passthrough_columns=SEARCH_TRACES_COLUMNS,
     read=read_search_traces,
     instead_of_response=(),
     writer=None,
@@ -552,7 +552,7 @@ _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
     "expected_retrieved_context": lambda documents: [
         {k: v for k, v in document.items() if v is not None} for document in documents
     ],
-    "reference_trajectory": calls_to("name", "arguments"),
+    "reference_trajectory": write_calls("name", "arguments"),
 }
 """Our columns whose values look different among expectations."""
 
@@ -578,7 +578,7 @@ MLFLOW = Format(
         ),
     ),
     # the columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *(f"dataset_{name}" for name in ("name", "digest", "tags", "schema", "profile", "experiment_ids")),
             *(f"dataset_{name}" for name in ("created_time", "last_update_time", "created_by", "last_updated_by")),
@@ -600,7 +600,7 @@ MLFLOW = Format(
     ),
     places=ORIGINS,
     has_canonical=True,
-    words=WORDS,
+    cell_readers=WORDS,
     remarks=remarks,
     one_kind=("recorded_session", "test case of a simulated user", "other row"),
     writer=Writer(

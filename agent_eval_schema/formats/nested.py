@@ -46,7 +46,7 @@ from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible
 
 
-def unfolded(source: Source, *, alone: bool = False) -> Source:
+def expand_rows(source: Source, *, alone: bool = False) -> Source:
     """The source with a row for each turn, if its rows are conversations, or for each row of a table that is one object
     by columns; else the source itself. `alone` means that there is one object, and no list.
 
@@ -57,7 +57,7 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
         return collected(source)
     rows = with_new_rows(source, partial(_unfold, source.batches, nesting))
     rows = replace(rows, turns_apart=nesting.apart)
-    return unfolded(rows) if nesting is _LIST else rows  # which may contain others, too
+    return expand_rows(rows) if nesting is _LIST else rows  # which may contain others, too
 
 
 def with_list(source: Source, key: str) -> Source:
@@ -66,7 +66,7 @@ def with_list(source: Source, key: str) -> Source:
     if len(documents) != 1 or _list_of_rows(documents[0], key) is None:
         raise EvalSetError(f"{source.name}: expected a document with a list of objects at {visible(key)}")
     chosen = Nested(lambda *_: False, partial(_listed_rows, key=key))
-    return unfolded(with_new_rows(source, partial(_unfold, source.batches, chosen)))
+    return expand_rows(with_new_rows(source, partial(_unfold, source.batches, chosen)))
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
@@ -90,7 +90,7 @@ def require_one_format(source: Source, path: str) -> None:
     """Raise EvalSetError if the rows that were made of documents would not be read as rows where they are written."""
     if not source.nests or _nesting_of(source, may_be_alone=False) is None:
         return
-    if _count(source) != _count(unfolded(source)):  # rows of some formats are documents of one row
+    if _count(source) != _count(expand_rows(source)):  # rows of some formats are documents of one row
         raise EvalSetError(
             f"{path}: the data has documents of two formats, and one would be read as the other's rows: "
             "give the documents of each format in a file of their own"

@@ -173,7 +173,7 @@ OPENAI = Format(
     read_rest=_read_item,
     write_rest=_write_item,
     keeps_originals=False,
-    more=("item", "input", "ideal", "sample"),
+    extra_columns=("item", "input", "ideal", "sample"),
     places={
         "request": "item",
         "expected_response": "item",

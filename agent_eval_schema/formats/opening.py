@@ -142,24 +142,24 @@ def is_spark(data: Any) -> bool:
 def _opened(data: Any, option: str) -> Source:
     if isinstance(data, Source):
         return data
-    from agent_eval_schema.formats.nested import unfolded
+    from agent_eval_schema.formats.nested import expand_rows
 
     if isinstance(data, str | os.PathLike):
         return _of_place(os.fspath(data))
     if is_of_pandas(data, "DataFrame"):
-        return unfolded(from_pandas(data))
+        return expand_rows(from_pandas(data))
     if is_spark(data):
         from agent_eval_schema.io.spark import spark_source
 
-        return unfolded(spark_source(data))
+        return expand_rows(spark_source(data))
     if type(data).__name__ == "EvaluationDataset" and type(data).__module__.startswith("mlflow."):
-        return unfolded(from_pandas(data.to_df()))
+        return expand_rows(from_pandas(data.to_df()))
     if (table := to_arrow(data, option)) is not None:  # a reader can be read only once; a path is streamed
-        return unfolded(from_arrow(table, like(data) or (lambda taken: taken)))
-    if isinstance(data, Mapping) and (rows := unfolded(from_list([data]), alone=True)).in_order:
+        return expand_rows(from_arrow(table, like(data) or (lambda taken: taken)))
+    if isinstance(data, Mapping) and (rows := expand_rows(from_list([data]), alone=True)).in_order:
         return rows
     if isinstance(data, list | tuple):
-        return unfolded(from_list(list(data)))
+        return expand_rows(from_list(list(data)))
     raise EvalSetError(
         f"{option}: expected a DataFrame, an Arrow table, a list of dicts, a dict of columns (lists of one "
         f"length, among them prompt, request or a trajectory) or a path; got {shown(data)}{_nearest(data)}"
@@ -193,7 +193,7 @@ def _are_objects(rows: Any) -> bool:
 def _of_place(name: str) -> Source:
     """The source for what a name means: a file, a folder, a glob, stdin, a URL, or a table of a warehouse; of a JSON
     document with several lists of rows, `file.json#key` is one."""
-    from agent_eval_schema.formats.nested import unfolded, with_list
+    from agent_eval_schema.formats.nested import expand_rows, with_list
     from agent_eval_schema.io.files import open_file
 
     if name == STDIN:
@@ -209,19 +209,19 @@ def _of_place(name: str) -> Source:
             return replace(open_source(table), name=name)
         return copied_source(name, partial(_fetched_table, fetch_catalog, name, name))
     if is_excel(name):
-        return unfolded(open_excel(name))
+        return expand_rows(open_excel(name))
     base, key = part_of(name)
     if key:
         return replace(with_list(_documents_of(base) or open_file(base), key), name=name)
-    return _of_app(name) or unfolded(open_file(name))
+    return _of_app(name) or expand_rows(open_file(name))
 
 
 def _of_app(path: str) -> Source | None:
     """The evaluations of an exported app of CES, or the rows of a YAML file. A folder with files of rows is a table."""
-    from agent_eval_schema.formats.nested import unfolded
+    from agent_eval_schema.formats.nested import expand_rows
 
     found = _documents_of(path)
-    return unfolded(found) if found is not None and path.lower().endswith((".yaml", ".yml")) else found
+    return expand_rows(found) if found is not None and path.lower().endswith((".yaml", ".yml")) else found
 
 
 def _documents_of(path: str) -> Source | None:

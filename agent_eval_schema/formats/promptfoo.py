@@ -322,7 +322,7 @@ PROMPTFOO = Format(
         Field("metadata", "tags", as_tags),
         Field("metadata.request_id", "request_id", as_text, lambda _: None),
     ),
-    own=frozenset(
+    passthrough_columns=frozenset(
         [
             *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
             "assertionTemplates",
@@ -331,7 +331,7 @@ PROMPTFOO = Format(
     read_rest=_read_rest,
     write_rest=_write_rest,
     inspected=("request",),
-    given=("retrieved_context",),
+    outputs_as_inputs=("retrieved_context",),
     nested=(
         lists_in(*LISTS, unfold=rows_of_configuration, columns=("vars", "assert"), detect=_is_configuration),
         Nested(lambda names, _: any(_EXPECTED.fullmatch(name) for name in names), row_of_csv),

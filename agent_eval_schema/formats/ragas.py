@@ -16,13 +16,13 @@ from agent_eval_schema.formats.format import Field, Format, Row, Writer
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     after_question,
-    calls_from,
     calls_in,
-    calls_to,
     lone_arguments,
     python_lists,
     question_or_messages,
+    read_calls,
     read_texts,
+    write_calls,
     write_texts_and_ids,
 )
 from agent_eval_schema.rules.pages import RAGAS_DATASET
@@ -62,7 +62,7 @@ REFERENCE_CALLS = "reference_tool_calls"
 """The expected calls of a whole conversation, as Ragas compares them with those of all its messages. A row has those of
 its last turn: the calls of the turns before are part of its request, and are not what an agent is asked for."""
 
-_read_calls, _write_calls = calls_from("name", "args"), calls_to("name", "args")
+_read_calls, _write_calls = read_calls("name", "args"), write_calls("name", "args")
 
 
 def _after(before: list[Any], expected: list[Any]) -> list[Any]:
@@ -213,10 +213,10 @@ RAGAS = Format(
         ),
         Field(REFERENCE_CALLS, "reference_trajectory", _read_calls, _write_calls),
     ),
-    own=_OWN,
+    passthrough_columns=_OWN,
     read_rest=after_the_question,
     write_rest=_write_rest,
-    older=("ground_truths",),
+    read_only_columns=("ground_truths",),
     keeps_originals=False,
     calls_of="conversation",
     inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source), _inspect_kinds(source)),

@@ -49,7 +49,7 @@ def of_list(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return read_all
 
 
-def calls_from(name: str, *arguments: str) -> Callable[[Any], Any]:
+def read_calls(name: str, *arguments: str) -> Callable[[Any], Any]:
     """A reader of tool calls whose name and arguments have other keys; their further keys are omitted."""
     known = {name: "tool_name", "tool_name": "tool_name", **dict.fromkeys((*arguments, "tool_input"), "tool_input")}
 
@@ -61,8 +61,8 @@ def calls_from(name: str, *arguments: str) -> Callable[[Any], Any]:
     return of_list(renamed)
 
 
-def calls_to(name: str, arguments: str) -> Callable[[Any], Any]:
-    """The writer for `calls_from`."""
+def write_calls(name: str, arguments: str) -> Callable[[Any], Any]:
+    """The writer for `read_calls`."""
     source = {"tool_name": name, "tool_input": arguments}
     return lambda calls: [{source.get(key, key): value for key, value in call.items()} for call in calls]
 

@@ -32,11 +32,11 @@ from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
 from agent_eval_schema.inference_tables.finish.finish import (
     EXCLUDED,
     UPDATES,
-    divided,
     new_run,
     out_rows,
     redacted,
     rows_excluded,
+    split_by_validity,
 )
 from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
@@ -84,7 +84,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
 
         def staying() -> Iterator[pa.RecordBatch]:
             for part, batch in finished:
-                found = divided(batch, self._plan, part.unit == EXISTING_UNIT)
+                found = split_by_validity(batch, self._plan, part.unit == EXISTING_UNIT)
                 self._updates.append(found.updates)
                 for name, counts in found.counts.items():
                     self._counts[name] += counts

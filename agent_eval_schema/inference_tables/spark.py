@@ -48,7 +48,6 @@ from agent_eval_schema.inference_tables.finish.finish import (
     EXCLUDED,
     ROWS,
     UPDATES,
-    divided,
     finish_batch,
     finish_existing,
     is_existing,
@@ -56,6 +55,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
     out_rows,
     redacted,
     rows_excluded,
+    split_by_validity,
 )
 from agent_eval_schema.inference_tables.finish.redact import redactor_of
 from agent_eval_schema.inference_tables.make_plan import plan_of
@@ -317,7 +317,7 @@ def _built(
     if pc.sum(sizes).as_py():
         entries = pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
     if is_existing(rows):
-        found = divided(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
+        found = split_by_validity(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
         counts = {"existing": existing_counts(rows.num_rows, [found.updates])}
         return {**_packed(found.rows, counts, schema), "updates": pack(found.updates, "lz4")}
     reasons = decisions.field("reason")
@@ -326,7 +326,9 @@ def _built(
     at = rows.schema.get_field_index("trace")
     traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     complete = rows.set_column(at, rows.schema.field(at), traces)
-    found = divided(finish_batch(filtered(complete.append_column("entries", entries), stays), plan, hook), plan, False)
+    found = split_by_validity(
+        finish_batch(filtered(complete.append_column("entries", entries), stays), plan, hook), plan, False
+    )
     others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), redactor_of(plan, hook))
     others = one_batch([others, found.invalid])
     joined = {"": rows.num_rows - decisions.field("trace").null_count}

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import cast_all, changed, without_view
 from agent_eval_schema.cells.batch import without_marks
-from agent_eval_schema.cells.sizes import cut
+from agent_eval_schema.cells.sizes import split_batches
 from agent_eval_schema.errors import EvalSetError, missing
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.atomic import OpenedFiles, as_new_folder, require_local_place
@@ -123,7 +123,7 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
     builder = _deltalake().QueryBuilder(settings).register("t", table)
     reader = pa.RecordBatchReader.from_stream(builder.execute(query))
     empty = True
-    for batch in cut(reader, BATCH_BYTES, CUT_BYTES):  # a view has a text once for many rows
+    for batch in split_batches(reader, BATCH_BYTES, CUT_BYTES):  # a view has a text once for many rows
         empty = False
         yield without_marks(cast_all(batch, without_view))
     if empty:

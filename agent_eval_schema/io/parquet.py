@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
-from agent_eval_schema.cells.sizes import cut, joined
+from agent_eval_schema.cells.sizes import joined, split_batches
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.parts import columns_of_folders, with_constants
@@ -122,7 +122,7 @@ def decoded(
     few *= 4 if few == FEW and any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1
     joins = step > 2 * few  # joining copies the cells: not worth it for two
     batches = table.iter_batches(batch_size=few if joins else step, row_groups=groups, columns=columns)
-    yield from cut(joined(batches, step, BATCH_BYTES) if joins else batches, BATCH_BYTES, CUT_BYTES)
+    yield from split_batches(joined(batches, step, BATCH_BYTES) if joins else batches, BATCH_BYTES, CUT_BYTES)
 
 
 def _files(path: str) -> Iterator[_File]:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, force_setattr, replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import column_names, is_hidden
-from agent_eval_schema.cells.sizes import batch_bytes, cut
+from agent_eval_schema.cells.sizes import batch_bytes, split_batches
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import FileState, require_uncut
 from agent_eval_schema.io.sheets import SheetPlace
@@ -213,7 +213,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
             name, state = self.name or "", self.state  # not `self`: a cycle would keep what the source has open
 
             def all_of() -> Iterator[pa.RecordBatch]:
-                yield from cut(read(), BATCH_BYTES, CUT_BYTES)
+                yield from split_batches(read(), BATCH_BYTES, CUT_BYTES)
                 require_uncut(name, state)
 
             force_setattr(self, "batches", Batches(all_of, bool(self.vary), self.columns or ()))
@@ -270,7 +270,9 @@ def first_rows(source: Source, most: int = HEAD_ROWS) -> list[pa.RecordBatch]:
 def units_of(source: Source, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches that one of several worker processes reads, each with the number of its unit: a batch or more."""
     if (shares := source.shares) is not None:
-        return ((unit, piece) for unit, batch in shares(share) for piece in cut([batch], BATCH_BYTES, CUT_BYTES))
+        return (
+            (unit, piece) for unit, batch in shares(share) for piece in split_batches([batch], BATCH_BYTES, CUT_BYTES)
+        )
     return ((i, batch) for i, batch in enumerate(source.batches()) if share.has(i, BATCH_BYTES))
 
 

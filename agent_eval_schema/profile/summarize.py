@@ -39,7 +39,7 @@ from agent_eval_schema.profile.profile_blocks import (
 from agent_eval_schema.profile.size import PastScores, Sizing
 from agent_eval_schema.render.phrases import Call, plural, share
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
-from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 
 
@@ -166,7 +166,7 @@ def read_examples(facts: Facts, rows: Iterable[int]) -> dict[int, RowExample]:
         ids, cells = verdict(checked, "id").to_pylist(), rows_of(checked)
         for known, *texts in zip(ids, question_of(cells), shown_truths(cells), strict=True):
             row = left.pop(0)
-            found[row] = RowExample(row, known, *[cut(" ".join(t.split()), LONGEST) if t else None for t in texts])
+            found[row] = RowExample(row, known, *[truncate(" ".join(t.split()), LONGEST) if t else None for t in texts])
     return found
 
 

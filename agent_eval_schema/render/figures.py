@@ -210,7 +210,7 @@ class Occurrences:
         return [round(float(share), 3) for share in self._counts[:steps] / np.maximum(sizes, 1)]
 
 
-class Together:
+class CodeCooccurrence:
     """How many rows have the issues of two codes: `pairs` by both codes in order."""
 
     def __init__(self) -> None:

@@ -60,7 +60,7 @@ def key_name(key: str) -> str:
     return key if may_quote() or key in OUR_WORDS else "*"
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """The text, or its beginning and `…`, in at most `limit` characters."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import filtered, packed, unpack
 from agent_eval_schema.cells.notes import NOTE, own_columns
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.format import same
+from agent_eval_schema.formats.format import identity
 from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io import source as source_
@@ -117,7 +117,7 @@ Numbered: TypeAlias = tuple[int, pa.RecordBatch]
 def check_sent(batches: Iterable[pa.RecordBatch], plan: Plan, workers: int) -> Iterator[pa.RecordBatch]:
     """The checked batches, in order. Raises EvalSetError if a worker could not do its share."""
     untaken: SimpleQueue[Numbered | None] = SimpleQueue()
-    helpers = [_Helper(plan, untaken) for _ in range(1, workers)]
+    helpers = [_BatchWorker(plan, untaken) for _ in range(1, workers)]
     early: dict[int, pa.RecordBatch] = {}
     following = 0
     try:
@@ -132,7 +132,10 @@ def check_sent(batches: Iterable[pa.RecordBatch], plan: Plan, workers: int) -> I
 
 
 def _checked_by_all(
-    batches: Iterable[pa.RecordBatch], plan: Plan, untaken: SimpleQueue[Numbered | None], helpers: Sequence[_Helper]
+    batches: Iterable[pa.RecordBatch],
+    plan: Plan,
+    untaken: SimpleQueue[Numbered | None],
+    helpers: Sequence[_BatchWorker],
 ) -> Iterator[Numbered]:
     """The checked batches as they become ready: each is checked by whoever takes it first."""
 
@@ -162,7 +165,7 @@ def _checked_by_all(
         yield from helper.last_answers()
 
 
-class _Helper:
+class _BatchWorker:
     """A worker that takes batches of those that are not taken yet, one after the other."""
 
     def __init__(self, plan: Plan, untaken: SimpleQueue[Numbered | None]) -> None:
@@ -332,7 +335,7 @@ class CheckedRun:
         """The columns of the data under their canonical names, as its format reads it."""
         read = find_format(self.plan.format).read
         # a format adds columns for the rows that contain more than its fields read: any batch may have others
-        return schema_of(self.source, read, vary=read is not same)
+        return schema_of(self.source, read, vary=read is not identity)
 
     @property
     def schema(self) -> pa.Schema:
@@ -381,14 +384,14 @@ class CheckedRun:
 
     def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
         """The same of rows."""
-        return unless_gone(lambda: self.source.lines(rows) if self.source.lines else {}, {})
+        return or_if_missing(lambda: self.source.lines(rows) if self.source.lines else {}, {})
 
     def excerpts(self, issues: Iterable[Issue]) -> dict[Location, Excerpt]:
         """The parts of the cells that these issues are about; none where values are hidden, or if the data is gone."""
         if not self.plan.values:
             return {}
         read = find_format(self.plan.format).read
-        return unless_gone(lambda: excerpts(issues, self.source.batches(), read), {})
+        return or_if_missing(lambda: excerpts(issues, self.source.batches(), read), {})
 
     def _checking(self, plan: Plan, check: Check = check_batch) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         """What checks the batches of the source in order."""
@@ -416,7 +419,7 @@ def with_invalid(checked: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch
 T = TypeVar("T")
 
 
-def unless_gone(read: Callable[[], T], otherwise: T) -> T:
+def or_if_missing(read: Callable[[], T], otherwise: T) -> T:
     """What is read of the source once more; `otherwise` if it is gone: a result can outlive its file."""
     try:
         return read()

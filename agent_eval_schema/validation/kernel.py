@@ -10,7 +10,7 @@ from agent_eval_schema.cells.numbers import with_lost_numbers
 from agent_eval_schema.cells.repeats import with_repeated_keys
 from agent_eval_schema.cells.sizes import one_batch, without_large_cells
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS
-from agent_eval_schema.formats.format import same
+from agent_eval_schema.formats.format import identity
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.reading import INTERNAL
@@ -45,7 +45,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             given = with_lost_numbers(batch if most is None else without_large_cells(batch, most))
             if spec.is_rows and any(map(_holds_objects_as_text, given.schema)):
                 given = with_repeated_keys(given, _OBJECTS)
-            rows = Rows(given if spec.read is same else spec.read(given), plan)
+            rows = Rows(given if spec.read is identity else spec.read(given), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)

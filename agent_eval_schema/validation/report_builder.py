@@ -27,13 +27,13 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue, issue_of
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import missing_needs, need_words, supports
-from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, Together
+from agent_eval_schema.render.figures import FIGURES, CodeCooccurrence, Distribution, Occurrences
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FrequentAnswer
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import RULES, adk, columns, dataset
 from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.text.describe import cut
+from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.jsontext import column_of
 from agent_eval_schema.text.privacy import quoted, quoting
 from agent_eval_schema.validation.checked_batch import demands_one_kind, mixed_kinds, verdict
@@ -85,7 +85,7 @@ def frequent_answers(counts: AnswerCounts, rows: Iterable[dict[str, Any]]) -> li
     texts: dict[int, str] = {}
     for row, cells in enumerate(rows if found else ()):
         if row in found:
-            texts[row] = cut(cells["response"] or "", LONGEST_ANSWER)
+            texts[row] = truncate(cells["response"] or "", LONGEST_ANSWER)
             if len(texts) == len(found):
                 break
     return [FrequentAnswer(texts[row], count, counts.total) for row, count in found.items() if row in texts]
@@ -147,7 +147,7 @@ class ReportBuilder:
         self._compared = self.codes | plan.unselected
         self._origins, self._suggested, self._unread, self._then = plan.origins, plan.suggested, plan.unread, plan.then
         self._format = find_format(plan.format)
-        self._inputs = self._format.given
+        self._inputs = self._format.outputs_as_inputs
         self._has_criteria = self._format.system == "adk" and not plan.complete
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
@@ -174,7 +174,7 @@ class ReportBuilder:
         self._copied: Counter[bool] = Counter()
         self.distributions = {name: Distribution() for name in FIGURES}
         self.answers = AnswerCounts()
-        self.together = Together()
+        self.together = CodeCooccurrence()
         self._rows_of_batch: dict[str, list[np.ndarray[Any, Any]]] = {}
         self._finished = False
 

@@ -21,7 +21,7 @@ from agent_eval_schema.render.rows import RowContent, ShownIssue, ShownRow
 from agent_eval_schema.rules import all_rules
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.validation.checked_run import CheckedRun, unless_gone
+from agent_eval_schema.validation.checked_run import CheckedRun, or_if_missing
 from agent_eval_schema.validation.excerpts import cell_at, rows_in
 from agent_eval_schema.validation.report_builder import frequent_answers
 from agent_eval_schema.validation.row_content import content_of, cut_text
@@ -78,7 +78,7 @@ def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
         rows=listed,
         issues=issues,
         values={location: excerpt.marked for location, excerpt in run.excerpts(issues).items()},
-        answers=unless_gone(lambda: frequent_answers(run.builder.answers, rows_one_by_one(run)), [])
+        answers=or_if_missing(lambda: frequent_answers(run.builder.answers, rows_one_by_one(run)), [])
         if has_answers
         else [],
     )
@@ -110,7 +110,7 @@ def rows_at(run: CheckedRun, *parts: list[int], fixes: FixPreview | None = None)
     """These rows, as many as a page has room for; each part is in the order of the data."""
     plan, builder = run.plan, run.builder
     valid, usable, masks = builder.valid, builder.usable, builder.masks
-    contents = unless_gone(lambda: _contents(run, *parts), dict[int, _Content]()) if plan.values else {}
+    contents = or_if_missing(lambda: _contents(run, *parts), dict[int, _Content]()) if plan.values else {}
     chosen = list(contents) or [row for part in parts for row in part][:ROWS]
     codes: dict[int, list[str]] = {row: [] for row in chosen}
     for code, found in sorted(builder.occurrences.items()):

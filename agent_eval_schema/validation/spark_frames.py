@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import NOTE, free
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.column_names import naming
+from agent_eval_schema.formats.column_names import column_renamer
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.source import Source
@@ -168,7 +168,7 @@ class Reader(Struct, frozen=True):
     has_findings: bool = False
 
     def parts(self, batches: Stream) -> Iterator[Part]:
-        rename = naming(list(self.names), self.columns)
+        rename = column_renamer(list(self.names), self.columns)
         more = [free("__found__", self.names)] if self.has_findings else []
         for batch in named([free("__place__", self.names), *self.names, *more], batches):
             given = batch.select(range(1, len(self.names) + 1))

@@ -90,7 +90,7 @@ def read_columns(rows: Rows) -> None:
         assert cells is not None
         decode = _DECODERS.get(name)
         decoded = (
-            decode_column(name, cells, rows.log, rows.form.words.get(name))
+            decode_column(name, cells, rows.log, rows.form.cell_readers.get(name))
             if decode is None
             else decode(name, cells, rows)
         )

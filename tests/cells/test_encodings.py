@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.arrow import simplified, text_array, text_bytes, text_views, to_values
 from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.cells.sizes import batch_bytes, cell_bytes, cut, joined, one_batch
+from agent_eval_schema.cells.sizes import batch_bytes, cell_bytes, joined, one_batch, split_batches
 from agent_eval_schema.io.parquet import parquet_batches
 from agent_eval_schema.io.source import BATCH_BYTES
 
@@ -102,7 +102,7 @@ def test_batches_are_cut_and_joined_by_the_bytes_of_their_texts(
     texts, start, count = part
     column = encode(texts).slice(start, count)
     batch = pa.RecordBatch.from_arrays([column, pa.array(range(count), pa.int8())], names=["text", "place"])
-    pieces = list(cut([batch], size, size))
+    pieces = list(split_batches([batch], size, size))
     assert [row for piece in pieces for row in _rows(piece)] == _rows(batch)
     assert all(batch_bytes(piece) <= size or piece.num_rows == 1 for piece in pieces)
     plain = [

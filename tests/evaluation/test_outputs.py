@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema.evaluation.runnables import Answer, read_calls, read_output
+from agent_eval_schema.evaluation.runnables import Answer, parse_calls, read_output
 from agent_eval_schema.rules.reading import MAX_DEPTH
 
 CALL = {"tool_name": "search", "tool_input": {"q": "x"}}
@@ -139,7 +139,7 @@ def test_a_trajectory_of_any_depth_can_be_looked_at() -> None:
         deep: list[Any] = []
         for _ in range(depth):
             deep = [deep]
-        calls, problem = read_calls(deep)
+        calls, problem = parse_calls(deep)
         assert calls is None
         assert problem == (
             f"predicted_trajectory: expected at most {MAX_DEPTH} levels of lists and objects, "

@@ -26,8 +26,8 @@ def test_a_message_of_ragas() -> None:
 
 
 def test_a_file_of_agentcore_has_the_keys_in_the_order_of_the_row() -> None:
-    names = sorted(AGENTCORE.own)
+    names = sorted(AGENTCORE.passthrough_columns)
     for own in (names, names[::-1]):
         row = {"request": "Hi", **dict.fromkeys(own, "x")}
         (scenario,) = convert_eval_set([row], "agentcore").data["scenarios"]
-        assert [name for name in scenario if name in AGENTCORE.own] == own
+        assert [name for name in scenario if name in AGENTCORE.passthrough_columns] == own

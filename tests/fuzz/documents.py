@@ -17,7 +17,7 @@ from msgspec import Struct
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.notes import notes_on
 from agent_eval_schema.formats.format import Nested
-from agent_eval_schema.formats.nested import _nesting_of, unfolded
+from agent_eval_schema.formats.nested import _nesting_of, expand_rows
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.io.records import from_list
 from agent_eval_schema.text.depth import is_too_deep
@@ -194,7 +194,7 @@ def _with_text(documents: list[Row], nesting: Nested) -> list[Row]:
 
 def _read(documents: list[Row]) -> Read:
     rows, issues = [], 0
-    for batch in unfolded(from_list(documents)).batches():
+    for batch in expand_rows(from_list(documents)).batches():
         issues += sum(map(len, notes_on(batch).values()))
         rows += [json.dumps({**row, "turns": None}, sort_keys=True) for row in native_rows(batch)]
     return Read(rows, issues)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
-from agent_eval_schema.render.figures import Together
+from agent_eval_schema.render.figures import CodeCooccurrence
 from agent_eval_schema.validation.report import Report, summary_of
 from agent_eval_schema.validation.report_builder import ANSWERS_SHOWN, LONGEST_ANSWER
 from tests.conftest import SAMPLES
@@ -53,7 +53,7 @@ def test_the_samples_have_the_pairs_of_their_issues(name: str) -> None:
 @settings(max_examples=30)
 @given(st.dictionaries(st.sampled_from(["A", "B", "C"]), st.lists(st.integers(0, 9), max_size=20)))
 def test_a_row_counts_once_for_a_pair(rows: dict[str, list[int]]) -> None:
-    together = Together()
+    together = CodeCooccurrence()
     together.add({code: np.array(found, np.int64) for code, found in rows.items()}, 10)
     expected = {(a, b): len({*rows[a]} & {*rows[b]}) for a, b in combinations(sorted(rows), 2)}
     assert together.pairs == {pair: count for pair, count in expected.items() if count}

@@ -42,7 +42,7 @@ from agent_eval_schema.rules import ces, columns, golden, reading
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_bool, require_kind
-from agent_eval_schema.text.describe import cut, describe, key_name, names
+from agent_eval_schema.text.describe import describe, key_name, names, truncate
 from agent_eval_schema.text.jsontext import parse_keeping_repeats
 from agent_eval_schema.text.privacy import may_quote, quoted
 from agent_eval_schema.text.spelling import match_names, odd_blanks
@@ -102,7 +102,7 @@ class GoldenReader:
                     self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
         for column in _NAMES:
             if column in cells and any(map(odd_blanks, _names_in(column, cells[column]))):
-                message = f"expected single blanks inside only, got {quoted(cut(cells[column], 120))}"
+                message = f"expected single blanks inside only, got {quoted(truncate(cells[column], 120))}"
                 self._report(row, column, ces.BLANKS_IN_NAME, message)
         acts = "turn_index" in cells or "action_type" in cells
         if name is None:

@@ -22,7 +22,7 @@ from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import ces, golden, reading
-from agent_eval_schema.text.describe import cut, describe, first_names, key_name, names
+from agent_eval_schema.text.describe import describe, first_names, key_name, names, truncate
 from agent_eval_schema.text.jsontext import column_of, texts_in
 from agent_eval_schema.text.privacy import may_quote, quoted
 from agent_eval_schema.text.spelling import ALIASES, match_names, odd_blanks
@@ -188,7 +188,7 @@ _NAMES = frozenset(("displayName", "tags", "id", "toolId"))
 def _blanks(value: Any, path: str) -> Iterator[Finding]:
     for place, text in texts_in(value, path):
         if odd_blanks(text) and text.strip():
-            message = f"expected single blanks inside only, got {quoted(cut(text, 120))}"
+            message = f"expected single blanks inside only, got {quoted(truncate(text, 120))}"
             yield finding_at(ces.BLANKS_IN_NAME, place, message)
 
 

@@ -28,7 +28,7 @@ from msgspec import Struct
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import SEPARATOR
-from agent_eval_schema.formats.format import named
+from agent_eval_schema.formats.format import with_ids
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import encode_text, without_null_keys
 
@@ -512,7 +512,7 @@ class Assembled(Struct, frozen=True):
 
 def evaluations_by(rows: Sequence[Object]) -> list[Assembled]:
     """The evaluations of canonical rows, in the order of their first rows; an incomplete one is named as its row."""
-    rows = named(rows)
+    rows = with_ids(rows)
     return [one for places in _together(rows) for one in _assembled(rows, places)]
 
 

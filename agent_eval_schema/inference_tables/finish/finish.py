@@ -158,7 +158,7 @@ def _redacted_notes(lists: pa.Array, redactor: Redactor) -> pa.Array:
     return list_array(pc.list_value_length(lists).fill_null(0), pa.StructArray.from_arrays(parts, fields=list(NOTE)))
 
 
-def divided(finished: pa.RecordBatch, plan: BuildPlan, existing: bool) -> FinishedRows:
+def split_by_validity(finished: pa.RecordBatch, plan: BuildPlan, existing: bool) -> FinishedRows:
     """The finished rows of a batch; invalid ones are excluded, unless they are kept or `existing`."""
     lists = _tally(finished, "changes")
     ids = finished.column(len(VERDICT) + COLUMNS.index("request_id")).take(pc.list_parent_indices(lists))

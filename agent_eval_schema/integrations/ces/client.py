@@ -5,7 +5,7 @@
     import_request ──▶ POST  /v1beta/{app}:importEvaluations     ──▶ an operation ──▶ GET until it is done
                        GET   /v1beta/{name}, /v1beta/{app}/evaluations (page by page)
 
-The protocol of MCP is the SDK's (extra `ces`); a `Courier` sends, so that the SDK never holds the token and repeats
+The protocol of MCP is the SDK's (extra `ces`); a `Sender` sends, so that the SDK never holds the token and repeats
 nothing. All failures are one EvalSetError of one line: the failure, the message of the server, and advice.
 """
 
@@ -126,7 +126,7 @@ def find_token(token: str | None) -> str:
 
 
 # --- sending
-class Courier:
+class Sender:
     """Delivers requests to one endpoint, at most one of them twice, and records whether a write may have been made.
 
     `client` sends requests with the `token`; `unsure` and `unchanged` tell the user which of both is true after a
@@ -303,8 +303,8 @@ FIX_FIELDS = "correct the fields that the server names"
 
 T = TypeVar("T")
 
-Send = Callable[[str, Courier, Any], Awaitable[T]]
-"""Sends requests to an address with a courier; the scope is that of the time limit."""
+Send = Callable[[str, Sender, Any], Awaitable[T]]
+"""Sends requests to an address with a sender; the scope is that of the time limit."""
 
 
 def update_evaluation(
@@ -363,8 +363,8 @@ def update_evaluation(
     evaluation, mask = arguments_of(request)
     path, body = rest_path(evaluation["name"], updateMask=mask), jsontext.write_exactly(evaluation).encode()
 
-    async def over_rest(where: str, courier: Courier, _: object) -> dict[str, Any]:
-        return _evaluation((await courier.deliver("PATCH", where + path, body, writes=True)).text, courier)
+    async def over_rest(where: str, sender: Sender, _: object) -> dict[str, Any]:
+        return _evaluation((await sender.deliver("PATCH", where + path, body, writes=True)).text, sender)
 
     over_mcp = partial(_over_mcp, {"evaluation": evaluation, "updateMask": mask})
     where = check_endpoint(endpoint or (REST_ENDPOINT if rest else MCP_ENDPOINT))
@@ -410,9 +410,9 @@ def get_evaluation(
     """
     path = rest_path(checked_name(name, EVALUATION_NAME))
 
-    async def send(where: str, courier: Courier, _: object) -> Evaluation:
-        text = (await courier.deliver("GET", where + path, b"", writes=False)).text
-        stored = Evaluation(_object(text, courier, "an evaluation"))
+    async def send(where: str, sender: Sender, _: object) -> Evaluation:
+        text = (await sender.deliver("GET", where + path, b"", writes=False)).text
+        stored = Evaluation(_object(text, sender, "an evaluation"))
         stored.text = text
         return stored
 
@@ -458,21 +458,21 @@ def list_evaluations(
     """
     parent = checked_name(app, APP_NAME)
 
-    async def send(where: str, courier: Courier, _: object) -> list[Evaluation]:
+    async def send(where: str, sender: Sender, _: object) -> list[Evaluation]:
         found: list[Evaluation] = []
         tokens = [""]
         while True:
             path = rest_path(f"{parent}/evaluations", **({"pageToken": tokens[-1]} if tokens[-1] else {}))
-            text = (await courier.deliver("GET", where + path, b"", writes=False)).text
-            page = _object(text, courier, "a page of evaluations")
+            text = (await sender.deliver("GET", where + path, b"", writes=False)).text
+            page = _object(text, sender, "a page of evaluations")
             items, following = page.get("evaluations") or [], page.get("nextPageToken") or ""
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise EvalSetError(f"expected a list of evaluations, got {courier.quoted(text)}: {courier.outcome}")
+                raise EvalSetError(f"expected a list of evaluations, got {sender.quoted(text)}: {sender.outcome}")
             found += map(Evaluation, items)
             if not following:
                 return found
             if not isinstance(following, str) or following in tokens:  # it would never end
-                raise EvalSetError(f"expected a new nextPageToken, got {courier.quoted(following)}: {courier.outcome}")
+                raise EvalSetError(f"expected a new nextPageToken, got {sender.quoted(following)}: {sender.outcome}")
             tokens.append(following)
 
     return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
@@ -530,25 +530,23 @@ def import_evaluations(
         raise EvalSetError("expected what import_request returns: a body with csvContent or gcsUri")
     body = jsontext.write_exactly(dict(request)).encode()
 
-    async def send(where: str, courier: Courier, _: object) -> dict[str, Any]:
-        answer = await courier.deliver("POST", where + path, body, writes=True)
+    async def send(where: str, sender: Sender, _: object) -> dict[str, Any]:
+        answer = await sender.deliver("POST", where + path, body, writes=True)
         while True:
-            operation = _object(answer.text, courier, "an operation")
+            operation = _object(answer.text, sender, "an operation")
             if isinstance(error := operation.get("error"), dict):
                 words = f"{error.get('message')} {_STATUS_CODES.get(str(error.get('code')), '')}".strip()
-                raise EvalSetError(
-                    f"the import failed: {courier.quoted(words)}: {courier.advice(words, UNSURE_IMPORT)}"
-                )
+                raise EvalSetError(f"the import failed: {sender.quoted(words)}: {sender.advice(words, UNSURE_IMPORT)}")
             if operation.get("done") is True:
                 found = operation.get("response")
                 return {k: v for k, v in found.items() if k != "@type"} if isinstance(found, dict) else {}
             try:
                 status = rest_path(checked_name(operation.get("name"), OPERATION_NAME))
                 await anyio.sleep(POLLING)
-                answer = await courier.deliver("GET", where + status, b"", writes=False)
+                answer = await sender.deliver("GET", where + status, b"", writes=False)
             except EvalSetError as error:  # of the question, while the import goes on
-                reason = str(error).removesuffix(f": {courier.outcome}")
-                raise EvalSetError(f"{reason}: {courier.outcome}") from None
+                reason = str(error).removesuffix(f": {sender.outcome}")
+                raise EvalSetError(f"{reason}: {sender.outcome}") from None
 
     return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout, UNSURE_IMPORT, NOTHING_CHANGED)
 
@@ -583,15 +581,15 @@ def _sent(
         limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
         is_here = endpoint.startswith("http:")  # a proxy must not get what is not encrypted
         async with http.AsyncClient(timeout=limits, trust_env=not is_here) as client:
-            courier = Courier(client, secret, unsure, unchanged)
+            sender = Sender(client, secret, unsure, unchanged)
             with anyio.move_on_after(timeout) as scope:
                 try:
-                    return await send(endpoint, courier, scope)
+                    return await send(endpoint, sender, scope)
                 except EvalSetError as error:
                     failure = str(error)
                 except Exception as error:  # of the SDK, which may be any
-                    failure = f"the request failed on its way ({courier.quoted(error)}): {courier.outcome}"
-            failure = failure or f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
+                    failure = f"the request failed on its way ({sender.quoted(error)}): {sender.outcome}"
+            failure = failure or f"no answer from {visible(endpoint)} in {timeout:g} s: {sender.outcome}"
             return None
 
     loop = LoopThread("ces")
@@ -605,41 +603,41 @@ def _sent(
 
 
 # --- answers
-def _object(text: str, courier: Courier, what: str) -> dict[str, Any]:
+def _object(text: str, sender: Sender, what: str) -> dict[str, Any]:
     value = jsontext.parse(text)
     if not isinstance(value, dict):
-        raise EvalSetError(f"expected {what}, got {courier.quoted(text)}: {courier.outcome}")
+        raise EvalSetError(f"expected {what}, got {sender.quoted(text)}: {sender.outcome}")
     return value
 
 
-def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
+def _evaluation(text: str, sender: Sender) -> dict[str, Any]:
     """The stored Evaluation that a success holds."""
     stored = jsontext.parse(text)
     if not isinstance(stored, dict):
         raise EvalSetError(
-            f"the update was accepted, but the answer holds no evaluation ({courier.quoted(text)}): read the "
+            f"the update was accepted, but the answer holds no evaluation ({sender.quoted(text)}): read the "
             "evaluation before continuing"
         )
     return stored
 
 
 # --- MCP
-async def _over_mcp(arguments: dict[str, Any], endpoint: str, courier: Courier, scope: Any) -> dict[str, Any]:
+async def _over_mcp(arguments: dict[str, Any], endpoint: str, sender: Sender, scope: Any) -> dict[str, Any]:
     with anyio.CancelScope() as inner:
-        transport = _CourierTransport(courier, inner.cancel)
-        result = await _call(arguments, endpoint, courier, transport, scope)
+        transport = _CourierTransport(sender, inner.cancel)
+        result = await _call(arguments, endpoint, sender, transport, scope)
     if transport.failure or isinstance(result, str):
         raise EvalSetError(transport.failure or result)
     text = "\n".join(part["text"] for part in result.get("content") or () if part.get("type") == "text")
     if result.get("isError"):
         words = words_of(text)
-        raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {courier.advice(words, FIX_FIELDS)}")
+        raise EvalSetError(f"{TOOL} failed: {sender.quoted(words)}: {sender.advice(words, FIX_FIELDS)}")
     structured = result.get("structuredContent")
-    return structured if isinstance(structured, dict) else _evaluation(text, courier)
+    return structured if isinstance(structured, dict) else _evaluation(text, sender)
 
 
 async def _call(
-    arguments: dict[str, Any], endpoint: str, courier: Courier, transport: _CourierTransport, scope: Any
+    arguments: dict[str, Any], endpoint: str, sender: Sender, transport: _CourierTransport, scope: Any
 ) -> dict[str, Any] | str:
     """The tool's result, or the message of a failure that the protocol reports.
 
@@ -663,11 +661,11 @@ async def _call(
         except Exception as error:  # the exception of the SDK for an error of JSON-RPC has another name in each release
             data = getattr(error, "error", None)
             if data is None:  # an answer that the SDK could not take
-                result = f"the answer is not one of {TOOL} ({courier.quoted(error)}): {courier.outcome}"
+                result = f"the answer is not one of {TOOL} ({sender.quoted(error)}): {sender.outcome}"
             else:
                 words = f"{data.message} {json.dumps(data.data, default=str) if data.data else ''}".strip()
-                what_now = courier.advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else courier.outcome)
-                result = f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
+                what_now = sender.advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else sender.outcome)
+                result = f"{TOOL} failed ({data.code}): {sender.quoted(words)}: {what_now}"
         scope.deadline = math.inf  # the outcome is known: an error on closing must not change it
     return result
 
@@ -677,10 +675,10 @@ _NOT_PROCESSED = (-32700, -32600, -32601, -32602)
 
 
 class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
-    """The requests of the SDK, delivered by the courier. A failure stops the SDK, which would log it, wait or retry."""
+    """The requests of the SDK, delivered by the sender. A failure stops the SDK, which would log it, wait or retry."""
 
-    def __init__(self, courier: Courier, stop: Callable[[], None]) -> None:
-        self._courier, self._stop = courier, stop
+    def __init__(self, sender: Sender, stop: Callable[[], None]) -> None:
+        self._courier, self._stop = sender, stop
         self.failure = ""
 
     async def handle_async_request(self, request: Any) -> Any:

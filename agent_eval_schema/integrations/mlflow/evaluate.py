@@ -89,7 +89,7 @@ def no_row_lost(mlflow: Any, copies_traces: bool) -> Iterator[None]:
         restart_tracing()
 
 
-def untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
+def without_trial_call(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
     """The agent for a release of MLflow that cannot skip its trial call: the trial runs with tracing disabled, and the
     function reports whether a span would have been made."""
     if all(hasattr(mlflow.environment_variables, name) for name in NO_TRIAL):
@@ -304,7 +304,7 @@ def evaluate_eval_set(
         if app is not None:
             # each call leaves a trace, to which scores are logged, even a call that raises an exception
             app = app if getattr(app, "__mlflow_traced__", False) else mlflow.trace(app)
-            app = untried(mlflow, traces.called(app))
+            app = without_trial_call(mlflow, traces.called(app))
         result = evaluate(data=frame, scorers=chosen, predict_fn=app)
     otherwise = "the scorer gave no score"
     if is_old and predict_fn is None and "trace" in frame:
