@@ -90,13 +90,14 @@ class Losses:
         refused = set[int]()
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
         for number, (row, came) in enumerate(zip(rows, back, strict=True)):
-            if why := self._refusal(found[number], masks[number]):
-                self.issues += found[number]
+            of_row = found[number]
+            if (of_row or self._kind is not None) and (why := self._refusal(of_row, masks[number])):
+                self.issues += of_row
                 self.add(conversion.LEFT_OUT, row, None, why)
                 refused.add(number)
                 continue
             self._compare_row(row, came)
-            self.issues += found[number]
+            self.issues += of_row
             self.masks[row[PRESENCE], masks[number]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
@@ -135,12 +136,12 @@ class Losses:
         if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
             back, masks = [_NOTHING] * len(written.places), [0] * len(written.places)
             notes = [None] * len(written.places)
-        is_own = written.format == self._target
-        came, presence, found = list[CanonicalRow](), list[int](), list[list[Issue]]()
-        for row, place in zip(rows, written.places, strict=True):
-            came.append(_NOTHING if place is None else back[place])
-            presence.append(0 if place is None else masks[place])
-            found.append([] if place is None or not is_own else list(self._reported(row, notes[place] or ())))
+        came = [_NOTHING if place is None else back[place] for place in written.places]
+        presence = [0 if place is None else masks[place] for place in written.places]
+        found: list[list[Issue]] = [[] for _ in rows]
+        for number, place in enumerate(written.places if written.format == self._target else ()):
+            if place is not None and (of_row := notes[place]):
+                found[number] += self._reported(rows[number], of_row)
         return came, presence, found
 
     def _reported(self, row: CanonicalRow, notes: Iterable[Row]) -> Iterator[Issue]:
@@ -160,8 +161,10 @@ class Losses:
         for issue in found:
             if issue.severity is Severity.ERROR:
                 return f"{self._target} rejects the row: {issue.code} {issue.name}"
+        if self._kind is None or not mask:
+            return ""
         field, having, lacking = find_format(self._target).one_kind
-        if self._kind is None or not mask or bool(mask & BIT[field]) == self._kind:
+        if bool(mask & BIT[field]) == self._kind:
             return ""
         expected, got = (having, lacking) if self._kind else (lacking, having)
         return f"{self._target} loads rows of one kind: expected `{expected}` as other rows, got `{got}`"
