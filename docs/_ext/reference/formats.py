@@ -16,7 +16,7 @@ from agent_eval_schema.formats.ces.golden import ACTIONS
 from agent_eval_schema.formats.kept import kept_by_classes
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import FORMATS, Format
+from agent_eval_schema.formats.registry import FORMATS, Format, find_format
 from agent_eval_schema.schema import COLUMNS
 from reference.markdown import CONTENTS, Pages, code, codes, entry, json_block, prose, shortened, table, toctree
 
@@ -70,7 +70,7 @@ def index() -> str:
             "*Fix*: `validate --fix` can fix rows of the format.\n",
             "Request logs are read as [inference tables](../production/table-families.md), which are no format of "
             "evaluation rows.\n",
-            "## Columns that a platform keeps\n",
+            "## What a platform keeps and demands\n",
             "What the class of a platform keeps of a row that it loads, recorded with its package. Other columns of a "
             "file that a conversion writes are a loss ([AE817](../rules/index.md#not-loaded)), and those of another "
             "kind of row, too ([AE198](../rules/index.md#dropped-field)).\n",
@@ -82,10 +82,21 @@ def index() -> str:
 
 def _kept() -> list[tuple[str, ...]]:
     return [
-        (code(name), code(k.release), k.recorded, kind or "all", "every column" if columns is None else codes(columns))
+        (
+            *(code(name), code(k.release), k.recorded, kind or "all"),
+            "every column" if columns is None else codes(columns),
+            _demands(find_format(name)),
+        )
         for name, k in kept_by_classes().items()
         for kind, columns in k.kept.items()
     ]
+
+
+def _demands(form: Format) -> str:
+    """What the platform rejects a whole file for."""
+    _, having, lacking = form.one_kind
+    kinds = [f"rows of one kind ({having} or {lacking})"] if having else []
+    return ", ".join([*kinds, *["no other column"] * form.forbids_columns])
 
 
 def _platforms() -> str:
