@@ -19,7 +19,7 @@ from agent_eval_schema.traces.otel.spans import OtelSpan, pairs_of
 from agent_eval_schema.traces.otel.translate import translate
 from agent_eval_schema.traces.otel.values import content_of, decoded
 from agent_eval_schema.traces.spans import Attributes, value_of
-from tests.conftest import DATA
+from tests.conftest import DATA, SAMPLES
 
 translation = pytest.importorskip("mlflow.tracing.otel.translation")
 
@@ -54,9 +54,18 @@ OF_ADK = ("gcp.vertex.agent.tool_call_args",)
 
 
 def _spans(name: str) -> list[OtelSpan]:
-    path = Path(OTEL / f"{name}.json")
-    parts = parts_of(json.loads(path.read_text(encoding="utf-8")))
-    return [msgspec.json.decode(json.dumps(part.span), type=OtelSpan) for part in parts]
+    text = _file(name).read_text(encoding="utf-8")
+    documents = map(json.loads, text.splitlines() if name.endswith(".jsonl") else [text])
+    return [
+        msgspec.json.decode(json.dumps(part.span), type=OtelSpan)
+        for document in documents
+        for part in parts_of(document)
+    ]
+
+
+def _file(name: str) -> Path:
+    folder = SAMPLES if name == "otel_traces.jsonl" else OTEL
+    return folder / (name if name.endswith(".jsonl") else f"{name}.json")
 
 
 def _values(span: OtelSpan) -> dict[str, Any]:
@@ -167,14 +176,15 @@ COMPARED = (
 )
 
 
-def _as_stored(name: str) -> dict[str, Any]:
+def _as_stored(name: str) -> list[dict[str, Any]]:
+    """The traces, each with its spans as MLflow stores them."""
     from mlflow.entities.span import Span
 
     def encoded(text: str | None, size: int = 8) -> str:
         digest = hashlib.blake2b((text or "").encode(), digest_size=size).digest()  # as not all IDs are hexadecimal
         return base64.b64encode(digest).decode() if text else ""
 
-    stored = []
+    stored: dict[str | None, list[Any]] = {}
     for span in _spans(name):
         title, own, parent, start, end, events = span.outline()
         found = {
@@ -190,18 +200,20 @@ def _as_stored(name: str) -> dict[str, Any]:
             for e in events
         ]
         given = {**found, **ids, "attributes": attributes, "events": of_events}
-        stored.append(translation.translate_span_when_storing(Span.from_dict(given)))
-    return {"info": {"trace_id": "tr-1"}, "data": {"spans": stored}}
+        stored.setdefault(span.trace, []).append(translation.translate_span_when_storing(Span.from_dict(given)))
+    return [{"info": {"trace_id": "tr-1"}, "data": {"spans": spans}} for spans in stored.values()]
 
 
 def _of_event(event: Any) -> dict[str, str]:
     return {key: json.dumps(json.loads(bytes(content_of(raw)))) for key, raw in pairs_of(event.attributes)}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in OTEL.glob("*.json")))
+RUNS = [*sorted(path.stem for path in OTEL.glob("*.json")), "collector.jsonl", "otel_traces.jsonl"]
+"""`phoenix_spans.jsonl` is of Phoenix's own form, in which attributes of OTLP are fields."""
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_both_readers_read_the_same_run_alike(name: str) -> None:
-    exported, stored = (
-        eval_set_from_traces(given).to_dict("records")[0] for given in (OTEL / f"{name}.json", [_as_stored(name)])
-    )
-    ours, theirs = ({n: row.get(n) for n in COMPARED} for row in (exported, stored))
-    assert theirs == ours
+    exported, stored = (eval_set_from_traces(given).to_dict("records") for given in (_file(name), _as_stored(name)))
+    ours, theirs = ([{n: row.get(n) for n in COMPARED} for row in rows] for rows in (exported, stored))
+    assert sorted(theirs, key=str) == sorted(ours, key=str)
