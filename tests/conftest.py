@@ -248,6 +248,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(line.format("platform", "cases", "cells", "agree", "stricter on purpose"))
         for platform, numbers in totals.items():
             terminalreporter.write_line(line.format(platform, *numbers))
+    loaded = [
+        value
+        for report in terminalreporter.stats.get("passed", ())
+        for name, value in report.user_properties
+        if name == "loaded"
+    ]
+    if loaded:
+        terminalreporter.section("what the classes of platforms load")
+        line = "{:<28} {:>12} {:<16} {}"
+        terminalreporter.write_line(line.format("platform", "rows loaded", "kept", "demanded of a file"))
+        for values in loaded:
+            terminalreporter.write_line(line.format(*values))
 
 
 CONTAINERS = ("list", "parquet")

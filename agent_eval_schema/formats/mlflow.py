@@ -40,7 +40,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.text.spelling import match_names
-from agent_eval_schema.traces.encode import made_of
+from agent_eval_schema.traces.encode import as_mlflow_loads, made_of
 
 # --- traces: one per row, and DataFrames of `mlflow.search_traces`
 _ARTIFACT = frozenset({"spans", "request", "response"})
@@ -523,6 +523,8 @@ def write_mlflow(row: Row) -> dict[str, Any]:
     if trace is None and any([row[name] is not None for name in _IN_TRACE]):
         identity = [row.get(POSITION), {name: row[name] for name in COLUMNS}]  # the position, for equal rows
         trace = made_of(dict(row), encode_text(identity), 0)
+    elif trace is not None:
+        trace = as_mlflow_loads(trace)
     session = row["session_id"]
     inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
     values = (row["request_id"], inputs, outputs, expectations or None, trace, row["tags"], session)

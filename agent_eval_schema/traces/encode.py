@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import MsgspecError, Raw, Struct
 
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
@@ -94,6 +94,23 @@ def rewritten(text: str) -> str | None:
         {**_strings(info.get("tags")), MADE: "rewritten"},
         info.get("assessments"),
     )
+
+
+def as_mlflow_loads(text: str) -> str:
+    """The trace as MLflow loads it: the text itself, if it has the two parts of a trace of MLflow."""
+    try:
+        _parts_in(text)
+    except MsgspecError:
+        return rewritten(text) or text
+    return text
+
+
+class _Parts(Struct):
+    info: Raw
+    data: Raw
+
+
+_parts_in = jsontext.decoder(_Parts)
 
 
 def made_of(row: dict[str, Any], identity: str, start: int) -> str:
