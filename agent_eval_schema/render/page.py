@@ -131,7 +131,9 @@ def json_block(value: Any) -> Markup:
     return Markup(text)
 
 
-_UNSAFE_IN_SCRIPT = re.compile("[<>&'\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_UNSAFE_IN_SCRIPT = re.compile(
+    "[<>&'\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+)
 
 
 def csv_link(rows: Iterable[Sequence[object]]) -> tuple[str, int]:

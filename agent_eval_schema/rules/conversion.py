@@ -93,7 +93,7 @@ RENAMED = _loss_page.info(
 
 LEFT_OUT = _loss_page.error(
     "AE814 row-left-out",
-    "A row was not converted because it is invalid, or the platform of the target rejects it.",
+    "A row was not converted: it is invalid, or the target rejects it.",
     why=(
         "The target would contain a row for which its platform rejects the row or the whole file: a row with an error, "
         "or one of another kind than most rows."

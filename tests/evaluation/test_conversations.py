@@ -342,7 +342,7 @@ def test_a_conversation_comes_back_as_one_case_or_a_loss_says_that_it_does_not(
 @of_turns
 @pytest.mark.parametrize("over", ["mlflow", "databricks", "ragas", "vertex-genai", "azure"])
 def test_that_a_conversation_comes_back_as_rows_was_a_loss_on_the_way(over: str, turns: int) -> None:
-    made = convert_eval_set(azure(turns), over)
+    made = convert_eval_set(azure(turns), over, on_invalid="keep")  # Ragas has one kind: the first answer is another
     assert "a conversation is written as one row per answer" in " ".join(made.losses["message"])
     assert cases(convert_eval_set(made.data, "azure").data) == turns
 

@@ -176,12 +176,13 @@ def test_the_page_of_two_equal_sets_says_so() -> None:
 
 
 def test_a_page_names_the_rules_that_were_switched_off_and_where_the_data_came_from() -> None:
-    page = validate_eval_set("sample_data/broken.jsonl", ignore=["AE206", "AE4"]).to_html()
+    report = validate_eval_set("sample_data/broken.jsonl", ignore=["AE206", "AE4"])
+    page = report.to_html()
     facts = page[page.index("Source") :]
     for part in (
         "sample_data/broken.jsonl",
         "the columns request, request_id",
-        "37, of which",
+        f"37, {report.invalid_count} invalid",
         "AE206, AE401",
         __version__,
     ):
