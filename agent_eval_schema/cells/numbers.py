@@ -60,7 +60,7 @@ def note_of(value: Any, column: str) -> Finding | None:
     """The note on the numbers of a JSON-like value that become null; those of a column that is read are errors if they
     are infinite."""
     is_lost = math.isnan if column in READ_COLUMNS else lambda number: not math.isfinite(number)
-    found = list(_lost(value, column, is_lost)) if isinstance(value, dict | list | tuple | float) else []
+    found = list(_lost(value, column, is_lost)) if isinstance(value, dict | list | tuple | float | np.floating) else []
     if not found:
         return None
     (path, number), others = found[0], len(found) - 1
@@ -76,7 +76,7 @@ def _lost(value: Any, path: str, is_lost: Callable[[float], bool]) -> Iterator[t
     left: list[tuple[str, Any]] = [(path, value)]
     while left:
         at, part = left.pop()
-        if isinstance(part, float):
+        if isinstance(part, float | np.floating):  # older releases of pyarrow have float16 of numpy
             if is_lost(part) and not (at == path and math.isnan(part)):
                 yield at, part
         elif isinstance(part, dict):

@@ -19,8 +19,8 @@ from agent_eval_schema.validation.validate import check_source
 
 INF, NAN = float("inf"), float("nan")
 ROWS: list[dict[str, Any]] = [
-    {"request": "Which plan?", "response": "A", "margin": 0.5, "notes": {"of": [1.0, 2.0], "n": 1.0}, "ids": [1.0]},
-    {"request": "Which city?", "response": "B", "margin": -INF, "notes": {"of": [1.0, INF], "n": NAN}, "ids": [NAN]},
+    {"request": "Which plan?", "response": "A", "margin": 0.5, "notes": {"of": [1.0, 2.0], "z": 1.0}, "ids": [1.0]},
+    {"request": "Which city?", "response": "B", "margin": -INF, "notes": {"of": [1.0, INF], "z": NAN}, "ids": [NAN]},
     {"request": "Which year?", "response": "C", "margin": NAN, "notes": None, "ids": [None, 2.0]},
 ]
 LOST = [
@@ -98,8 +98,8 @@ def test_what_becomes_null_in_a_file_is_what_was_named(name: str, tmp_path: Path
     data = CONTAINERS[name](tmp_path)
     write_eval_set(normalize_eval_set(data), tmp_path / "rows.jsonl")
     written = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert [written[1].get(n) for n in ("margin", "notes", "ids")] == [None, {"of": [1.0, None], "n": None}, [None]]
-    assert [written[0][n] for n in ("margin", "notes", "ids")] == [0.5, {"of": [1.0, 2.0], "n": 1.0}, [1.0]]
+    assert [written[1].get(n) for n in ("margin", "notes", "ids")] == [None, {"of": [1.0, None], "z": None}, [None]]
+    assert [written[0][n] for n in ("margin", "notes", "ids")] == [0.5, {"of": [1.0, 2.0], "z": 1.0}, [1.0]]
 
 
 @pytest.mark.parametrize("target", ["langsmith", "mlflow", "adk", "databricks"])
@@ -158,7 +158,7 @@ def test_keys_are_hidden_with_the_values() -> None:
     [
         (pa.array([1.0, INF, None, NAN], pa.float32()), {1: "x"}),
         (pa.array([1.0, INF, None, NAN], pa.float64()).dictionary_encode(), {1: "x"}),
-        (pa.array([None, -INF], pa.float16()), {1: "x"}),
+        (pa.array([None, np.float16(-INF)], pa.float16()), {1: "x"}),
         (pa.array([[("k", 1.0)], [("k", 2.0), ("l", NAN)]], pa.map_(pa.string(), pa.float64())), {1: "x.l"}),
         (pa.array([[1.0, 2.0], [1.0, INF]], pa.list_(pa.float64(), 2)), {1: "x[1]"}),
         (pa.array([{"a": [{"b": NAN}]}, {"a": None}, None]), {0: "x.a[0].b"}),
