@@ -77,8 +77,9 @@ def _lost(value: Any, path: str, is_lost: Callable[[float], bool]) -> Iterator[t
     while left:
         at, part = left.pop()
         if isinstance(part, float | np.floating):  # older releases of pyarrow have float16 of numpy
-            if is_lost(part) and not (at == path and math.isnan(part)):
-                yield at, part
+            number = float(part)
+            if is_lost(number) and not (at == path and math.isnan(number)):
+                yield at, number
         elif isinstance(part, dict):
             left += [(f"{at}.{key_name(str(key))}", entry) for key, entry in reversed(part.items())]
         elif isinstance(part, list | tuple):
