@@ -331,7 +331,7 @@ FIRST_SCREEN: dict[str, tuple[str, str]] = {
     ),
     "history": ("✓ 3 runs of 30 rows: answers_in_the_language_of_the_question significantly higher", "row 0"),
     "conversion": (
-        "15 of 37 rows converted, 58 losses; ground truth lost or changed: expected_facts, guidelines",
+        "10 of 37 rows converted, 47 losses; ground truth lost or changed: expected_facts, guidelines",
         "validate",
     ),
     "profile": ("12 distinct questions in 12 valid rows", "agent-eval-schema from-inference-table --help"),
