@@ -150,7 +150,8 @@ def test_rows_that_would_be_left_out_are_named_by_what_is_raised(tmp_path: Path,
     assert main(["convert", str(source), str(out), "--to", "vertex", "--on-invalid", "raise"]) == 1
     printed = capsys.readouterr()
     assert message in " ".join(printed.out.split())
-    assert "not written" in printed.err
+    assert printed.out.endswith("\n")
+    assert "not written; --on-invalid drop excludes these rows" in printed.err
     assert out.read_text() == "as it was"
     assert main(["convert", str(source), str(out), "--to", "vertex"]) == 1
     assert len(out.read_text().splitlines()) == 2

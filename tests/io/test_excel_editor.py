@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -393,3 +394,16 @@ def test_a_converted_workbook_is_read_as_a_converted_csv_file(tmp_path: Path) ->
         convert_eval_set(path, "ragas", columns=mapping).write(tmp_path / out)
     sheet, text = (list(validate_eval_set(tmp_path / out).iter_rows()) for out in ("o.xlsx", "o.csv"))
     assert [{**row, "Nr.": str(row["Nr."])} for row in sheet] == text
+
+
+def test_a_resumed_conversion_is_in_the_same_lines(tmp_path: Path) -> None:
+    """Of rows of two kinds, of which Ragas loads one, the lines of the fewer are empty."""
+    talk = json.dumps({"messages": [{"role": r, "content": r} for r in ("user", "assistant", "user")]})
+    lines = [["request", "response", "owner"], ["Why?", "x", "a"], [talk, "y", "b"], ["When?", "z", "c"]]
+    path = book(tmp_path / "s.xlsx", Support=lines)
+    for name, options in (("once.xlsx", []), ("resumed.xlsx", ["--resume"])):
+        assert main(["convert", str(path), str(tmp_path / name), "--to", "ragas", *options]) == 1
+    cells = cells_of(tmp_path / "resumed.xlsx")
+    assert cells == cells_of(tmp_path / "once.xlsx")
+    assert [cell for cell in cells if cell[1] == "3"] == []
+    assert (cells["A2"], cells["A4"], cells["C4"]) == ("Why?", "When?", "c")

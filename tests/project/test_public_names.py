@@ -94,6 +94,11 @@ def test_the_answers_about_rules_work() -> None:
         agent_eval_schema.normalize_eval_set(ROWS)
 
 
+def test_a_name_that_people_try_gets_no_misleading_answer() -> None:
+    with pytest.raises(AttributeError, match=r"use `load_result\(old\).compare\(load_result\(new\)\)`$"):
+        _ = agent_eval_schema.compare_results
+
+
 def test_functions_keep_their_names_and_signatures() -> None:
     function = agent_eval_schema.validate_eval_set
     assert list(inspect.signature(function).parameters)[:2] == ["data", "format"]
