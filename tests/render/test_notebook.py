@@ -142,7 +142,7 @@ def test_the_inline_form_shows_five_issues_and_folds_the_rest() -> None:
 
 SHOWN: dict[str, tuple[str, str, int]] = {
     "diff": ('<tr class="told"', "Rows, changes and issues", 5),
-    "conversion": ('<details class="issue"', "10 more", 5),
+    "conversion": ('<details class="issue"', "2 more", 5),
     "supported scorers": ("<tr", "More rows", 6),  # with the headings
     "profile": ("<li", "Size and power, repeated questions", 7),
     "build": ("<li", "Excluded rows, labels and sample", 7),

@@ -53,6 +53,12 @@ def json_block(value: Any) -> str:
     return fence(json_lines(value), "json")
 
 
+def json_rows(rows: Iterable[Any]) -> str:
+    """Rows as lines of JSON; without colors where a number of Python is none of JSON."""
+    text = "\n".join(json_lines(row) for row in rows)
+    return fence(text, "text" if re.search(r"\b(NaN|Infinity)\b", text) else "json")
+
+
 def json_lines(value: Any, width: int = 100) -> str:
     """A value as JSON, objects on one line where they fit."""
     return _drawn(value, width, 0)

@@ -9,7 +9,7 @@ from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import FAMILIES, RULES, adk, ces, conversion, golden, production
-from reference.markdown import CONTENTS, Pages, code, entry, fence, json_lines, prose, table, toctree
+from reference.markdown import CONTENTS, Pages, code, entry, json_rows, prose, table, toctree
 
 _ROWS = tuple(form.name for form in FORMATS if form.is_rows)
 _OF_MODULE = ((golden, ("ces-csv",)), (ces, ("ces-evaluation",)), (adk, ("adk", "adk-legacy")))
@@ -72,10 +72,10 @@ def _page(rule: Rule) -> str:
         prose(rule.hint) + "\n",
     ]
     if rule.bad:
-        parts += ["## Example\n", fence("\n".join(json_lines(row) for row in rule.bad), "json")]
+        parts += ["## Example\n", json_rows(rule.bad)]
         parts += _reported(rule)
     if rule.good:
-        parts += ["Use instead:\n", fence("\n".join(json_lines(row) for row in rule.good), "json")]
+        parts += ["Use instead:\n", json_rows(rule.good)]
     if rule.no_example:
         parts += ["## Example\n", f"None. {prose(rule.no_example)}\n"]
     if rule.code in FIXABLE:
