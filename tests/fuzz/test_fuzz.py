@@ -137,10 +137,10 @@ def test_a_document_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("seed", range(1, 5))
-def test_twenty_thousand_cells(seed: int) -> None:
-    """In four parts, each in one process: the workers of pytest share them."""
-    command = [sys.executable, "-m", "tests.fuzz", "--cells", "5_000", "--seed", str(seed), "--sparse", "24"]
+@pytest.mark.parametrize("seed", [1, 2])
+def test_eight_thousand_cells(seed: int) -> None:
+    """In two parts, each in one process: the workers of pytest share them."""
+    command = [sys.executable, "-m", "tests.fuzz", "--cells", "4_000", "--seed", str(seed), "--sparse", "24"]
     done = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
