@@ -16,7 +16,7 @@ Scores that are all near one end show too little spread: the added units (Agrest
 room for the rare score that is far from them, and the bounds by Wilson see to it that 0.99 in the place of a 1 never
 raises a lower bound. There is no interval of fewer than LEAST_UNITS units, and none of equal scores whose scale
 is unknown.
-`python -m tests.benchmarks.coverage` measures how often the intervals contain the true mean.
+`python -m tests.metrics.interval_coverage` measures how often the intervals contain the true mean.
 """
 
 import math

@@ -1,37 +1,13 @@
-"""How fast and how small the validation is, beside parsers that do less: ``python -m tests.benchmarks [WHAT]``.
+"""How fast and how small the package is, beside what does less: ``python -m tests.benchmarks [WORDS]``.
 
-    traces   100,000 rows with MLflow traces of 20 KB: the time of the whole ``validate_eval_set(path)`` against a bare
-             ``orjson.loads`` of the same texts, and against mlflow's own extraction of the same fields
-    otel     10,000 traces of 20 KB, a trace per line, and 3,000 in a column, in seconds of the core: the speed of those
-             of OpenTelemetry against the same as traces of MLflow
-    plain    1,000,000 rows without traces: rows a second on one core, in memory and of a file, and the time against
-             just reading the file
-    memory   peak resident memory of the command line, which must not grow with the file, whatever its layout
-    evaluate ``evaluate_eval_set`` against mlflow's own evaluate, called with the prepared frame and those scorers,
-             on sqlite; and, in memory, ``prepare_for_evaluate`` against ``validate_eval_set`` of rows with traces
-    production  1,000,000 logged calls of 5 KB to an evaluation set, Parquet to Parquet: rows a second of the embedded
-             engine with two processes, against Spark on two cores and bare parsers; peak memory of all processes
-             together, at a fifth of the rows and at all
-    trajectories  1,000,000 pairs of five calls, every other one the same: pairs a second of CPU time for all five
-             metrics, the time against google-adk's evaluator, and the memory, for a tenth of the file and for all of it
-    ces      a golden CSV of 100,000 rows; Evaluation JSON against msgspec's plain decode and the vendor's own parser
-             (in seconds of the core, not of the clock)
-    import   what ``import agent_eval_schema`` adds to the start of an interpreter
-    start    CPU time of commands on a small file, against interpreters that import only what they cannot do without
-    pool     16 MB to 2 GB, of a file and in memory: as many processes as the package takes, against one
-    frames   a DataFrame above 64 MB: one process against one per core, and the memory of all processes together
-    review   the review screen with 100,000 rows in Chromium, of which 1,000 are labeled: the first paint, the first
-             search, the preview, and a key until the next row is there, measured in the page
-    growth   the exponent with which the time grows when rows, columns, spans, issues, texts … double, on hostile shapes
+Each figure is a line of `LINES`: what is timed, in Python, and what it is compared with. A measurement is a process of its
+own; those that are compared take turns, and the least of each counts, as a neighbor can only make a run slower. On one core
+it is CPU time, on two it is that of the clock. Read the ratios, not the seconds: machines are shared and differ. Nothing
+here passes or fails a test; of WORDS only the lines are measured that have them.
 
-Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
-measurement is a process of its own; those that are compared take turns, several rounds, and the fastest of each counts,
-because a neighbor can only make a run slower. Nothing here passes or fails a test.
-
-The files are generated (6 GB for all of it; a whole run takes half an hour); ``--keep DIR`` keeps and reuses them, so
-empty it after a change of data.py. ``--against [COMMIT …]`` compares the package with those of other commits, verb by
-verb (against.py). ``--quick`` is the short form, three minutes: one round of every section that does not need MLflow's
-store or Spark, on small files. ``--rows N`` makes a small trial, whose figures say little.
+    --write             puts the table into docs/concepts/performance.md, with the commit and its date
+    --share 0.1         a tenth of the rows, for a trial
+    --against [COMMIT]  compares each verb with the package of other commits (against.py)
 """
 
 from __future__ import annotations
@@ -40,497 +16,232 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.benchmarks import against
 
-# This process imports neither pyarrow nor the package: a child's peak memory starts with what its parent holds, since
-# Linux counts the pages that are shared until the child's exec.
+# This process imports neither pyarrow nor the package: a child's peak memory starts with what its parent holds.
 
-ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 3
-QUICK_ROWS = 20_000
-START_ROUNDS = 7
-IMPORT_ROUNDS = 20
-TRACE_ROWS = 100_000
-LINE_ROWS = 10_000
-PLAIN_ROWS = 1_000_000
-GOLDEN_ROWS = 100_000
-EVALUATIONS = 5_000
-MEASURED_FILES = {
-    "traces.parquet": TRACE_ROWS,
-    "short-traces.parquet": TRACE_ROWS,
-    "traces.jsonl": TRACE_ROWS,
-    "mlflow-lines.jsonl": LINE_ROWS,
-    "otel-lines.jsonl": LINE_ROWS,
-    "traces-one-group.parquet": TRACE_ROWS,
-    "plain.parquet": PLAIN_ROWS,
-    "golden.csv": GOLDEN_ROWS,
-}
-PAYLOAD_ROWS = 1_000_000
-POOL_SIZES = (16, 64, 128, 256, 512, 2_048)
-ROWS_OF_TRACES, ROWS_OF_PLAIN = 42, 810
-"""Rows of a megabyte."""
-OTHER_FILES = {
-    "trajectories.parquet": 1_000_000,
-    "trajectories-tenth.parquet": 100_000,
-    "evaluations.txt": EVALUATIONS,  # one JSON text per line, not a dataset
-}
+WARM_UP_ROWS = 64
+"""The first rows fill the caches of decoders and lazy modules; they are not timed."""
 
-Result = dict[str, float]
+
+class Work(NamedTuple):
+    """What is timed: a statement about `data`, which an expression makes of `n` rows. `before` is run once; the clock is
+    that of the core, or on two `cores` that of the wall. Of a `whole` process its start counts, too."""
+
+    run: str
+    data: str = "None"
+    rows: int = 1
+    cores: int = 1
+    before: str = ""
+    whole: bool = False
+
+
+class Cost(NamedTuple):
+    """What a row costs, in seconds, and the most memory of all processes, in MB."""
+
+    seconds: float
+    memory: float
 
 
 class Line(NamedTuple):
-    """One line of the table; a figure without a target is there to compare."""
+    """A figure: `show` writes it, and whether the goal is met, of the costs of the works."""
 
     what: str
-    measured: str
-    target: str = ""
-    met: bool | None = None
+    works: tuple[Work, ...]
+    show: Callable[..., tuple[str, str, bool]]
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Where the files are and how many rows they get."""
-
-    folder: Path
-    rows: int | None
-    rounds: int = ROUNDS
-
-    def file(self, name: str) -> Path:
-        """The generated file, made on first use; its name holds its size, so a kept folder can hold several."""
-        return self.file_of(name, self.rows or {**MEASURED_FILES, **OTHER_FILES}[name])
-
-    def file_of(self, name: str, rows: int) -> Path:
-        """The same with so many rows."""
-        path = self.folder / f"{rows}-{name}"
-        if not path.exists():
-            note(f"generating {path.name}")
-            python("-m", "tests.benchmarks.data", name, str(rows), str(path))
-        return path
+def at_most(goal: float) -> Callable[[Cost, Cost], tuple[str, str, bool]]:
+    """The first takes at most so many times the time of the second."""
+    return lambda ours, other: (f"{ours.seconds / other.seconds:.2f} × the time", f"{goal} ×",
+                                ours.seconds <= goal * other.seconds)  # fmt: skip
 
 
-def main() -> None:
-    arguments = parse_arguments()
-    print(machine())
-    if arguments.against is not None:
-        against.main(arguments.against or against.EARLIER, 1 if arguments.quick else ROUNDS, write=arguments.write)
-        return
-    with folder(arguments.keep) as where:
-        bench = Bench(
-            Path(where), arguments.rows or (QUICK_ROWS if arguments.quick else None), 1 if arguments.quick else ROUNDS
-        )
-        every = [name for name in SECTIONS if not (arguments.quick and name in LONG)]
-        for name in every if arguments.what == "all" else [arguments.what]:
-            print_table(name, SECTIONS[name](bench))
+def at_least(goal: float) -> Callable[[Cost, Cost], tuple[str, str, bool]]:
+    """The first is at least so many times as fast as the second."""
+    return lambda ours, other: (f"{other.seconds / ours.seconds:.2f} times as fast", f"{goal} times",
+                                other.seconds >= goal * ours.seconds)  # fmt: skip
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=str(__doc__).partition("\n")[0])
-    parser.add_argument("what", nargs="?", default="all", choices=[*SECTIONS, "all"])
-    parser.add_argument(
-        "--rows", type=positive, help="rows of every file, for a trial (default: 100,000 and 1,000,000)"
-    )
-    parser.add_argument("--quick", action="store_true", help="the short form, three minutes")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files there, and use those that are there")
-    earlier = f"compare with the package of other commits (default: {', '.join(against.EARLIER)})"
-    parser.add_argument("--against", nargs="*", metavar="COMMIT", help=earlier)
-    parser.add_argument("--write", action="store_true", help=f"write the comparison into {against.PAGE.name}")
-    return parser.parse_args()
+def rate(goal: float) -> Callable[[Cost], tuple[str, str, bool]]:
+    return lambda cost: (f"{1 / cost.seconds:,.0f} rows/s", f"{goal:,} rows/s", cost.seconds * goal <= 1)
 
 
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least one row")
-    return number
+def memory(goal: float) -> Callable[..., tuple[str, str, bool]]:
+    """The peak, and those of fewer rows before it."""
+    return lambda *costs: (", ".join(f"{cost.memory:,.0f}" for cost in costs) + " MB", f"{goal:,} MB",
+                           costs[-1].memory <= goal)  # fmt: skip
 
 
-@contextmanager
-def folder(keep: Path | None) -> Iterator[Path]:
-    if keep:
-        keep.mkdir(parents=True, exist_ok=True)
-    with nullcontext(str(keep)) if keep else tempfile.TemporaryDirectory() as where:
-        yield Path(where).resolve()
+def seconds(goal: float) -> Callable[[Cost], tuple[str, str, bool]]:
+    return lambda cost: (f"{cost.seconds:.3f} s", f"{goal} s", cost.seconds <= goal)
 
 
-# --- the sections -----------------------------------------------------------------------------------------------------
+def validated(data: str, rows: int, cores: int = 1) -> Work:
+    return Work("aes.validate_eval_set(data).row_count", data, rows, cores)
 
 
-def traces(bench: Bench) -> list[Line]:
-    path = bench.file("traces.parquet")
-    names = ("validate", "validate_on_one_core", "orjson_loads", "mlflow_extraction", "read_and_decode")
-    best = fastest(path, *names, rounds=bench.rounds)
-    whole, one_core, parser, mlflow, least = (per_row(result) for result in best.values())
-    short = fastest(bench.file("short-traces.parquet"), "validate_table", "orjson_loads", rounds=bench.rounds)
-    short_ones, short_parser = (per_row(result) for result in short.values())
-    return [
-        checked(best["validate"]),
-        Line("validate_eval_set", f"{whole * 1e6:.0f} µs a trace"),
-        Line("bare orjson.loads", f"{parser * 1e6:.0f} µs a trace"),
-        Line("mlflow's extraction", f"{mlflow * 1e6:.0f} µs a trace"),
-        at_most("validate_eval_set / orjson.loads", whole / parser, 1.5, " ×"),
-        at_most("the same on one core", one_core / parser, 2, " ×"),
-        at_most("traces of 4 KB in memory, one core / orjson.loads", short_ones / short_parser, 2, " ×"),
-        Line("the same without the parser", f"{(short_ones - short_parser) * 1e6:.0f} µs a trace"),
-        at_least("mlflow's extraction / validate_eval_set", mlflow / whole, 15, " ×"),
-        Line("mlflow's extraction / bare reading and decoding", f"{mlflow / least:.3g} ×"),
-    ]
+def command(*words: str) -> Work:
+    return Work(f"from agent_eval_schema.cli import main; main({list(words)!r})", whole=True)
 
 
-def otel(bench: Bench) -> list[Line]:
-    files = [bench.file(f"{kind}-lines.jsonl") for kind in ("mlflow", "otel")]
-    lines = []
-    for work, where in (("validate_lines", "a trace per line"), ("validate_column", "in a column")):
-        turns = [[fastest(path, work, rounds=1)[work] for path in files] for _ in range(ROUNDS)]
-        mlflow, otlp = (min(results, key=per_row) for results in zip(*turns, strict=True))
-        lines += [
-            checked(otlp),
-            Line(f"traces of MLflow, {where}", f"{per_row(mlflow) * 1e6:.0f} µs a trace"),
-            Line(f"traces of OpenTelemetry, {where}", f"{per_row(otlp) * 1e6:.0f} µs a trace"),
-            at_least(f"speed of OpenTelemetry / MLflow, {where}", per_row(mlflow) / per_row(otlp), 0.5, " ×"),
-        ]
-    return lines
+def on_spark(run: str, rows: int) -> Work:
+    """A verb on a table of Spark, whose result is computed and thrown away."""
+    data = 'spark.read.parquet(file("plain", n, f"{folder}/{n}-plain.parquet"))'
+    before = "from tests.helpers.spark_session import start_spark; spark = start_spark(Path(folder))"
+    return Work(f'{run}.write.format("noop").mode("overwrite").save()', data, rows, 2, before)
 
 
-def plain(bench: Bench) -> list[Line]:
-    path = bench.file("plain.parquet")
-    best = fastest(path, "validate_table", "validate_on_one_core", "arrow_read", "pandas_read", rounds=bench.rounds)
-    table, whole, arrow, pandas = (per_row(result) for result in best.values())
-    return [
-        checked(best["validate_on_one_core"]),
-        at_least("a table in memory, on one core", 1 / table, 350_000, " rows/s"),
-        Line("a file, on one core, read and decompressed", f"{1 / whole:,.0f} rows/s"),
-        Line("pyarrow read alone", f"{1 / arrow:,.0f} rows/s"),
-        Line("validate_eval_set / pyarrow read", f"{whole / arrow:.2f} ×"),
-        Line("validate_eval_set / pd.read_parquet", f"{whole / pandas:.2f} ×"),
-    ]
+def parquet(kind: str) -> str:
+    return f'file({kind!r}, n, f"{{folder}}/{{n}}-{kind}.parquet")'
 
 
-def memory(bench: Bench) -> list[Line]:
-    lines = [
-        Line("an interpreter with pyarrow and pandas", f"{peak_memory('-c', 'import pyarrow.parquet, pandas'):.0f} MB")
-    ]
-    for name in MEASURED_FILES:
-        path = bench.file(name)
-        note(f"validating {path.name}")
-        peak = peak_memory("-m", "agent_eval_schema", "validate", str(path), "--output", "text")
-        lines.append(below(f"validate {path.name} ({path.stat().st_size / 1e6:,.0f} MB)", peak, 400, " MB", 0))
-    return lines
+ONE_PROCESS = "os.environ['AGENT_EVAL_SCHEMA_JOBS'] = '1'"
+TRACES, PLAIN = validated("table('trace', n)", 4_000), validated("table('plain', n)", 50_000)
+PARSED = Work("for text in data: orjson.loads(text)", "texts('trace', n, 'trace')", 2_000, before="import orjson")
+BUILD = Work(
+    'main(["from-inference-table", data, f"{folder}/{time.time_ns()}.parquet", "--quiet"])',
+    parquet("payload"), 100_000, 2, "from agent_eval_schema.cli import main",
+)  # fmt: skip
+LINES_OF_JSON = 'file("plain", n, f"{folder}/{n}-plain.jsonl")'
+EVALUATED = "'plain', n)[:min(n, 200)]"
+SMALL = "sample_data/good.jsonl"
+ARROW = Work("import pyarrow, pyarrow.compute, msgspec", whole=True)
+PARSER = Work("import argparse, json", whole=True)
+
+LINES = (
+    Line("20 KB traces in a table: `validate_eval_set` against a bare `orjson.loads` of the texts", (TRACES, PARSED),
+         at_most(2)),
+    Line("the same against MLflow's `Trace.from_json` and its own extraction, on one core",
+         (TRACES, Work("others.mlflow_fields(data)", "texts('trace', n, 'trace')", 500)), at_least(4)),
+    Line("4 KB traces: `validate_eval_set` against `orjson.loads`",
+         (validated("table('short trace', n)", 20_000), PARSED._replace(data="texts('short trace', n, 'trace')")),
+         at_most(5)),
+    Line("20 KB traces of OpenTelemetry against the same of MLflow", (validated("table('otel', n)", 3_000), TRACES),
+         at_most(2)),
+    Line("a file of 20,000 traces on two cores, against one process",
+         tuple(Work("aes.validate_eval_set(data)", parquet("trace"), 20_000, 2, before) for before in ("", ONE_PROCESS)),
+         at_most(0.65)),
+    Line("rows with texts and documents in a table", (PLAIN,), rate(200_000)),
+    Line("the same in a list", (validated("made('plain', n)", 20_000),), rate(60_000)),
+    Line("the same in a Parquet file, against `pandas.read_parquet`",
+         (validated(parquet("plain"), 200_000, 2), Work("pd.read_parquet(data)", parquet("plain"), 200_000, 2)),
+         at_most(1)),
+    Line("`prepare_for_evaluate` of rows with traces, against `validate_eval_set`",
+         (Work("aes.prepare_for_evaluate(data)", "table('trace', n).to_pandas()", 4_000),
+          validated("table('trace', n).to_pandas()", 4_000)), at_most(1.2)),
+    Line("peak memory of `validate_eval_set` of JSON Lines: 20,000, 200,000 and 1,000,000 rows",
+         tuple(validated(LINES_OF_JSON, rows, 2) for rows in (20_000, 200_000, 1_000_000)), memory(1_200)),
+    Line("a golden CSV: `ces.read_golden_csv`, which validates it, rows of evaluations",
+         (Work("ces.read_golden_csv(data)", 'file("golden", n, f"{folder}/{n}-golden.csv")', 3_000),), rate(5_000)),
+    Line("Evaluation JSON: reporting every problem, against google-cloud-ces",
+         (Work("for text in data: findings_of(text)", "[json.dumps(e).encode() for e in texts('evaluation', n, 'evaluation')]",
+               1_000, before="from agent_eval_schema.formats.ces.evaluation import findings_of"),
+          Work("others.vendor_parse(data)", "[json.dumps(e) for e in texts('evaluation', n, 'evaluation')]", 300)),
+         at_most(1.2)),
+    Line("five trajectory metrics, against the three of google-adk from the same cells",
+         (Work("aes.score_trajectories(data)", "made('trajectory', n)", 20_000),
+          Work("others.adk_scores(data)", "made('trajectory', n)", 1_000)), at_least(12)),
+    Line("logged calls of 5 KB, Parquet to Parquet, two processes", (BUILD,), rate(20_000)),
+    Line("peak memory of all processes of the same: a tenth, all", (BUILD._replace(rows=10_000), BUILD), memory(1_500)),
+    Line("`spark_validate` on `local[2]`, 200,000 rows, against `normalize_eval_set`",
+         (on_spark("aes.spark_validate(data)", 200_000), on_spark("aes.normalize_eval_set(data)", 200_000)), at_most(1.3)),
+    Line("`evaluate_eval_set` of 200 rows on sqlite, against MLflow's own `evaluate` with the same scorers",
+         (Work("others.on_mlflow(lambda _, scorers: aes.evaluate_eval_set(data, scorers))", f"made({EVALUATED}", 200, 2),
+          Work("others.on_mlflow(lambda mlflow, scorers: mlflow.genai.evaluate(data=data, scorers=scorers))",
+               f"aes.prepare_for_evaluate(made({EVALUATED}, outputs='provided')", 200, 2)), at_most(1.05)),
+    Line("`import agent_eval_schema`", (Work("import agent_eval_schema", whole=True), Work("pass", whole=True)),
+         lambda ours, nothing: seconds(0.1)(Cost(ours.seconds - nothing.seconds, 0))),
+    *(Line(f"`{words[0]}` of a small file, against `{ARROW.run}`", (command(*words), ARROW), at_most(2))
+      for words in (["validate", SMALL], ["metrics", SMALL], ["diff", SMALL, SMALL], ["convert", SMALL, os.devnull, "--to", "mlflow"])),
+    *(Line(f"`{words[0]}`, against `{PARSER.run}`", (command(*words), PARSER), at_most(2.5))
+      for words in (["--help"], ["explain", "AE206"], ["formats"])),
+    Line("`review` of 100,000 rows in Chromium: the first paint",
+         (Work("n = 1; spent = others.review_times(data)['paint']", "made('plain', n)", 100_000, 2),), seconds(3)),
+    Line("the same: a key until the next row is there",
+         (Work("n = 1; spent = others.review_times(data)['key']", "made('plain', n)", 100_000, 2),), seconds(0.05)),
+)  # fmt: skip
 
 
-def evaluate(bench: Bench) -> list[Line]:
-    best = fastest(bench.file("plain.parquet"), "evaluate_eval_set", "mlflow_evaluate")
-    ours, direct = (per_row(result) for result in best.values())
-    prepared = fastest(bench.file("traces.parquet"), "prepare_in_memory", "validate_in_memory")
-    prepare, validate = (per_row(result) for result in prepared.values())
-    return [
-        Line("rows evaluated, rows scored", "{rows:,.0f}, {scored:,.0f}".format(**best["evaluate_eval_set"])),
-        Line("mlflow's evaluate", f"{direct * 1e3:.0f} ms a row"),
-        below("evaluate_eval_set adds", (ours / direct - 1) * 100, 5, " %", 1),
-        Line("rows prepared", f"{prepared['prepare_in_memory']['rows']:,.0f}"),
-        Line("validate_eval_set in memory", f"{validate * 1e6:.0f} µs a trace"),
-        at_most("prepare_for_evaluate / validate_eval_set", prepare / validate, 1.2, " ×"),
-    ]
+_CHILD = """
+import json, os, sys, time, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+if {cores} == 1:
+    os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
+import pandas as pd
+import agent_eval_schema as aes
+from agent_eval_schema import ces
+from tests.benchmarks import others
+from tests.benchmarks.rows import file, made, table, texts
+folder = {folder!r}
+clock = time.process_time if {cores} == 1 else time.perf_counter
+{before}
+spent = 0
+n = {few}
+data = {data}
+{run}
+n = {rows}
+data = {data}
+spent, start = 0, clock()
+{run}
+print(json.dumps((spent or clock() - start) / n))
+"""
 
 
-def production(bench: Bench) -> list[Line]:
-    rows = bench.rows or PAYLOAD_ROWS
-    path, fifth = (bench.file_of("payloads.parquet", n) for n in (rows, max(rows // 5, 1)))
-    names = ("build_embedded", "build_on_spark", "read_decode_and_write", "orjson_payloads", "msgspec_payloads")
-    best = fastest(path, *names, rounds=1)
-    embedded, spark, least, orjson, msgspec = (per_row(result) for result in best.values())
-    cpu = {name: best[name]["cpu_seconds"] / rows * 1e6 for name in ("build_embedded", "read_decode_and_write")}
-    kept = {name: f"{best[name]['kept']:,.0f}" for name in ("build_embedded", "build_on_spark")}
-    peaks = []
-    for file in (fifth, path):
-        note(f"memory of building {file.name}")
-        peaks.append(peak_of_tree("-m", "tests.benchmarks.measure", "build_embedded", str(file)))
-    return [
-        Line("rows kept: embedded, Spark", ", ".join(kept.values()), "the same", len(set(kept.values())) == 1),
-        at_least("embedded, two processes", 1 / embedded, 40_000, " rows/s"),
-        Line("the same, CPU time of all processes", f"{cpu['build_embedded']:.1f} µs a row"),
-        Line("bare reading, decoding and writing", f"{1 / least:,.0f} rows/s"),
-        Line("the same, CPU time of both processes", f"{cpu['read_decode_and_write']:.1f} µs a row"),
-        Line("bare orjson.loads, one process", f"{orjson * 1e6:.1f} µs a row"),
-        Line("bare msgspec decode, one process", f"{msgspec * 1e6:.1f} µs a row"),
-        Line("embedded / orjson.loads", f"{embedded / orjson:.2f} ×"),
-        Line("embedded / msgspec decode", f"{embedded / msgspec:.2f} ×"),
-        at_most("Spark local[2], warm / embedded", spark / embedded, 2, " ×"),
-        below("peak memory of all processes", peaks[1], 1_500, " MB", 0),
-        at_most("the same / with a fifth of the rows", peaks[1] / peaks[0], 1.1, " ×"),
-    ]
+COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""The environment of what is measured: a start is that of compiled code."""
 
 
-def trajectories(bench: Bench) -> list[Line]:
-    path, tenth = bench.file("trajectories.parquet"), bench.file("trajectories-tenth.parquet")
-    best = fastest(path, "score_on_one_core", "adk_evaluator", "adk_from_cells")
-    ours, one_kind, from_cells = (per_row(result) for result in best.values())
-    peaks = [peak_memory("-m", "agent_eval_schema", "score", str(file), "--quiet") for file in (tenth, path)]
-    return [
-        Line("pairs scored", f"{best['score_on_one_core']['rows']:,.0f}"),
-        at_least("all five metrics, of CPU time", 1 / ours, 60_000, " pairs/s"),
-        at_least("google-adk from the same cells, three metrics", from_cells / ours, 12, " ×"),
-        Line("google-adk, objects made before, one metric", f"{one_kind / ours:.1f} ×"),
-        Line(f"peak memory of score, {tenth.stat().st_size / 1e6:,.0f} MB", f"{peaks[0]:.0f} MB"),
-        below(f"peak memory of score, {path.stat().st_size / 1e6:,.0f} MB", peaks[1], 400, " MB", 0),
-    ]
-
-
-def ces(bench: Bench) -> list[Line]:
-    golden = fastest(bench.file("golden.csv"), "read_golden_csv", "validate_golden_csv", rounds=bench.rounds)
-    read, report = (per_row(result) for result in golden.values())
-    names = ("validate_evaluations", "read_evaluations", "msgspec_decode", "json_format_parse")
-    best = fastest(bench.file("evaluations.txt"), *names, rounds=bench.rounds)
-    checked_, given, plain_, vendor = (per_row(result) for result in best.values())
-    return [
-        checked(golden["read_golden_csv"]),
-        at_least("read_golden_csv on one core", 1 / read, 100_000, " rows/s"),
-        Line("validate_eval_set of it on one core", f"{1 / report:,.0f} rows/s"),
-        Line("validating an evaluation of 8 turns", f"{checked_ * 1e6:.0f} µs"),
-        at_least("msgspec's plain decode / validating", plain_ / checked_, 0.5, " ×"),
-        Line("msgspec's plain decode / read_evaluation", f"{plain_ / given:.2f} ×"),
-        at_least("json_format.Parse / validating", vendor / checked_, 10, " ×"),
-    ]
-
-
-def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
-    statements = {
-        "nothing": "pass",
-        "package": "import agent_eval_schema",
-        "function": "from agent_eval_schema import validate_eval_set",
-        "pyarrow": "import pyarrow, pandas, msgspec",
-    }
-    best = dict.fromkeys(statements, float("inf"))
-    for _ in range(IMPORT_ROUNDS):
-        for name, statement in statements.items():
-            best[name] = min(best[name], start_time(statement))
-    added = {name: seconds - best["nothing"] for name, seconds in best.items()}
-    return [
-        below("import agent_eval_schema", added["package"], 0.1, " s", 3),
-        Line("from agent_eval_schema import validate_eval_set", f"{added['function']:.3f} s"),
-        Line("import pyarrow, pandas, msgspec", f"{added['pyarrow']:.3f} s"),
-    ]
-
-
-def start(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
-    sample = "sample_data/good.jsonl"
-    floors = {
-        "argparse, json": ["-c", "import argparse, json"],
-        "pyarrow, pyarrow.compute, msgspec": ["-c", "import pyarrow, pyarrow.compute, msgspec"],
-    }
-    light = {"--help": ["--help"], "explain": ["explain", "AE206"], "rules": ["rules"], "schema": ["schema", "--help"]}
-    light["formats"] = ["formats"]
-    heavy = {
-        "validate": ["validate", sample],
-        "metrics": ["metrics", sample],
-        "diff": ["diff", sample, sample],
-        "convert": ["convert", sample, os.devnull, "--to", "mlflow"],
-    }
-    ours = {
-        name: ["-c", "from agent_eval_schema.cli import main; main()", *given]
-        for name, given in {**light, **heavy}.items()
-    }
-    best = dict.fromkeys([*floors, *ours], float("inf"))
-    for _ in range(START_ROUNDS):
-        for name, command in {**floors, **ours}.items():
-            best[name] = min(best[name], cpu_time(*command))
-    lines = [Line(f"import {name}", f"{best[name]:.3f} s") for name in floors]
-    for commands, floor, most in ((light, "argparse, json", 2.5), (heavy, "pyarrow, pyarrow.compute, msgspec", 2)):
-        lines += [at_most(f"{name} / import {floor}", best[name] / best[floor], most, " ×") for name in commands]
-    return lines
-
-
-def frames(bench: Bench) -> list[Line]:
-    path = bench.file("traces.parquet")
-    one, all_cores = "validate_frame_by_one_process", "validate_frame_by_all_cores"
-    best = fastest(path, one, all_cores, rounds=bench.rounds)
-    note("memory of a frame")
-    peaks = [peak_of_tree("-m", "tests.benchmarks.measure", name, str(path)) for name in ("read_frame", all_cores)]
-    return [
-        at_least("one process / one per core", per_row(best[one]) / per_row(best[all_cores]), 1.6, " ×"),
-        Line("peak memory of reading the frame", f"{peaks[0]:,.0f} MB"),
-        below("peak memory of checking it adds", peaks[1] - peaks[0], 300, " MB", 0),
-    ]
-
-
-def pool(bench: Bench) -> list[Line]:
-    lines = []
-    for kind, rows in (("traces", ROWS_OF_TRACES), ("plain", ROWS_OF_PLAIN)):
-        for where, ending in (("file", "jsonl"), ("memory", "parquet")):
-            for size in (16, 64, 128, 256) if bench.rounds == 1 else POOL_SIZES:
-                path = bench.file_of(f"{kind}.{ending}", size * rows)
-                rounds = bench.rounds * (3 if size <= 256 else 1)  # the least of few short runs is still noise
-                best = fastest(path, "pool_by_one_process", "pool_by_default", rounds=rounds)
-                one, default = (per_row(result) for result in best.values())
-                lines.append(at_most(f"{kind}, {size:,} MB, {where}: default / one process", default / one, 1.05, " ×"))
-    return lines
-
-
-def review(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
-    from playwright.sync_api import sync_playwright
-
-    from agent_eval_schema import review_eval_set
-    from tests.benchmarks.calls import plain as plain_rows
-
-    rows = [{"request": row["request"], "response": row["response"]} for row in plain_rows(REVIEWED)]
-    folder, started = tempfile.TemporaryDirectory(), time.perf_counter()
-    opened = review_eval_set(rows, reviewer="benchmark", journal=os.path.join(folder.name, "rows"))
-    loaded = time.perf_counter() - started
-    for row in range(0, REVIEWED, REVIEWED // 1_000):
-        opened._session.apply([{"row": row, "path": "expected_facts", "new": ["a fact"]}])
-    try:
-        with sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            page = chromium.new_page()
-            page.goto(opened.url)
-            page.wait_for_selector("#row p")
-            paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-            asked = {what: page.evaluate(_ANSWER, path) for what, path in _ASKED.items()}
-            steps = sorted(page.evaluate(_NEXT_ROWS, KEYS))
-            chromium.close()
-    finally:
-        opened.stop()
-        folder.cleanup()
-    return [
-        Line("read, checked and put into queues", f"{loaded:.2f} s"),
-        below("first paint", paint / 1e3, 3, " s", 2),
-        below("the first search", asked["search"], 300, " ms", 1),
-        Line("the preview of what is written", f"{asked['preview']:.0f} ms"),
-        below(
-            f"a key until the next row is there, 0.3 s after the last, median of {KEYS}", steps[KEYS // 2], 50, " ms", 1
-        ),
-        Line("the slowest", f"{steps[-1]:.1f} ms"),
-    ]
-
-
-REVIEWED, KEYS = 100_000, 50
-_ASKED = {"search": "search?q=the", "preview": "preview?what=mine"}
-_ANSWER = """async path => {
-  const token = new URLSearchParams(location.hash.slice(1)).get("t"), start = performance.now();
-  const answer = await fetch("api/" + path, {headers: {"X-Review-Token": token}});
-  await answer.json();
-  return performance.now() - start;
-}"""
-_NEXT_ROWS = """async count => {
-  const times = [], row = document.getElementById("row");
-  for (let i = 0; i < count; i++) {
-    const before = row.textContent, start = performance.now();
-    document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "j", bubbles: true}));
-    while (row.textContent === before || !row.querySelector("p")) await new Promise(done => {
-      const channel = new MessageChannel(); channel.port1.onmessage = done; channel.port2.postMessage(0);
-    });
-    times.push(performance.now() - start);
-    await new Promise(done => setTimeout(done, 300));  // a person takes longer to decide about a row
-  }
-  return times;
-}"""
-
-
-def growth(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
-    lines = []
-    for line in python("-m", "tests.benchmarks.growth").splitlines():
-        found = json.loads(line)
-        lines.append(at_most(found["shape"], found["exponent"], 1.15, ""))
-    return lines
-
-
-SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
-    "traces": traces,
-    "otel": otel,
-    "plain": plain,
-    "memory": memory,
-    "evaluate": evaluate,
-    "production": production,
-    "trajectories": trajectories,
-    "ces": ces,
-    "import": imports,
-    "start": start,
-    "pool": pool,
-    "frames": frames,
-    "review": review,
-    "growth": growth,
-}
-LONG = ("memory", "evaluate", "production", "trajectories", "pool")
-"""What the short form leaves out."""
-
-
-# --- children ---------------------------------------------------------------------------------------------------------
-
-
-def fastest(path: Path, *names: str, rounds: int = ROUNDS) -> dict[str, Result]:
-    """The fastest result of each measurement; they take turns, so that a slow minute hits all of them."""
-    best: dict[str, Result] = {}
-    for turn in range(rounds):
-        for name in names:
-            note(f"{path.name}: {name}, round {turn + 1} of {rounds}")
-            result: Result = json.loads(python("-m", "tests.benchmarks.measure", name, str(path)))
-            best[name] = min(best.get(name, result), result, key=per_row)
-    return best
-
-
-def per_row(result: Result) -> float:
-    return result["seconds"] / result["rows"]
-
-
-def python(*arguments: str) -> str:
-    """Run an interpreter in the root of the project; returns what it prints, or ends with what it complains about."""
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(arguments)}: exit {done.returncode}\n{done.stderr[-2000:]}")
-    return done.stdout
-
-
-def peak_memory(*arguments: str) -> float:
-    """Peak resident memory of an interpreter, MB."""
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=output, stderr=output)
-        _, status, usage = os.wait4(child.pid, 0)  # the usage of this child; getrusage would give the largest of all
+def cost_of(work: Work, folder: str) -> Cost:
+    """Run a work in a process of its own. What fails ends the run with what it complains about."""
+    few = min(WARM_UP_ROWS, work.rows)
+    code = work.run if work.whole else _CHILD.format(folder=folder, few=few, **work._asdict())
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
+        command = [sys.executable, "-c", code]
+        child = subprocess.Popen(command, cwd=against.ROOT, env=COMPILED, stdout=output, stderr=complaints)
+        peak = [0.0]
+        watch = threading.Thread(target=_watched, args=(child, peak))
+        watch.start()
+        _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
+        watch.join()
+        output.seek(0)
+        complaints.seek(0)
         if child.returncode:
-            output.seek(0)
-            sys.exit(
-                f"{' '.join(arguments)}: exit {child.returncode}\n{output.read()[-2000:].decode(errors='replace')}"
-            )
-    return usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+            sys.exit(f"{work.run}: exit {child.returncode}\n{complaints.read()[-2000:].decode(errors='replace')}")
+        own = usage.ru_utime + usage.ru_stime
+        return Cost(own if work.whole else float(output.read().splitlines()[-1]), peak[0] / 1e3)
 
 
-def peak_of_tree(*arguments: str) -> float:
-    """Peak memory of an interpreter and all its descendants together, MB: what they share counts once (Linux's PSS)."""
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=output, stderr=output)
-        peak = 0.0
-        while child.poll() is None:
-            peak = max(peak, sum(map(proportional_set, family(child.pid))))
-            time.sleep(0.1)
-        if child.returncode:
-            output.seek(0)
-            sys.exit(
-                f"{' '.join(arguments)}: exit {child.returncode}\n{output.read()[-2000:].decode(errors='replace')}"
-            )
-    return peak / 1e3
+def _watched(child: subprocess.Popen[bytes], peak: list[float]) -> None:
+    while child.returncode is None:
+        peak[0] = max(peak[0], sum(map(_proportional_set, _family(child.pid))))
+        time.sleep(0.1)
 
 
-def family(pid: int) -> Iterator[int]:
+def _family(pid: int) -> Iterator[int]:
     """A process and its descendants, as far as they still live."""
     yield pid
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, children.read_text().split()):
-                yield from family(child)
+                yield from _family(child)
 
 
-def proportional_set(pid: int) -> float:
+def _proportional_set(pid: int) -> float:
     """The memory of a process in kB; what n processes share counts an n-th."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -539,61 +250,46 @@ def proportional_set(pid: int) -> float:
     return 0.0
 
 
-def start_time(statement: str) -> float:
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", statement], cwd=ROOT, check=True)
-    return time.perf_counter() - start
+def measured(lines: Sequence[Line], rounds: int, share: float) -> Iterator[list[str]]:
+    """What was measured, the result, the goal, and whether it is met, per line."""
+    costs: dict[Work, Cost] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for what, works, show in lines:
+            works = tuple(work._replace(rows=max(int(work.rows * share), 1)) for work in works)
+            for _ in range(rounds):
+                for work in (work for work in works if work not in costs or rounds > 1):
+                    found = cost_of(work, folder)
+                    before = costs.get(work, found)
+                    costs[work] = Cost(min(found.seconds, before.seconds), max(found.memory, before.memory))
+            result, goal, is_met = show(*(costs[work] for work in works))
+            yield [what, result, goal, "" if is_met else "missed"]
 
 
-def cpu_time(*arguments: str) -> float:
-    """The CPU time of an interpreter, user and system."""
-    child = subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, _, usage = os.wait4(child.pid, 0)
-    child.returncode = 0
-    return usage.ru_utime + usage.ru_stime
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("words", nargs="*", help="measure only the lines with all of these words")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the rows, for a trial (default: 1)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"turns, the least of which counts ({ROUNDS})")
+    earlier = f"compare with the package of other commits (default: {', '.join(against.EARLIER)})"
+    parser.add_argument("--against", nargs="*", metavar="COMMIT", help=earlier)
+    parser.add_argument("--write", action="store_true", help=f"write the table into {against.PAGE.name}")
+    given = parser.parse_args()
+    names = ("pyarrow", "msgspec", "orjson", "pandas", "mlflow")
+    packages = ", ".join(f"{name} {version(name)}" for name in names)
+    where = f"Python {platform.python_version()}, {packages}, {os.cpu_count()} cores"
+    print(where)
+    if given.against is not None:
+        against.main(given.against or against.EARLIER, given.rounds, write=given.write)
+        return
+    rows = [["measured", "result", "goal", ""]]
+    for line in measured([one for one in LINES if all(w in one.what for w in given.words)], given.rounds, given.share):
+        print("  ".join(line), flush=True)
+        rows.append(line)
+    if given.write:
+        against.write_table(FIGURES, f"Commit {against.own_commit()}, {where}", rows)
 
 
-# --- the table --------------------------------------------------------------------------------------------------------
-
-
-def at_most(what: str, value: float, target: float, unit: str, digits: int = 2) -> Line:
-    return Line(what, f"{value:,.{digits}f}{unit}", f"<= {target:,}{unit}", value <= target)
-
-
-def below(what: str, value: float, target: float, unit: str, digits: int) -> Line:
-    return Line(what, f"{value:,.{digits}f}{unit}", f"< {target:,}{unit}", value < target)
-
-
-def at_least(what: str, value: float, target: float, unit: str) -> Line:
-    return Line(
-        what, f"{value:,.3g}{unit}" if value < 100 else f"{value:,.0f}{unit}", f">= {target:,}{unit}", value >= target
-    )
-
-
-def checked(result: Result) -> Line:
-    """What was found: the figures are about rows without errors, since other rows take another, slower path."""
-    what = "rows checked" if not result["invalid"] else f"rows checked, {result['invalid']:,.0f} INVALID"
-    return Line(what, f"{result['rows']:,.0f}", f"{result['issues']:,.0f} issues")
-
-
-def print_table(title: str, lines: list[Line]) -> None:
-    width = max(len(line.what) for line in lines)
-    print(f"\n{title}")
-    for line in lines:
-        verdict = {True: "met", False: "MISSED", None: ""}[line.met]
-        print(f"  {line.what:<{width}}  {line.measured:>18}  {line.target:<18}  {verdict}".rstrip(), flush=True)
-
-
-def machine() -> str:
-    versions = " · ".join(f"{name} {version(name)}" for name in ("pyarrow", "msgspec", "orjson", "pandas", "mlflow"))
-    return f"python {platform.python_version()} · {versions} · {os.cpu_count()} CPUs · {platform.machine()}"
-
-
-def note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
+FIGURES = "python -m tests.benchmarks --write"
 
 if __name__ == "__main__":
     main()

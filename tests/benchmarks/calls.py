@@ -9,7 +9,6 @@ when a verb takes more, and when it takes far fewer: its budget is to be lowered
 
 from __future__ import annotations
 
-import random
 import sys
 import threading
 from collections.abc import Callable
@@ -19,31 +18,22 @@ from typing import Any
 import pyarrow as pa
 
 import agent_eval_schema as aes
-from tests.benchmarks import data
+from tests.benchmarks.rows import made, table
 
 ROWS = 512
 WARM_UP_ROWS = 64
 """The first rows fill the caches of decoders and lazy modules; their calls are not counted."""
 
 
-def plain(rows: int) -> list[dict[str, Any]]:
-    return [data.plain_row(random.Random(number), number) for number in range(rows)]
+def of(kind: str) -> Callable[[int], list[dict[str, Any]]]:
+    return lambda rows: made(kind, rows)
 
 
-def trace_table(rows: int) -> pa.Table:
-    return pa.Table.from_pylist([data.trace_row(random.Random(number), number) for number in range(rows)])
+def table_of(kind: str) -> Callable[[int], pa.Table]:
+    return lambda rows: table(kind, rows)
 
 
-def trajectories(rows: int) -> list[dict[str, Any]]:
-    return [data.trajectory_row(random.Random(number), number) for number in range(rows)]
-
-
-def payload_table(rows: int) -> pa.Table:
-    return pa.Table.from_pylist([data.payload_row(random.Random(number), number) for number in range(rows)])
-
-
-def plain_table(rows: int) -> pa.Table:
-    return pa.Table.from_pylist(plain(rows))
+plain = of("plain")
 
 
 def document_table(rows: int) -> pa.Table:
@@ -78,17 +68,17 @@ def verb(name: str) -> Callable[[Any], object]:
 
 
 VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
-    "validate traces": (trace_table, verb("validate_eval_set")),
+    "validate traces": (table_of("trace"), verb("validate_eval_set")),
     "validate a list": (plain, verb("validate_eval_set")),
-    "validate a table": (plain_table, verb("validate_eval_set")),
+    "validate a table": (table_of("plain"), verb("validate_eval_set")),
     "validate documents": (document_table, verb("validate_eval_set")),
     "normalize a list": (plain, verb("normalize_eval_set")),
     "prepare a list": (plain, verb("prepare_for_evaluate")),
     "convert a list": (plain, convert),
     "diff two lists": (plain, diff),
     "profile a list": (plain, verb("profile_eval_set")),
-    "score trajectories": (trajectories, verb("score_trajectories")),
-    "build from an inference table": (payload_table, verb("eval_set_from_inference_table")),
+    "score trajectories": (of("trajectory"), verb("score_trajectories")),
+    "build from an inference table": (table_of("payload"), verb("eval_set_from_inference_table")),
 }
 """Per verb its data, and what is done with them."""
 

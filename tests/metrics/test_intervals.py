@@ -18,7 +18,7 @@ from agent_eval_schema.metrics.intervals import (
     t_quantile,
     wilson,
 )
-from tests.benchmarks.coverage import (
+from tests.metrics.interval_coverage import (
     SCORES,
     coverage_of_clustered_scores,
     coverage_of_differences,

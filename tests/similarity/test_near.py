@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_eval_schema.similarity import near
 from agent_eval_schema.similarity.near import bands_for, joined, near_groups, similarity
 from agent_eval_schema.similarity.shingles import MOST_SHINGLES, contained, normalized, shingled
-from tests.benchmarks.near import OTHER, SAME, found, of_templates
+from tests.similarity.near_repeats import OTHER, SAME, found, of_templates
 
 
 def pairs_of(text: str) -> set[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How often the intervals and the tests keep their promise: ``python -m tests.benchmarks.coverage``.
+"""How often the intervals and the tests keep their promise: ``python -m tests.metrics.interval_coverage``.
 
 Prints the tables of docs/concepts/statistics.md: exact coverage of intervals of a rate, simulated coverage of clustered
 rows, and false alarms of repeated looks.

@@ -1,4 +1,4 @@
-"""How many made-up edits of questions are found as near duplicates: ``python -m tests.benchmarks.near``.
+"""How many made-up edits of questions are found as near duplicates: ``python -m tests.similarity.near_repeats``.
 
 Each question has one edit of it, among all the other questions. Edits that change how something is asked should be
 found, edits that change what is asked should not. Also printed: pairs of different questions that were grouped.
