@@ -1,9 +1,9 @@
 """How fast and how small the package is, beside what does less: ``python -m tests.benchmarks [WORDS]``.
 
-Each figure is a line of `LINES`: what is timed, in Python, and what it is compared with. A measurement is a process of its
-own; those that are compared take turns, and the least of each counts, as a neighbor can only make a run slower. On one core
-it is CPU time, on two it is that of the clock. Read the ratios, not the seconds: machines are shared and differ. Nothing
-here passes or fails a test; of WORDS only the lines are measured that have them.
+Each figure is a line of `LINES`: what is timed, in Python, and what it is compared with. A measurement is a process
+of its own; those that are compared take turns, and the least of each counts, as a neighbor can only make a run
+slower. On one core it is CPU time, on two it is that of the clock. Read the ratios, not the seconds: machines are
+shared and differ. Nothing here passes or fails a test; of WORDS only the lines are measured that have them.
 
     --write             puts the table into docs/concepts/performance.md, with the commit and its date
     --share 0.1         a tenth of the rows, for a trial
@@ -13,7 +13,6 @@ here passes or fails a test; of WORDS only the lines are measured that have them
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
@@ -37,8 +36,8 @@ WARM_UP_ROWS = 64
 
 
 class Work(NamedTuple):
-    """What is timed: a statement about `data`, which an expression makes of `n` rows. `before` is run once; the clock is
-    that of the core, or on two `cores` that of the wall. Of a `whole` process its start counts, too."""
+    """What is timed: a statement about `data`, which an expression makes of `n` rows. `before` is run once; the clock
+    is that of the core, or on two `cores` that of the wall. Of a `whole` process its start counts, too."""
 
     run: str
     data: str = "None"
@@ -94,7 +93,7 @@ def validated(data: str, rows: int, cores: int = 1) -> Work:
 
 
 def command(*words: str) -> Work:
-    return Work(f"from agent_eval_schema.cli import main; main({list(words)!r})", whole=True)
+    return Work(f"import sys; sys.argv[1:] = {words}; from agent_eval_schema.cli import main; main()", whole=True)
 
 
 def on_spark(run: str, rows: int) -> Work:
@@ -116,7 +115,8 @@ BUILD = Work(
     parquet("payload"), 100_000, 2, "from agent_eval_schema.cli import main",
 )  # fmt: skip
 LINES_OF_JSON = 'file("plain", n, f"{folder}/{n}-plain.jsonl")'
-EVALUATED = "'plain', n)[:min(n, 200)]"
+EVALUATIONS = "[json.dumps(e) for e in texts('evaluation', n, 'evaluation')]"
+READY = "aes.prepare_for_evaluate(made('plain', n), outputs='provided')"
 SMALL = "sample_data/good.jsonl"
 ARROW = Work("import pyarrow, pyarrow.compute, msgspec", whole=True)
 PARSER = Work("import argparse, json", whole=True)
@@ -132,7 +132,7 @@ LINES = (
     Line("20 KB traces of OpenTelemetry against the same of MLflow", (validated("table('otel', n)", 3_000), TRACES),
          at_most(2)),
     Line("a file of 20,000 traces on two cores, against one process",
-         tuple(Work("aes.validate_eval_set(data)", parquet("trace"), 20_000, 2, before) for before in ("", ONE_PROCESS)),
+         tuple(Work("aes.validate_eval_set(data)", parquet("trace"), 20_000, 2, env) for env in ("", ONE_PROCESS)),
          at_most(0.65)),
     Line("rows with texts and documents in a table", (PLAIN,), rate(200_000)),
     Line("the same in a list", (validated("made('plain', n)", 20_000),), rate(60_000)),
@@ -147,9 +147,9 @@ LINES = (
     Line("a golden CSV: `ces.read_golden_csv`, which validates it, rows of evaluations",
          (Work("ces.read_golden_csv(data)", 'file("golden", n, f"{folder}/{n}-golden.csv")', 3_000),), rate(5_000)),
     Line("Evaluation JSON: reporting every problem, against google-cloud-ces",
-         (Work("for text in data: findings_of(text)", "[json.dumps(e).encode() for e in texts('evaluation', n, 'evaluation')]",
-               1_000, before="from agent_eval_schema.formats.ces.evaluation import findings_of"),
-          Work("others.vendor_parse(data)", "[json.dumps(e) for e in texts('evaluation', n, 'evaluation')]", 300)),
+         (Work("for text in data: findings_of(text.encode())", EVALUATIONS, 1_000,
+               before="from agent_eval_schema.formats.ces.evaluation import findings_of"),
+          Work("others.vendor_parse(data)", EVALUATIONS, 300)),
          at_most(1.2)),
     Line("five trajectory metrics, against the three of google-adk from the same cells",
          (Work("aes.score_trajectories(data)", "made('trajectory', n)", 20_000),
@@ -157,15 +157,17 @@ LINES = (
     Line("logged calls of 5 KB, Parquet to Parquet, two processes", (BUILD,), rate(20_000)),
     Line("peak memory of all processes of the same: a tenth, all", (BUILD._replace(rows=10_000), BUILD), memory(1_500)),
     Line("`spark_validate` on `local[2]`, 200,000 rows, against `normalize_eval_set`",
-         (on_spark("aes.spark_validate(data)", 200_000), on_spark("aes.normalize_eval_set(data)", 200_000)), at_most(1.3)),
+         tuple(on_spark(f"aes.{verb}(data)", 200_000) for verb in ("spark_validate", "normalize_eval_set")),
+         at_most(1.3)),
     Line("`evaluate_eval_set` of 200 rows on sqlite, against MLflow's own `evaluate` with the same scorers",
-         (Work("others.on_mlflow(lambda _, scorers: aes.evaluate_eval_set(data, scorers))", f"made({EVALUATED}", 200, 2),
-          Work("others.on_mlflow(lambda mlflow, scorers: mlflow.genai.evaluate(data=data, scorers=scorers))",
-               f"aes.prepare_for_evaluate(made({EVALUATED}, outputs='provided')", 200, 2)), at_most(1.05)),
+         (Work("others.on_mlflow(lambda _, scorers: aes.evaluate_eval_set(data, scorers))", "made('plain', n)", 200, 2),
+          Work("others.on_mlflow(lambda mlflow, scorers: mlflow.genai.evaluate(data=data, scorers=scorers))", READY,
+               200, 2)), at_most(1.05)),
     Line("`import agent_eval_schema`", (Work("import agent_eval_schema", whole=True), Work("pass", whole=True)),
          lambda ours, nothing: seconds(0.1)(Cost(ours.seconds - nothing.seconds, 0))),
     *(Line(f"`{words[0]}` of a small file, against `{ARROW.run}`", (command(*words), ARROW), at_most(2))
-      for words in (["validate", SMALL], ["metrics", SMALL], ["diff", SMALL, SMALL], ["convert", SMALL, os.devnull, "--to", "mlflow"])),
+      for words in (["validate", SMALL], ["metrics", SMALL], ["diff", SMALL, SMALL],
+                    ["convert", SMALL, os.devnull, "--to", "mlflow"])),
     *(Line(f"`{words[0]}`, against `{PARSER.run}`", (command(*words), PARSER), at_most(2.5))
       for words in (["--help"], ["explain", "AE206"], ["formats"])),
     Line("`review` of 100,000 rows in Chromium: the first paint",
