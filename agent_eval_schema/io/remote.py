@@ -5,7 +5,7 @@ s3://bucket/evals/*.jsonl        the files that match
 s3://bucket/evals                the files of rows in the folder; of a Delta folder, all files
 """
 
-import http.client
+import http
 import os
 import shutil
 import time
@@ -137,7 +137,7 @@ def _failed(url: str, done: str, error: Exception) -> EvalSetError:
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         words = f"the server sent nothing for {STALLED} s: try again later"
     elif (status := _status(error)) is not None:
-        reason = http.client.responses.get(status, "an error")
+        reason = next((s.phrase for s in http.HTTPStatus if s == status), "an error")
         words = f"the server answers {status} ({reason}): {_ADVICE.get(status, 'try again later')}"
     for secret in (parts.netloc.rpartition("@")[0], parts.query):
         words = words.replace(secret, "***") if secret else words
