@@ -39,8 +39,10 @@ def add(commands: Commands) -> None:
         metavar="QUEUE",
         default="",
         help="queue that opens: truth, errors, fixes, conflicts, duplicates, audit, flagged, changed, overlap, "
-        "together or all (default: the first with rows)",
+        "together, rows or all (default: the first with rows)",
     )
+    rows = "comma-separated numbers of rows, such as 3,17,40: they are the queue that opens, in this order"
+    group.add_argument("--rows", metavar="NUMBERS", type=_rows, default=[], help=rows)
     group.add_argument(
         "--overlap", metavar="N", type=whole, default=0, help="rows that every reviewer gets, to measure agreement"
     )
@@ -98,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.CLEAN
     if arguments.redact:  # a message quotes a part of a cell, in which half of an address may be
         source = source.read_as(show_values=False)
-    options: dict[str, Any] = {"overlap": arguments.overlap, "guide": arguments.guide}
+    options: dict[str, Any] = {"overlap": arguments.overlap, "guide": arguments.guide, "rows": arguments.rows}
+    arguments.queue = arguments.queue or "rows" * bool(arguments.rows)
     if arguments.bundle and arguments.queue in ("", "all"):  # which would be found out when all is read
         from agent_eval_schema.review.bundle import require_few
 
@@ -119,6 +122,10 @@ def run(arguments: argparse.Namespace) -> int:
         _to_mlflow(session, arguments)
         return ExitCode.CLEAN
     return _serve(session, arguments)
+
+
+def _rows(text: str) -> list[int]:
+    return list(map(whole, text.split(",")))
 
 
 def _place(text: str) -> str:

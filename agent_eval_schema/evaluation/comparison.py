@@ -65,12 +65,19 @@ class OfSeveral(Savable):
     _results: Sequence[str | None]
     _markdown = "comparison.to_markdown()"
     """What writes it as Markdown, which a page leads on to."""
+    _review: Callable[[Sequence[int]], list[NextCommand]] | None = None
+    """The positions of rows, of those that all results have → what opens a review of them."""
 
     def _page(self) -> str:
         from agent_eval_schema.render.block_html import view_page
 
-        effect = "the same as Markdown, for a pull request"
-        return view_page(replace(self._view(), following=[], then=[NextCommand(self._markdown, effect)]))
+        markdown = NextCommand(self._markdown, "the same as Markdown, for a pull request")
+        review = self._review(self._fallen()) if self._review else []
+        return view_page(replace(self._view(), following=[], then=[*review, markdown]))
+
+    def _fallen(self) -> list[int]:
+        """The rows that became worse, of those that all results have, the largest losses first."""
+        raise NotImplementedError
 
     def to_markdown(self) -> str:
         """Return the comparison as Markdown, such as for a comment on a pull request.
@@ -256,13 +263,21 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         """The number of rows that had a score and have none in the new result, of the metric that lost most."""
         return max((line.lost for line in self.lines if line.counted), default=0)
 
-    def _view(self) -> View:
+    def _fallen(self) -> list[int]:
+        infos = {line.metric: line.info for line in self.lines if line.counted}
+        found = [Difference(infos[row[2]], row) for row in self._changed() if row[2] in infos]
+        return [row.place for row in sorted(found, key=lambda row: row.gain) if row.gain < 0]
+
+    def _changed(self) -> list[Changed]:
         rows = self.rows
         names, blank = ("key", "request_id", "metric", "old", "new", "difference", "row"), pd.Series("", rows.index)
         cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
-        changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
+        return [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
+
+    def _view(self) -> View:
+        only = len(self.only_old), len(self.only_new)
         return comparison_view(
-            *(self.lines, changed, len(self.only_old), len(self.only_new), self._units, self.matched_by, self.remarks),
+            *(self.lines, self._changed(), *only, self._units, self.matched_by, self.remarks),
             command=self._command,
             alpha=self._alpha,
             failed=self._failed,
@@ -297,9 +312,10 @@ def compare(
     *,
     keys: PairOfKeys,
     asked: bool = False,
+    review: Callable[[Sequence[int]], list[NextCommand]],
 ) -> ScoreComparison:
     """Compare two tables by these metrics, all of which count if they were asked for; `EvalResult.compare` documents
-    `key`, `units` are those of the old rows."""
+    `key`, `units` are those of the old rows, `review` opens rows of the new table."""
     pairs = matched_rows(old, new, key, keys)
     at_old, at_new = pairs.old, pairs.new
     if not len(at_old):
@@ -328,7 +344,9 @@ def compare(
         one, other = (table.iloc[at[row]] for table, at in ((old, at_old), (new, at_new)))
         return one.to_dict(), other.to_dict()
 
-    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results, cells_of)
+    found = ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results, cells_of)
+    found._review = lambda places: review(at_new[places].tolist())
+    return found
 
 
 IDENTIFYING = ("request_id", "prompt", "request", "inputs")
@@ -566,7 +584,7 @@ def comparison_view(
     ]
     return View(
         title=verdict,
-        about=[Only("page", [Terms(list(zip(("Before", "After"), runs, strict=True)))])] if runs else [],
+        about=[Only("html", [Terms(list(zip(("Before", "After"), runs, strict=True)))])] if runs else [],
         verdict=verdict,
         mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],

@@ -265,10 +265,15 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
             title = "Rows that changed sides, most changes first"
             blocks.append(Section("rows", title, list(self._rows(title))))
         following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
-        runs = [Only("page", [Terms(self._about)])] if self._about else []
+        runs = [Only("html", [Terms(self._about)])] if self._about else []
         return View(
             title=verdict, about=runs, verdict=verdict, mood=mood, blocks=blocks, following=following, first=first
         )
+
+    def _fallen(self) -> list[int]:
+        rows = zip(self.rows["metric"], self.rows["scores"], self._places, strict=True)
+        gains = [(self._infos[metric].sign * (scores[-1] - scores[0]), place) for metric, scores, place in rows]
+        return [place for gain, place in sorted(one for one in gains if one[0] < 0)]
 
     def _rows(self, title: str) -> Iterator[Block]:
         """The rows that changed sides: a page opens them with the answers of all runs."""

@@ -15,7 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, get_args, overload
 
@@ -55,6 +55,7 @@ from agent_eval_schema.evaluation.table import (
 )
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import UNKNOWN, find_format
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import is_absent
@@ -66,10 +67,11 @@ from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.page import plot
-from agent_eval_schema.render.phrases import Call, plural, seconds
+from agent_eval_schema.render.phrases import Call, NextCommand, plural, seconds
 from agent_eval_schema.render.printable import Savable, as_inline
 from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
 from agent_eval_schema.text.describe import names
+from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import run_of
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
@@ -80,12 +82,15 @@ ROWS_ON_A_PAGE, ROWS_INLINE = 500, 3
 AUTO = "auto"
 """Independent units as independence.py defines them."""
 
+ROWS_NAMED = 20
+"""Rows that a command names, at most."""
+
 ERROR_COLUMNS = [
     *("metric", "rows", "units", "mean", "std_error", "low", "high", "design_effect"),
     *("std_questions", "std_answers", "note", "assumes"),
 ]
 
-_OF_FILE = ("version", "metrics", "row_count", "columns", "added", "infos")
+_OF_FILE = ("version", "metrics", "row_count", "columns", "added", "infos", "reading")
 """The parts of a record that describe the file."""
 
 ROWS_LISTED = 10_000
@@ -155,6 +160,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         evaluation: MlflowEvaluation | None = None,
     ) -> None:
         self._record, self._call, self._parts, self._reasons = record, call, parts, reasons
+        self._data = call if record.source in (None, call.name) else Call(record.source, record.reading)
         self._unscored, self._findings, self._failed, self._keys = dict(unscored), findings, failed, keys
         self.metrics, self.row_count, self.options = record.metrics, record.row_count, dict(record.options)
         self.name, self.run_id, self.tallies = call.name, record.run_id, dict(tallies)
@@ -746,9 +752,28 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             (self.name, other.name),
             keys=(self._keys, other._keys),
             asked=metrics is not None,
+            review=partial(other._review, "that became worse"),
         )
         found._runs = [self._about, other._about]
         return found
+
+    def _review(self, which: str, rows: Sequence[int]) -> list[NextCommand]:
+        """What opens a review of the rows at these positions, the first of them if they are many; nothing if a review
+        cannot open the data."""
+        name, options = self._data.name, self._data.options
+        if not rows or name is None or not os.path.exists(name):
+            return []
+        try:
+            source = open_source(name, "data", options.get("columns"), format=options.get("format", "auto"))
+            form = make_plan(source).format
+        except EvalSetError:
+            return []
+        if form == UNKNOWN.name or find_format(form).system == "ces":
+            return []
+        first = list(dict.fromkeys(rows))
+        some = f"{f'{ROWS_NAMED} of ' * (len(first) > ROWS_NAMED)}the {plural(len(first), 'row')} {which}"
+        command = self._data.command("review", "--rows", ",".join(map(str, first[:ROWS_NAMED])))
+        return [NextCommand(command, f"opens a page to review {some}, the worst first")]
 
     @property
     def _about(self) -> str:
@@ -819,7 +844,10 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             return [table.iloc[rows[row]].to_dict() for table, rows in zip(tables, at, strict=True)]
 
         named = list(configurations or runs)
+
         found = ScoreHistory(runs, named, scores, keys, codes, infos, of, remarks, cells_of, asked=asked)
+        review = partial(results[-1]._review, "that changed sides for the worse")
+        found._review = lambda places: review(at[-1][places].tolist())
         found._about = [(run, result._about) for run, result in zip(runs, results, strict=True)]
         return found
 
@@ -893,13 +921,12 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         )
         if not worst:
             return summary
-        overview, rows = (
-            Overview(stats, self.row_count, None if self._units is None else self._units.codes, self.infos),
-            None,
-        )
+        overview = Overview(stats, self.row_count, None if self._units is None else self._units.codes, self.infos)
+        rows, lacking = None, list[int]()
         if self.row_count:
             match: Match = next((way for way in get_args(Match) if way == self.options.get("match")), "call")
-            rows = worst_rows(overview.watching(self._shown()), stats, self.row_count, worst, match, self.infos)
+            shown = overview.watching(self._shown())
+            rows, lacking = worst_rows(shown, stats, self.row_count, worst, match, self.infos)
         plots = []
         for name, one in stats.items():
             if name != FAILURE and not one.is_binary:
@@ -911,6 +938,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
             findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples() if self._causes],
             plots=plots,
             worst=rows,
+            review=self._review("that failed or lost points", lacking),
             steps=overview.steps,
             groups=overview.groups,
         )
@@ -1033,7 +1061,11 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         in_two = is_aggregate(place)
         settle({"": place, "the samples": samples_of(place) if in_two else None}, {"the data": self._inputs()})
         record = ResultRecord(
-            metrics=self.metrics, row_count=self.row_count, infos=tuple(self._stated.values()), **self.provenance
+            metrics=self.metrics,
+            row_count=self.row_count,
+            infos=tuple(self._stated.values()),
+            reading={name: of for name, of in self._data.options.items() if name in ("format", "columns")},
+            **self.provenance,
         )
         rows = (iter(self.iter_parts()), self._reasons(), self._keys)
         if in_two:

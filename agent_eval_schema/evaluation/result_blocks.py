@@ -158,6 +158,7 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     findings: list[tuple[Any, Any, str]] = []
     plots: list[dict[str, Any]] = []
     worst: OpenRows | None = None
+    review: list[NextCommand] = []
     steps: list[ScoreSteps] = []
     groups: dict[str, list[GroupOfRows]] = {}
     errors: list[tuple[str, int]] = []
@@ -234,6 +235,7 @@ def result_view(result: ResultSummary) -> View:
         mood=mood_of(result),
         notes=[Only("html", notes)] if notes else [],
         following=next_commands(result),
+        then=result.review,
         first=first_of(result),
         blocks=[
             *([Only("text", [Line(words)])] if (words := _COMPARED.get(result.options.get("match", ""))) else []),
@@ -672,12 +674,14 @@ def worst_rows(
     most: int,
     match: Match,
     infos: Mapping[str, MetricInfo],
-) -> OpenRows:
-    """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores."""
+) -> tuple[OpenRows, list[int]]:
+    """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores;
+    and the numbers of all that failed or lack points, in this order."""
     metrics = [name for name in infos if name != FAILURE]
     unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
     lower = {score_column(name) for name in unit if infos[name].share_sign < 0}
-    ranked = _ranked(parts, list(map(score_column, unit)), lower, FAILURE in stats, most)
+    seen: list[Numbers] = []
+    ranked = _ranked(parts, list(map(score_column, unit)), lower, FAILURE in stats, most, seen)
     chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
     columns = [_scores(infos[name], [cells for _, cells in chosen]) for name in metrics]
     rows = []
@@ -691,14 +695,16 @@ def worst_rows(
             replace(found, failed=True, title=truncate(error, LONGEST_TITLE) or found.title) if failed else found
         )
     about = "Those that failed first, then those with the worst scores."
-    return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more")
+    ranks = np.concatenate(seen)
+    lacking = [row for row in np.argsort(ranks, kind="stable").tolist() if ranks[row] < 1]
+    return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more"), lacking
 
 
 def _ranked(
-    parts: Iterable[pd.DataFrame], unit: list[str], lower: Set[str], ran: bool, most: int
+    parts: Iterable[pd.DataFrame], unit: list[str], lower: Set[str], ran: bool, most: int, seen: list[Numbers]
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
     """(rank, row, cells) of each part's lowest rows: the mean score; -1 failed, 1.5 without a score, 2 a full score.
-    Of the `lower` columns less is better."""
+    Of the `lower` columns less is better. `seen` gets the ranks of all rows."""
     start = 0
     for part in parts:
         points = part[unit].apply(lambda scores: 1 - scores if scores.name in lower else scores)
@@ -707,6 +713,7 @@ def _ranked(
             means = means.mask(part[FAILURE] == 1, -1.0)
         scores = means.to_numpy(np.float64)
         ranks = np.where(scores < 1, scores, np.where(np.isnan(scores), 1.5, 2.0))
+        seen.append(ranks)
         for place in np.argsort(ranks, kind="stable")[:most].tolist():
             cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
             yield ranks[place].item(), start + place, cells

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -59,12 +60,13 @@ _PACKAGES = ("agent_eval_schema", "mlflow", "pandas", "pyarrow")
 class ResultRecord(Struct, frozen=True, kw_only=True):
     """What a file has beside the rows: where the scores come from. `data_hash` is that of the cells of the data, by
     column and row; `columns` are those of the table (JSON omits those without a value), `added` those of
-    reasons that only the file has, `infos` what the user stated of metrics."""
+    reasons that only the file has, `infos` what the user stated of metrics, `reading` how `source` is read."""
 
     version: int = VERSION
     metrics: tuple[str, ...]
     row_count: int
     source: str | None = None
+    reading: dict[str, Any] = {}
     data_hash: str = ""
     run_id: str | None = None
     agent: str | None = None

@@ -403,7 +403,7 @@ QUEUES = (
 )
 """The queues that the rules make, in the order of the page."""
 
-QUEUE_NAMES = (*(queue.name for queue in QUEUES[:-1]), "changed", "overlap", "together", QUEUES[-1].name)
+QUEUE_NAMES = ("rows", *(queue.name for queue in QUEUES[:-1]), "changed", "overlap", "together", QUEUES[-1].name)
 
 
 def _with_status(states: Mapping[int, State], status: str) -> list[int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cells.cells import native_rows
@@ -21,7 +22,7 @@ from agent_eval_schema.review.journal import Journal, other_journals, own_journa
 from agent_eval_schema.review.server import ReviewServer
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing
-from agent_eval_schema.text.choices import path_of, require_choice, require_count
+from agent_eval_schema.text.choices import path_of, require_choice, require_count, require_kind
 from agent_eval_schema.validation.plan import Outputs
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def review_eval_set(
     *,
     reviewer: str | None = None,
     queue: str = "",
+    rows: Sequence[int] = (),
     journal: str | os.PathLike[str] | None = None,
     overlap: int = 0,
     guide: str | os.PathLike[str] | None = None,
@@ -58,7 +60,9 @@ def review_eval_set(
         The name of the reviewer, which is part of the name of the journal. None uses the user of the machine.
     queue : str, default ""
         The queue that the page opens: `"truth"`, `"errors"`, `"fixes"`, `"conflicts"`, `"duplicates"`, `"audit"`,
-        `"flagged"`, `"changed"`, `"overlap"`, `"together"` or `"all"`. `""` is the first one that has rows.
+        `"flagged"`, `"changed"`, `"overlap"`, `"together"`, `"rows"` or `"all"`. `""` is the first one that has rows.
+    rows : sequence of int, default ()
+        The 0-based positions of rows, such as of those that became worse. They are the queue `"rows"`, the first one.
     journal : str, os.PathLike or None, default None
         The start of the names of the journals. None uses the path of the file, and `"data"` for data in memory:
         `"data.maria.review.jsonl"`.
@@ -109,7 +113,10 @@ def review_eval_set(
         if value:
             require_count(option, value)
     source = open_source(data, "data", columns, format=format, outputs=outputs)
-    session = open_session(source, reviewer, journal, overlap=overlap, guide=guide)
+    require_kind("rows", rows, Iterable, "row numbers")
+    for row in rows:
+        require_kind("rows", row, Integral, "row numbers")
+    session = open_session(source, reviewer, journal, overlap=overlap, guide=guide, rows=list(map(int, rows)))
     if queue:
         require_choice("queue", queue, QUEUE_NAMES)
     server = ReviewServer(session, port=port, queue=queue)
@@ -133,6 +140,7 @@ def open_session(
     *,
     overlap: int = 0,
     guide: str | os.PathLike[str] | None = None,
+    rows: Sequence[int] = (),
     check: Callable[[int], None] = lambda _: None,
 ) -> Session:
     """The session of a reviewer, with the journals that are beside the file; `check` as of `Reviewed`."""
@@ -140,7 +148,7 @@ def open_session(
     base = path_of(journal, "journal") if journal is not None else source.path or source.name or "data"
     own, words = own_journal(base, by), "" if guide is None else read_guide(path_of(guide, "guide"))
     find = partial(other_journals, base, by)
-    return Session(Reviewed(source, check), own, list(find()), find=find, overlap=overlap, guide=words)
+    return Session(Reviewed(source, check), own, list(find()), find=find, overlap=overlap, guide=words, rows=rows)
 
 
 MOST_GUIDE = 200_000

@@ -75,9 +75,12 @@ class Session:
         find: Callable[[Container[str | None]], Iterable[Journal]] = lambda _: (),
         overlap: int = 0,
         guide: str = "",
+        rows: Sequence[int] = (),
     ) -> None:
         self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
-        self.guide, self._find = guide, find
+        self.guide, self._find, self._rows = guide, find, list(dict.fromkeys(rows))
+        for row in self._rows:
+            self._require(row)
         self._lock, self._seen = threading.RLock(), len(journal.events)
         self.gone: list[RowKey] = []
         self._places: dict[RowKey, int] = {}
@@ -221,7 +224,7 @@ class Session:
         """Make the queues anew: until then they keep their rows and order, whatever is decided."""
         states = self.states
         made = {queue.name: list(queue.rows(self.reviewed, states)) for queue in QUEUES}
-        made["changed"] = sorted(self._changed)
+        made["rows"], made["changed"] = self._rows, sorted(self._changed)
         made["overlap"] = overlap(self.reviewed, self._overlap) if self._overlap else []
         everybody = {self.journal.by: states, **self.of_others()}
         mine = {row for row, state in states.items() if state.get("status") == SUBMITTED}
@@ -238,7 +241,8 @@ class Session:
         if queue:
             require_choice("--queue", queue, QUEUE_NAMES)
         titles = {q.name: q.title for q in QUEUES} | {
-            "changed": "Changed since your label", "overlap": "Labeled by everybody", "together": "Decide together",
+            "rows": "Rows that were named", "changed": "Changed since your label",
+            "overlap": "Labeled by everybody", "together": "Decide together",
         }  # fmt: skip
         shown = [n for n in QUEUE_NAMES if self._queues[n] or n in ("truth", "all", queue)]
         first = queue or next((name for name in shown if self._queues[name]), "all")

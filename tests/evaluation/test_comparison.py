@@ -271,7 +271,9 @@ def test_the_page_names_both_runs_their_data_and_the_date(tmp_path: Path) -> Non
     for name in ("old.parquet", "new.parquet"):
         result.write(tmp_path / name)
         os.utime(tmp_path / name, (1_790_000_000, 1_790_000_000))
-    page = load_result(tmp_path / "old.parquet").compare(load_result(tmp_path / "new.parquet")).to_html()
+    found = load_result(tmp_path / "old.parquet").compare(load_result(tmp_path / "new.parquet"))
+    assert "- Before: old.parquet, 3 rows of support.jsonl, written 2026-09-21 14:13 UTC" in found.to_markdown()
+    page = found.to_html()
     start = page[page.index("<header>") : page.index("<h1")]
     assert "<dt>Before</dt><dd>old.parquet, 3 rows of support.jsonl, written 2026-09-21 14:13 UTC</dd>" in start
     assert "<dt>After</dt><dd>new.parquet, 3 rows of support.jsonl, written 2026-09-21 14:13 UTC</dd>" in start

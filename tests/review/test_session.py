@@ -1,18 +1,32 @@
 """Queues, one row, its live rules, several reviewers: what a page is told."""
 
+import html
 import json
 import random
 import re
+import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set, write_eval_set
+from agent_eval_schema import (
+    EvalResult,
+    EvalSetError,
+    EvalTask,
+    load_result,
+    profile_eval_set,
+    review_eval_set,
+    score_trajectories,
+    validate_eval_set,
+    write_eval_set,
+)
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.review import bundle, dataset
@@ -22,6 +36,7 @@ from agent_eval_schema.review.journal import Change, Journal
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.runtime.progress import shown_on
 from tests.conftest import SAMPLES
+from tests.render.test_script import embedded
 
 Row = dict[str, Any]
 
@@ -542,3 +557,80 @@ def test_a_page_of_too_many_rows_is_rejected_before_the_work(
     assert "--bundle: expected at most 10 rows, got at least 12: name a queue (--queue)" in capsys.readouterr().err
     assert (checked, page.exists()) == ([4, 4], False)
     assert main([*command[:6], "--queue", "errors"]) == 0
+
+
+# --- rows by their numbers, as pages of scores name them
+def review_in(page: str) -> tuple[list[str], str]:
+    """The words of the review's command on a page, and what the page says of it."""
+    found = re.search(r"run <code>agent-eval-schema (review [^<]+)</code>[^(]*\((opens a page to review [^)]+)\)", page)
+    return (shlex.split(html.unescape(found[1])), found[2]) if found else ([], "")
+
+
+def scored(name: str, wrong: Iterable[int], size: int = 40) -> EvalResult:
+    """The result of a file, whose rows `wrong` get no points."""
+    rows = [{"Frage": f"{i}?", "response": "b" if i in wrong else "a", "expected_response": "a"} for i in range(size)]
+    write_eval_set(rows, name)
+    return EvalTask(name, ["exact_match"], columns={"Frage": "request"}).evaluate()
+
+
+def test_the_page_of_scores_opens_the_rows_that_lack_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, words = review_in(scored("rows.jsonl", [1, 7, 3]).to_html(rows=1))
+    assert words == "opens a page to review the 3 rows that failed or lost points, the worst first"
+    assert command == ["review", "rows.jsonl", "--columns", "Frage=request", "--rows", "1,3,7"]
+    assert main([*command, "--reviewer", "maria", "--bundle", "page.html"]) == 0
+    overview = embedded(Path("page.html").read_text())["overview"]
+    assert (overview["queue"], overview["queues"][0]["rows"]) == ("rows", [1, 3, 7])
+    assert [title for title in overview["titles"] if title] == ["1?", "3?", "7?"]
+    assert review_in(scored("rows.jsonl", ()).to_html()) == ([], "")
+
+
+def test_a_comparison_and_a_history_open_the_rows_that_became_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = []
+    for name, wrong in (("old", [0, 39]), ("mid", [0]), ("new", range(5, 40))):
+        scored(f"{name}.jsonl", wrong).write(f"{name}.parquet")
+        runs.append(load_result(f"{name}.parquet"))
+    old, mid, new = runs
+    command, words = review_in(old.compare(new).to_html())
+    assert words == "opens a page to review 20 of the 34 rows that became worse, the worst first"
+    assert command == [
+        *("review", "new.jsonl", "--columns", "Frage=request", "--rows", ",".join(map(str, range(5, 25))))
+    ]
+    assert review_in(old.compare(mid).to_html()) == ([], "")
+    command, words = review_in(old.compare(new, mid).to_html())
+    assert (command, words) == ([], "")
+    command, words = review_in(new.compare(old, mid, new, old).to_html())
+    assert (command[1], command[-1], words) == (
+        "old.jsonl",
+        "0",
+        "opens a page to review the 1 row that changed sides for the worse, the worst first",
+    )
+
+
+def test_what_a_review_cannot_open_is_not_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    in_memory = EvalTask([{"prompt": "a", "response": "b", "reference": "a"}], ["exact_match"]).evaluate()
+    assert "agent-eval-schema review" not in in_memory.to_html()
+    scored("rows.jsonl", [1]).write("scores.parquet")
+    assert "agent-eval-schema review" in load_result("scores.parquet").to_html()
+    Path("rows.jsonl").unlink()
+    assert "agent-eval-schema review" not in load_result("scores.parquet").to_html()
+    evaluations = score_trajectories(str(SAMPLES / "golden.csv"))
+    assert "agent-eval-schema review" not in evaluations.to_html()
+    table = pd.DataFrame({"a": [1, 2], "tone/score": [0.5, 1.0]})
+    table.to_json("unknown.jsonl", orient="records", lines=True)
+    assert "agent-eval-schema review" not in load_result("unknown.jsonl").to_html()
+
+
+def test_rows_that_were_named_are_the_queue_that_opens() -> None:
+    reviewed = Reviewed(open_source(ROWS))
+    found = Session(reviewed, Journal("maria"), rows=[5, 2, 5])
+    assert (found.overview()["queue"], queues(found)["rows"]) == ("rows", [5, 2])
+    assert "rows" not in queues(session())
+    with pytest.raises(EvalSetError, match=r"row 8: expected a row from 0 to 7"):
+        Session(reviewed, Journal("maria"), rows=[8])
+    with pytest.raises(EvalSetError, match=r"rows: expected row numbers; got '3'"):
+        review_eval_set(ROWS, rows="3,4")  # type: ignore[arg-type]
