@@ -137,6 +137,11 @@ class Work:
         self.losses = Losses(target, self._run.plan, keep=on_invalid == "keep", kind=kind)
         self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
+        source = find_format(self._run.plan.format)
+        self._asked = source.asked_columns if source.name != target else ()
+        given = find_format(target).asked_columns if source.name != target else ()
+        self._of_both = source.passthrough_columns.intersection(given)
+        """Columns of the source that the target would give the agent, as something else."""
         self._names: dict[str, str] = {}
         kept = kept_by_classes().get(target)
         self._kept, self._release = (None, "") if kept is None else (kept.columns, kept.release)
@@ -225,9 +230,10 @@ class Work:
             names = dict.fromkeys(chain.from_iterable(rows))
             return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in names})
         rows = [row for part in self._canonical_parts() for row in part]
-        document = self._writer.document(rows)
+        own = [{n: v for n, v in row.items() if n not in self._of_both} for row in rows] if self._of_both else rows
+        document = self._writer.document(own)
         if refused := self.losses.compare(rows, document):
-            document = self._writer.document(without(rows, refused))
+            document = self._writer.document(without(own, refused))
         return document.data
 
     def document(self, of_rows: Callable[[Sequence[Mapping[str, Any]]], Any]) -> Any:
@@ -308,6 +314,7 @@ class Work:
         """Note what the platform executes or drops of the rows, and what a file turns into text."""
         is_own = self._run.plan.format == self._target  # its platform makes of it what it made of the source
         executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
+        asked = {self._names.get(name, name): name for name in self._asked}
         for row, cells in zip(rows, written, strict=True):
             for name in executes if executes and self._writer.executes_at in str(cells) else ():
                 for path, text in texts_in(cells.get(name), name):
@@ -315,7 +322,10 @@ class Work:
                         message = f"{self._target} executes or replaces {describe(text)}"
                         self.losses.add(conversion.EXECUTED, row, name, message, path)
             for name in cells:
-                if kept is not None and name not in kept and not is_default(name, cells[name]):
+                if name in asked and cells[name]:
+                    message = f"{self._target} has no place for {describe(cells[name])} that the agent is given"
+                    self.losses.add(conversion.NO_PLACE, row, asked[name], message)
+                elif kept is not None and name not in kept and not is_default(name, cells[name]):
                     message = f"`{visible(name)}` is dropped when {self._release} loads the file"
                     self.losses.add(conversion.NOT_LOADED, row, name, message)
             for name in texts:
@@ -344,13 +354,14 @@ class Work:
     def _name_of(self, column: str) -> str:
         """The name under which a column is passed through: its own, unless the target reads it as something else."""
         own = column.removeprefix(PREFIX)
-        if own not in self._names:
+        if column not in self._names:
             unfolds = is_unfolded((*self._own, own)) and not is_unfolded(tuple(self._own))
-            self._names[own] = apart(own) if own in self._reads or unfolds else own
-            if self._names[own] != own:
+            is_apart = own in self._reads or column in self._of_both or unfolds
+            self._names[column] = apart(own) if is_apart else own
+            if is_apart:
                 message = f"{self._target} reads a column of this name; it is passed through as `{visible(apart(own))}`"
                 self.losses.add(conversion.RENAMED, {POSITION: None, "request_id": None}, own, message)
-        return self._names[own]
+        return self._names[column]
 
     def _canonical_parts(self) -> Iterator[list[dict[str, Any]]]:
         """The valid rows in canonical form, a batch at a time; the others are reported."""

@@ -136,9 +136,13 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
         row["custom_expected"] = {"expectations": wanted}
 
 
+_EXPECTATIONS = {"must", "must_not", "mustNot", "model", "eval_mode"}
+"""The keys of `Expectations`, which rejects any other. Those of Customer Engagement Suite are a list."""
+
+
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     wanted = (row.get("custom_expected") or {}).get("expectations")
-    if wanted is not None:
+    if isinstance(wanted, dict) and wanted.keys() <= _EXPECTATIONS:
         written["expectations"] = wanted
     if row.get("scenario") is None:
         return

@@ -12,6 +12,7 @@ pydantic-evals 2.20.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
@@ -34,6 +35,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
 from agent_eval_schema.rules.expectations import TARGET_NO_CHOICE
+from agent_eval_schema.rules.requests import MESSAGE_REJECTED
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import encode_text, python_value, structured
 
@@ -262,7 +264,9 @@ _TARGETS = "target"
 def _read_input(value: Any) -> Any:
     """A question or a chat; Inspect writes the function of a call as its name, beside the arguments."""
     messages = structured(value)
-    return asked_in([_with_calls(m, _openai_call) for m in messages] if isinstance(messages, list) else value)
+    if not isinstance(messages, list):
+        return asked_in(value)
+    return asked_in([_with_parts(_with_calls(m, _openai_call), _openai_part) for m in messages])
 
 
 def _with_calls(message: Any, convert: Callable[[int, dict[str, Any]], dict[str, Any]]) -> Any:
@@ -270,6 +274,58 @@ def _with_calls(message: Any, convert: Callable[[int, dict[str, Any]], dict[str,
     if not isinstance(calls, list):
         return message
     return {**message, "tool_calls": [convert(i, c) if isinstance(c, dict) else c for i, c in enumerate(calls)]}
+
+
+def _with_parts(message: Any, convert: Callable[[Any], Any]) -> Any:
+    content = message.get("content") if isinstance(message, dict) else None
+    return {**message, "content": [convert(part) for part in content]} if isinstance(content, list) else message
+
+
+_PARTS: dict[Any, Sequence[str]] = {
+    **{name: (name,) for name in ("text", "reasoning", "image", "document", "data")},
+    **{name: (name, "format") for name in ("audio", "video")},
+    "tool_use": ("tool_type", "id", "name", "arguments", "result"),
+}
+"""The types of the parts of a message, and the keys that each must have."""
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, dict) and all(key in part for key in _PARTS.get(part.get("type", "text"), ("\0",)))
+
+
+def _openai_part(part: Any) -> Any:
+    is_image = isinstance(part, dict) and part.keys() == {"type", "image"} and part["type"] == "image"
+    return {"type": "image_url", "image_url": {"url": part["image"]}} if is_image else part
+
+
+def _inspect_part(part: Any) -> dict[str, Any]:
+    """A part as Inspect takes it: an image of OpenAI's chat, a text, or anything else as its JSON."""
+    if _is_part(part):
+        return dict(part)
+    own = part if isinstance(part, dict) else {}
+    image = own.get("image_url")
+    url = image.get("url") if isinstance(image, dict) else image
+    if isinstance(url, str):
+        return {"type": "image", "image": url}
+    return {"type": "text", "text": own["text"] if isinstance(own.get("text"), str) else encode_text(part)}
+
+
+_ROLES = {"developer": "system", "function": "tool"}
+"""The roles that Inspect does not have, and its own in their place."""
+
+
+def _inspect_messages(source: Row) -> Iterator[Finding]:
+    for i, message in enumerate(all_of(source.get("input"))):
+        if not isinstance(message, dict):
+            continue
+        role, content = message.get("role"), message.get("content")
+        if role in _ROLES:
+            message = f"expected the role `{_ROLES[role]}`, got {describe(role)}"
+            yield Finding(MESSAGE_REJECTED, message, "input", f"input[{i}].role")
+        for k, part in enumerate(content if isinstance(content, list) else ()):
+            if not _is_part(part):
+                message = f"expected a part of a type that Inspect knows, with its keys, got {describe(part)}"
+                yield Finding(MESSAGE_REJECTED, message, "input", f"input[{i}].content[{k}]")
 
 
 def _openai_call(_: int, call: dict[str, Any]) -> dict[str, Any]:
@@ -285,7 +341,8 @@ def _write_input(request: Row) -> Any:
     question = question_or_messages(request)
     if isinstance(question, str):
         return question
-    return [_with_calls({**m, "content": ""} if m.get("content") is None else m, _inspect_call) for m in question]
+    found = [{**m, "role": _ROLES.get(m["role"], m["role"]), "content": m.get("content") or ""} for m in question]
+    return [_with_parts(_with_calls(m, _inspect_call), _inspect_part) for m in found]
 
 
 def _inspect_call(index: int, call: dict[str, Any]) -> dict[str, Any]:
@@ -343,9 +400,10 @@ INSPECT = Format(
         Field("metadata", "tags", as_tags),
     ),
     passthrough_columns=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
+    asked_columns=("choices", "files"),
     read_rest=_read_targets,
     write_rest=_write_targets,
-    inspect_row=_inspect_targets,
+    inspect_row=lambda source: chain(_inspect_targets(source), _inspect_messages(source)),
     inspected=("choices",),
     writer=Writer(
         cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell

@@ -128,10 +128,11 @@ def _write_request(row: Row, written: dict[str, Any]) -> None:
     messages = list((row.get("request") or {}).get("messages", ()))
     if messages and messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str):
         written["instruction"] = messages.pop(0)["content"]
-    last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), None)
-    if last is None:
+    asked = [(i, _question(m.get("content"))) for i, m in enumerate(messages) if m["role"] == "user"]
+    last, prompt = next((found for found in reversed(asked) if found[1]), (None, ""))
+    if last is None:  # the class requires a text
         return
-    written["prompt"] = _question(messages[last].get("content"))
+    written["prompt"] = prompt
     tools = chat.tools_of_calls(messages)
     before = [c for c in (_as_turn(message, tools) for message in messages[:last]) if c is not None]
     if before:
@@ -542,7 +543,6 @@ GENAI = Format(
     read_only_columns=("scores",),
     read_rest=_read_request,
     write_rest=_write_request,
-    instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
     instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
     one_kind=("response", "answered row", "unanswered row"),

@@ -7,6 +7,7 @@ Ragas itself writes lists in CSV files as Python does, and reads no CSV file: su
 Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 """
 
+from collections.abc import Iterable, Iterator
 from itertools import chain, count
 from typing import Any
 
@@ -16,6 +17,7 @@ from agent_eval_schema.formats.format import Field, Format, Row, Writer
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     after_question,
+    all_of,
     calls_in,
     lone_arguments,
     python_lists,
@@ -25,7 +27,10 @@ from agent_eval_schema.formats.shapes import (
     write_calls,
     write_texts_and_ids,
 )
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import RAGAS_DATASET
+from agent_eval_schema.rules.requests import MESSAGE_REJECTED
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import listed, structured
 
 USER_INPUT = "user_input"
@@ -81,6 +86,43 @@ def _to_ragas(message: Row) -> dict[str, Any]:
     return {**result, "tool_calls": calls} if calls else result
 
 
+def _why_rejected(message: Row, before: Row) -> str:
+    """Why `MultiTurnSample` rejects a message after another one; empty if it does not."""
+    kind, content = message.get("type", "human"), message.get("content")
+    if kind not in _TYPES:
+        return f"expected one of {', '.join(_TYPES)}, got {describe(kind)}"
+    if not isinstance(content, str):
+        return f"expected a text as `content`, got {describe(content)}"
+    if (
+        kind == "tool"
+        and before.get("type") != "tool"
+        and not (before.get("type") == "ai" and before.get("tool_calls"))
+    ):
+        return "expected a message with `tool_calls` before the result of a tool"
+    return ""
+
+
+_TYPES = tuple(_LANGCHAIN[role] for role in _ROLES)
+
+
+def _rejected_messages(source: Row) -> Iterator[Finding]:
+    before: Row = {}
+    for i, message in enumerate(all_of(source.get(USER_INPUT))):
+        if isinstance(message, dict) and "role" not in message:
+            if why := _why_rejected(message, before):
+                yield Finding(MESSAGE_REJECTED, why, USER_INPUT, f"{USER_INPUT}[{i}]")
+            before = message
+
+
+def _loadable(messages: Iterable[Row]) -> list[Row]:
+    """The messages without those that the class rejects: of pictures alone, results of calls that are not there."""
+    result: list[Row] = []
+    for message in messages:
+        if not _why_rejected(message, result[-1] if result else {}):
+            result.append(message)
+    return result
+
+
 _IDS = ("retrieved_context_ids", "reference_context_ids")
 
 
@@ -134,7 +176,7 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     own = _own_conversation(row)
     if own is None and calls is None and len(question) < 2:
         return
-    messages = [_to_ragas(m) for m in question if m["role"] in _ROLES]
+    messages = _loadable(_to_ragas(m) for m in question if m["role"] in _ROLES)
     if calls:
         result = [{"name": c["tool_name"], "args": c["tool_input"]} for c in calls]
         messages.append({"type": "ai", "content": "", "tool_calls": result})
@@ -219,7 +261,9 @@ RAGAS = Format(
     read_only_columns=("ground_truths",),
     keeps_originals=False,
     calls_of="conversation",
-    inspect_row=lambda source: chain(_python_lists(source), _lone_arguments(source), _inspect_kinds(source)),
+    inspect_row=lambda source: chain(
+        _python_lists(source), _lone_arguments(source), _inspect_kinds(source), _rejected_messages(source)
+    ),
     inspected=(*_OF_ONE_TURN, *dropped_of("ragas", _SINGLE)),
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),

@@ -63,7 +63,7 @@ NO_EVALUATION = _golden_loss_page.warning(
 NO_PLACE = _loss_page.warning(
     "AE811 no-place-in-target",
     "The target format does not support this field.",
-    why="The converted row was read back: the field was missing.",
+    why="The converted row was read back: the field was missing, or in a column that only you read, and not the agent.",
     hint="Keep the source file, or choose a target that supports the field.",
 )
 

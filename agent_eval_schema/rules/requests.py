@@ -7,6 +7,7 @@ from agent_eval_schema.rules.pages import (
     OPENAI_CHAT,
     OPENAI_EVALS,
     OPENAI_RESPONSES,
+    RAGAS_DATASET,
     Page,
 )
 
@@ -100,6 +101,30 @@ TOOL_MESSAGE_ID = _chat_page.warning(
     bad=({"request": {"messages": [{"role": "tool", "content": "4"}, _HI]}, "response": "Hello"},),
     good=(
         {"request": {"messages": [{"role": "tool", "content": "4", "tool_call_id": "c1"}, _HI]}, "response": "Hello"},
+    ),
+)
+
+MESSAGE_REJECTED = Page(RAGAS_DATASET).error(
+    "AE241 message-rejected",
+    "The class of the platform rejects a message, and the file with it.",
+    why=(
+        "Ragas loads texts of `human`, `ai` and `tool`, and the result of a tool only after a message with its call. "
+        "Inspect loads the roles `system`, `user`, `assistant` and `tool`, with content in parts that it knows."
+    ),
+    hint="Correct the message or remove it.",
+    bad=(
+        {"user_input": [{"type": "human", "content": "Hi"}, {"type": "tool", "content": "4"}], "reference": "4"},
+        {"user_input": [{"type": "system", "content": "Be brief."}, {"type": "human", "content": "Hi"}]},
+    ),
+    good=(
+        {
+            "user_input": [
+                {"type": "human", "content": "Hi"},
+                {"type": "ai", "content": "", "tool_calls": [{"name": "f", "args": {}}]},
+                {"type": "tool", "content": "4"},
+            ],
+            "reference": "4",
+        },
     ),
 )
 

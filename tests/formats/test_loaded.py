@@ -33,6 +33,25 @@ TEN = [
 ]
 """Rows of several kinds, generated."""
 
+_HI = {"role": "user", "content": "Hi"}
+_IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+HARD: list[dict[str, Any]] = [
+    {"request": {"messages": messages}, "response": "Hello", "expected_response": "Hello"}
+    for messages in (
+        [{"role": "user", "content": [_IMAGE]}],
+        [_HI, {"role": "user", "content": [_IMAGE]}],
+        [{"role": "user", "content": [{"type": "text", "text": "Hi"}, _IMAGE, {"type": "variables", "a": 1}]}],
+        [{"role": "developer", "content": "Be brief."}, _HI],
+        [{"role": "system", "content": ""}, _HI],
+        [_HI, {"role": "tool", "content": "4", "tool_call_id": "c"}, _HI],
+        [_HI, {"role": "function", "name": "f", "content": "4"}, _HI],
+        [_HI, {"role": "assistant", "content": None, "tool_calls": [_CALL]}, _HI],
+        [_HI, {"role": "assistant", "content": None, "tool_calls": [_CALL]}, {"role": "user", "content": [_IMAGE]}],
+    )
+]
+"""Messages that some class does not have."""
+
 
 def rows_of(data: Any) -> list[dict[str, Any]]:
     """The rows that the class loads, without what a row does not have."""
@@ -47,6 +66,8 @@ def conversions(target: Any) -> Iterator[tuple[str, Any]]:
             with contextlib.suppress(EvalSetError):  # inference tables and others that are no rows
                 yield path.name, convert_eval_set(path, target).data
     yield "ten rows", convert_eval_set(TEN, target).data
+    for number, row in enumerate(HARD):  # each alone, as a row that is rejected can be left out
+        yield f"hard row {number}", convert_eval_set([row, TEN[0]], target).data
 
 
 @pytest.mark.parametrize("name", sorted(kept_by_classes()))

@@ -10,6 +10,7 @@ the result is in agent_eval_schema/formats/kept.json, with the version and the d
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import io
@@ -79,10 +80,18 @@ def vertex() -> Recorded:
 
 
 def vertex_genai() -> Recorded:
+    import pandas as pd
+    from agentplatform._genai._evals_common import _run_inference_internal
     from agentplatform._genai._evals_data_converters import _FlattenEvalDataConverter
 
-    rows = {"": {"prompt": "Hi", "response": "Hello"}}
-    return "google-cloud-aiplatform", rows, lambda row: _FlattenEvalDataConverter().convert([row]).model_dump()
+    def load(row: Row) -> Any:
+        """A row without an answer is one that `run_inference` takes."""
+        if not row.get("response"):
+            asked = pd.DataFrame({name: pd.Series([value], dtype="object") for name, value in row.items()})
+            (row,) = _run_inference_internal(None, lambda _: "Hello", asked).to_dict("records")
+        return _FlattenEvalDataConverter().convert([row]).model_dump()
+
+    return "google-cloud-aiplatform", {"": {"prompt": "Hi", "response": "Hello"}}, load
 
 
 def azure() -> Recorded:
@@ -129,7 +138,7 @@ def pydantic_evals() -> Recorded:
     from pydantic_evals import Dataset
 
     def load(row: Row) -> Any:
-        return [vars(case) for case in Dataset.from_dict({"name": "d", "cases": [row]}).cases]
+        return [vars(case) for case in Dataset[Any, Any, Any].from_dict({"name": "d", "cases": [row]}).cases]
 
     return "pydantic-evals", {"": {"inputs": "Hi"}}, load
 
@@ -159,6 +168,8 @@ def phoenix() -> Recorded:
     sent: list[bytes] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":  # the version of the server, which an ID of an example requires
+            return httpx.Response(200, text="99.0.0")
         sent.append(request.content)
         return httpx.Response(400)
 
@@ -187,16 +198,25 @@ def promptfoo() -> Recorded:
     assert node.stdout is not None
     into, out = node.stdin, node.stdout
 
+    @atexit.register
+    def end() -> None:
+        into.close()
+        out.close()
+        node.wait()
+
     def load(path: str) -> Any:
         into.write(f"{path}\n")
         into.flush()
-        found = json.loads(next(line for line in out if line.startswith("{")))
+        found = json.loads(next(line for line in out if line.startswith(_ANSWER)).removeprefix(_ANSWER))
         if "error" in found:
             raise ValueError(found["error"])
         return found
 
     return "promptfoo", {"": {"vars": {"question": "Hi"}}}, lambda row: _of_lines(row, load)
 
+
+_ANSWER = "answer "
+"""What a line for us begins with: promptfoo prints texts of its own."""
 
 _EVALUATE = """
 import promptfoo from 'promptfoo';
@@ -205,9 +225,9 @@ for await (const path of readline.createInterface({ input: process.stdin })) {
   try {
     const suite = { prompts: ['{{question}}'], providers: ['echo'], tests: path, writeLatestResults: false };
     const { results } = await promptfoo.evaluate(suite, { cache: false, showProgressBar: false });
-    console.log(JSON.stringify({ tests: results.map((result) => [result.testCase, result.response]) }));
+    console.log('answer ' + JSON.stringify({ tests: results.map((result) => [result.testCase, result.response]) }));
   } catch (error) {
-    console.log(JSON.stringify({ error: String(error) }));
+    console.log('answer ' + JSON.stringify({ error: String(error) }));
   }
 }
 """
