@@ -136,11 +136,14 @@ def _json_text(value: Any) -> str:
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
+_INFINITE = {infinity(value): value for value in (math.inf, -math.inf)}
+
+
 def native(batch: pa.RecordBatch, at: int) -> list[Any]:
     """The cells of a column as the user's Python values."""
     values = to_values(batch.column(at))
     if is_json_column(batch.schema.field(at)):
-        return [None if v is None else jsontext.parse_leniently(v) for v in values]
+        return [None if v is None else _INFINITE.get(v) or jsontext.parse_leniently(v) for v in values]
     plain = plain_values(batch.column(at).type)
     return [plain(v) for v in values]
 

@@ -462,8 +462,8 @@ def _row(
     summary: DiffSummary, place: DiffPlace, changes: Sequence[CellChange], shown: ShownRow
 ) -> tuple[tuple[int, bool, int], ShownRow]:
     """A row with its changes, the issues and the metrics that came or went with them, and where it is in the list."""
-    gained = [i for line in summary.issues for i in line.gained_examples if i.row == place.new_row]
-    lost = [i for line in summary.issues for i in line.lost_examples if i.row == place.old_row]
+    gained = [i for line in summary.issues for i in line.gained_examples if i.row == place.new_row is not None]
+    lost = [i for line in summary.issues for i in line.lost_examples if i.row == place.old_row is not None]
     metrics = [*_story_metrics(summary, place, "−"), *_story_metrics(summary, place, "+")]
     severities = {issue.severity for issue in gained}
     is_removed = place.new_row is None

@@ -65,19 +65,15 @@ class OfSeveral(Savable):
     _results: Sequence[str | None]
     _markdown = "comparison.to_markdown()"
     """What writes it as Markdown, which a page leads on to."""
-    _review: Callable[[Sequence[int]], list[NextCommand]] | None = None
-    """The positions of rows, of those that all results have → what opens a review of them."""
+    _review: Callable[[], list[NextCommand]] | None = None
+    """What opens a review of the rows that became worse."""
 
     def _page(self) -> str:
         from agent_eval_schema.render.block_html import view_page
 
         markdown = NextCommand(self._markdown, "the same as Markdown, for a pull request")
-        review = self._review(self._fallen()) if self._review else []
+        review = self._review() if self._review else []
         return view_page(replace(self._view(), following=[], then=[*review, markdown]))
-
-    def _fallen(self) -> list[int]:
-        """The rows that became worse, of those that all results have, the largest losses first."""
-        raise NotImplementedError
 
     def to_markdown(self) -> str:
         """Return the comparison as Markdown, such as for a comment on a pull request.
@@ -264,6 +260,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         return max((line.lost for line in self.lines if line.counted), default=0)
 
     def _fallen(self) -> list[int]:
+        """The rows that became worse, of those that both results have, the largest losses first."""
         infos = {line.metric: line.info for line in self.lines if line.counted}
         found = [Difference(infos[row[2]], row) for row in self._changed() if row[2] in infos]
         return [row.place for row in sorted(found, key=lambda row: row.gain) if row.gain < 0]
@@ -345,7 +342,7 @@ def compare(
         return one.to_dict(), other.to_dict()
 
     found = ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results, cells_of)
-    found._review = lambda places: review(at_new[places].tolist())
+    found._review = lambda: review(at_new[found._fallen()].tolist())
     return found
 
 
@@ -543,7 +540,7 @@ def comparison_view(
     and `command` writes the page. `failed`: whether a gate failed (None: there is none, and significance decides)."""
     counted_lines = {line.metric: line for line in lines if line.counted}
     found = [Difference(counted_lines[row[2]].info, row) for row in changed if row[2] in counted_lines]
-    rows = sorted(found, key=lambda row: (row.gain, row.metric, row.key))
+    rows = sorted(found, key=lambda row: (row.gain, row.place))
     worse, better = (sum(row.gain * sign > 0 for row in rows) for sign in (-1, 1))
     only = [(which, plural(count, "row")) for which, count in (("before", only_old), ("after", only_new)) if count]
     judged, figures = list(counted_lines.values()), [line for line in lines if not line.counted]
@@ -556,7 +553,7 @@ def comparison_view(
         opened = [_open_row(row, *cells_of(row.place)) for row in rows[:OPENED]]
         more = "more: `rows` and to_json() have all"
         heads = ["metric", "before", "after", "difference"]
-        both = OpenRows(heads, opened, len(rows), "A row opens to its question and both answers.", more)
+        both = OpenRows(heads, opened, len(rows), "A row opens to its question and both answers.", more, noun="scores")
         scores = [Only("page", [both]), Only("notebook", [table])]
     if failed is None:
         failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)

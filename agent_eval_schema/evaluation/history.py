@@ -237,7 +237,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         judged = [change for change in self._changes if change.counted]
         tested = sum(not math.isnan(change.p_value) for change in judged)
         trend = significant_words(judged, tested, CHANCE).removeprefix(": ")
-        trend = f"{trend}; " if trend else _trend(self.lines)
+        trend = f"{trend} from the first run to the last; " if trend else _trend(self.lines)
         verdict = f"{plural(len(self.runs), 'run')} of {plural(self.row_count, 'row')}: {trend}{changed}"
         gains = {gain_mood(change.gain) for change in judged if change.p_adjusted < CHANCE}
         mood = "error" if "error" in gains else "good" if gains else ""
@@ -271,6 +271,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         )
 
     def _fallen(self) -> list[int]:
+        """The rows that changed sides and became worse, the largest losses first."""
         rows = zip(self.rows["metric"], self.rows["scores"], self._places, strict=True)
         gains = [(self._infos[metric].sign * (scores[-1] - scores[0]), place) for metric, scores, place in rows]
         return [place for gain, place in sorted(one for one in gains if one[0] < 0)]
@@ -290,7 +291,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
             opened.append(row_of_runs(str(key), metric, runs, cells, columns))
         about, more = "A row opens to its question and the answers of all runs.", "more: `rows` and to_json() have all"
         heads = ["metric", "changes", "scores"]
-        yield Only("page", [OpenRows(heads, opened, len(lines), about, more)])
+        yield Only("page", [OpenRows(heads, opened, len(lines), about, more, noun="changes")])
         yield Only("notebook", [table])
         with_questions = [(*_of_row(*line), row.title) for line, row in zip(lines[:10], opened, strict=False)]
         names = ["Row", "Metric", "#changes", "Scores", "Question"]
@@ -401,7 +402,7 @@ def _picture(lines: Sequence[MetricOfRun], info: MetricInfo, change: MetricCompa
     words = {"good": "better", "error": "worse"}.get(mood, "may be chance" if change.difference else "unchanged")
     if math.isnan(change.p_adjusted):
         words = "not tested" if change.counted else "not judged"
-    ends = runs[0], runs[-1]
+    ends, words = (runs[0], runs[-1]), f"first to last: {words}"
     return Trend(name_of(info), info.name, points, moods, band, runs, ends, (WIDTH, HEIGHT), words, mood)
 
 

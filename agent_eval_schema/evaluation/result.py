@@ -847,7 +847,7 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
         found = ScoreHistory(runs, named, scores, keys, codes, infos, of, remarks, cells_of, asked=asked)
         review = partial(results[-1]._review, "that changed sides for the worse")
-        found._review = lambda places: review(at[-1][places].tolist())
+        found._review = lambda: review(at[-1][found._fallen()].tolist())
         found._about = [(run, result._about) for run, result in zip(runs, results, strict=True)]
         return found
 

@@ -1,6 +1,5 @@
 """Facts → the numbers and examples of a profile, what one evaluation costs, and what to do next."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -297,7 +296,7 @@ def _power(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     text = f"{which}; a difference of 5 points needs {rows[0]:,} rows."
     # Logged calls are added to this dataset if it has the columns of one that is built of them.
     if summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid and call.name:
-        text += f" `--extend {shlex.quote(call.name)}` adds logged calls to it."
+        text += f" The option `extend` adds logged calls to {call.name}."
     yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, _grow(call))
 
 

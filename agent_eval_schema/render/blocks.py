@@ -299,7 +299,7 @@ class Trends(Struct, frozen=True):
 class OpenRows(Struct, frozen=True):
     """The first of `total` rows in the order that `about` says, each with its cells in `columns`; a page searches and
     sorts them, and opens the first if it `opens`. `more` says how to see the others. `heads`: the names of columns,
-    `edits`: the title of what changed in a row."""
+    `edits`: the title of what changed in a row, `noun`: what is counted, if a row may be there several times."""
 
     heads: Sequence[str]
     rows: Sequence[ShownRow]
@@ -308,6 +308,7 @@ class OpenRows(Struct, frozen=True):
     more: str = ""
     opens: bool = True
     edits: str = "Changes"
+    noun: str = "rows"
 
 
 Block = (

@@ -72,7 +72,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {"version": __version__, "marks": CALL_MARKS}
     environment.globals["row_data"] = lambda block: json_block(
-        row_data(block.rows, block.total, block.heads, block.edits)
+        row_data(block.rows, block.total, block.heads, block.edits) | {"noun": block.noun}
     )
     environment.filters |= {"code": with_code, "breakable": breakable}
     environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import os
 import pty
 import select
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, validate_eval_set
@@ -112,6 +114,12 @@ def test_other_languages_leave_no_question(tmp_path: Path, rows: list[list[str]]
     (row, _) = imported.conversion.data.to_dict("records")
     assert (row["request"]["messages"][0]["content"], row["expected_response"]) == first
     assert imported.unused == {}
+
+
+def test_a_column_of_infinite_numbers_is_not_used_whatever_the_container() -> None:
+    rows = [{"question": f"{i}?", "ground_truth": "x", "weight": sign * math.inf} for i, sign in enumerate((1, -1))]
+    for data in (rows, pd.DataFrame(rows)):
+        assert import_eval_set(data).unused["weight"] == "score: number, 2 of 2 rows"
 
 
 def test_a_csv_file_with_a_title_is_imported(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_the_picture_of_a_metric_by_hand() -> None:
     heights = [point[1] for point in picture.points if point]
     assert heights[1] > heights[0] > heights[2]  # higher is up
     assert picture.runs[0] == "1 0.500"
-    assert (picture.change, picture.moods) == ("not tested", ["", "", ""])
+    assert (picture.change, picture.moods) == ("first to last: not tested", ["", "", ""])
     page = found.to_html()
     assert page.count("<figure>") == len(found._infos)
     assert '<a href="#rows">' in page
@@ -102,7 +102,7 @@ def test_significant_steps_are_marked_whatever_the_direction() -> None:
     picture = _picture(found.lines, found._infos["faults"], change)
     assert picture.moods == ["", "", "good", "error"]  # fewer faults are better
     assert [mood for _, _, mood in picture.steps] == ["", "good", "error"]
-    assert picture.change == "unchanged"
+    assert picture.change == "first to last: unchanged"
     steps = found.summary["p_adjusted"].tolist()
     assert math.isnan(steps[0])
     assert steps[1] == 1.0
@@ -110,7 +110,9 @@ def test_significant_steps_are_marked_whatever_the_direction() -> None:
     page = found.to_html()
     assert page.count('class="step good"') == page.count('class="step error"') == 1
     text = str(old.compare(new[0], new[1]))
-    assert "✓ 3 runs of 20 rows: faults significantly lower (0.8 → 0.2); " in " ".join(text.split())
+    assert "✓ 3 runs of 20 rows: faults significantly lower (0.8 → 0.2) from the first run to the last; " in " ".join(
+        text.split()
+    )
 
 
 def test_a_row_that_changed_sides_opens_with_its_question_and_the_answers_of_all_runs() -> None:
@@ -198,5 +200,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["compare", *files[:2], "--configurations", "a,b"]) == 2
     assert main(["compare", *files, "--output", "markdown", "--fail-on", "never"]) == 0
     assert capsys.readouterr().out.startswith(
-        "### ✗ 3 runs of 20 rows: exact&#95;match significantly lower (1.0 → 0.6); 8 rows changed sides"
+        "### ✗ 3 runs of 20 rows: exact&#95;match significantly lower (1.0 → 0.6) from the first run to the last; "
+        "8 rows changed sides"
     )

@@ -84,6 +84,15 @@ def test_a_page_has_as_many_rows_as_asked() -> None:
             found.to_html(rows=rows)  # type: ignore[arg-type]
 
 
+def test_a_page_has_each_row_once_and_the_first_for_readers_without_scripts() -> None:
+    rows = [{"prompt": f"{i}?", "response": f"a unique answer {i}.", "reference": "b"} for i in range(60)]
+    page = EvalTask(rows, ["exact_match"]).evaluate().to_html()
+    counts = [page.count(f"a unique answer {i}.") for i in range(60)]
+    assert counts == [2] * 50 + [1] * 10
+    assert "Without scripts, this page shows 50 of its 60 rows." in page
+    assert "Without scripts" not in EvalTask(rows[:50], ["exact_match"]).evaluate().to_html()
+
+
 def test_a_mean_has_the_interval_that_the_result_has() -> None:
     found = scored([{"prompt": f"question {i}", "s": i % 2} for i in range(20)])
     low, high = found.confidence_interval("m")

@@ -785,10 +785,13 @@ def test_what_is_not_known_before_the_run_is_not_in_the_cost() -> None:
 
 
 def test_only_a_dataset_with_the_columns_of_a_build_is_extended() -> None:
-    (own, *_) = profile_eval_set("sample_data/good.jsonl").next_steps
-    assert "`--extend sample_data/good.jsonl` adds logged calls to it" in own
+    profile = profile_eval_set("sample_data/good.jsonl")
+    own, in_notebook = profile.next_steps[0], profile._repr_html_()
+    assert "The option `extend` adds logged calls to sample_data/good.jsonl." in own
+    assert "<code>extend</code> adds logged calls to sample_data/good.jsonl." in in_notebook
+    assert "--extend" not in in_notebook
     (others, *_) = profile_eval_set("sample_data/openai.jsonl").next_steps
-    assert "--extend" not in others
+    assert "`extend`" not in others
 
 
 def test_values_of_a_small_dataset_are_not_thin() -> None:

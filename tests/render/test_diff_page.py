@@ -33,6 +33,14 @@ def test_rows_that_came_and_went_open_as_what_they_are_or_were() -> None:
     assert [r["turns"][0][2] for r in found] == ["question 0", "question 2"]
 
 
+def test_an_issue_of_the_dataset_belongs_to_no_row() -> None:
+    misspelled = row(2) | {"expected_respones": "x"}
+    old, new = [row(0), row(1)], [misspelled]
+    for pair, signs in (((old, new), ("removed", "added")), ((new, old), ("removed", "added"))):
+        rows = embedded(diff_eval_sets(*pair).to_html())["rows"]
+        assert {r["columns"][0][0] for r in rows} == set(signs)
+
+
 def test_a_row_is_the_same_on_the_page_of_a_diff_and_of_a_report() -> None:
     rows = [row(0) | {"retrieved_context": [{"doc_uri": "a", "content": "b"}], "expected_response": "c"}]
     (of_diff,) = embedded(diff_eval_sets([row(0)], rows).to_html())["rows"]

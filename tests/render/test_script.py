@@ -293,7 +293,7 @@ class TestInBrowser:
         assert shown() == ["0", "2"]
         page.fill("#rowsearch", "+3")
         assert shown() == ["2"]
-        assert page.inner_text("#rowcount") == "1 of 2 rows"
+        assert page.inner_text("#rowcount") == "1 of 2 scores"
         page.click("#rowlist a")
         assert page.locator("#row .side .turn.answer").all_inner_texts() == [
             "response, before\n\ny",

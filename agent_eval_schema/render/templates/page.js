@@ -34,12 +34,12 @@ function drawRows() {
   const heads = ["Row", ...(hasStatus ? ["Status"] : []), "Question", ...data.heads, ...shown];
   const key = r => sorted === "Row" ? r.row : sorted === "Status" ? r.valid + r.codes.join() : sorted === "Question" ? question(r) : data.heads.includes(sorted) ? r.columns[data.heads.indexOf(sorted)][2] ?? r.columns[data.heads.indexOf(sorted)][0] : value(r, sorted);
   if (sorted) rows.sort((a, b) => { const [x, y] = [key(a), key(b)]; return up * (typeof x === "number" && typeof y === "number" ? x - y : (typeof x === "number") - (typeof y === "number") || String(x).localeCompare(String(y), "en", {numeric: true})) });
-  const every = `${count(data.rows.length)} rows` + (data.rows.length < data.total ? " in this page" : "");
+  const every = `${count(data.rows.length)} ${data.noun}` + (data.rows.length < data.total ? " in this page" : "");
   one("#rowcount").textContent = rows.length ? `${count(rows.length)} of ${every}${title}`
     : `No row${title} has “${term}”. Searched: the numbers, IDs, codes, issues and all texts of ${every}.`;
   one("#all").hidden = !picked && !term;
   list.firstChild.rows[0].replaceChildren(...heads.map(name => el("th", {scope: "col", class: name === "Status" ? "status" : numeric[data.heads.indexOf(name)] ? "n" : null, "aria-sort": sorted === name ? up > 0 ? "ascending" : "descending" : null},
-    el("button", {class: "link", onclick: () => { [sorted, up] = [name, sorted === name ? -up : 1]; drawRows() }}, name))));
+    el("button", {class: "link", onclick: () => { [sorted, up] = [name, sorted === name ? -up : 1]; drawRows() }}, breakable(name)))));
   list.firstChild.style.minWidth = 26 + 12 * shown.length + 7 * data.heads.length + "em";
   start = -1;
   scroll();
@@ -105,6 +105,7 @@ if (list) {
   for (const e of all("[data-row]")) if (data.rows.some(r => r.row === +e.dataset.row)) button(e, () => { location.hash = "row-" + e.dataset.row });
   one("#all").onclick = () => pick(null, "");
   list.onscroll = scroll;
+  list.style.setProperty("--row", 1.5 + .6 * data.rows.reduce((most, r) => Math.max(most, String(r.row).length), 4) + "em");
   for (const name of new Set(data.rows.flatMap(r => content(r).map(([own]) => own)))) {
     const box = el("input", {type: "checkbox", onchange: () => { shown = box.checked ? [...shown, name] : shown.filter(n => n !== name); drawRows() }});
     one("#columns").append(el("label", {}, box, " " + name));

@@ -16,6 +16,7 @@ function el(tag, props = {}, ...children) {
 // what reorders a line, or has no width, is shown by its number
 const UNSAFE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
 const visible = t => String(t).replace(UNSAFE, c => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
+const breakable = name => String(name).split(/(?<=[_/])/).flatMap((part, i) => i ? [el("wbr"), part] : part);
 const text = (t, cls = "text") => el("p", {class: cls}, t);
 
 // Markdown comes as a tree of elements; what is no element of the list is text.
@@ -42,7 +43,7 @@ function besideOf(expected, answers, under = () => []) {
 }
 const MARKS = {matched: ["=", "matched", ""], moved: ["↕", "in another place", "info"], extra: ["+", "extra", "warning"], missing: ["−", "missing", "error"]};
 function callsOf(pairs) {
-  const call = c => { const [sign, name, mood] = MARKS[c.mark] ?? ["", "", ""]; return el("span", {class: "call " + mood}, sign && el("span", {class: "sign", role: "img", "aria-label": name}, sign), el("span", {}, el("b", {}, c.tool), " ", el("span", {class: "cell"}, c.input))) };
+  const call = c => { const [sign, name, mood] = MARKS[c.mark] ?? ["", "", ""]; return el("span", {class: "call " + mood}, sign && el("span", {class: "sign", role: "img", "aria-label": name}, sign), el("span", {}, el("b", {}, breakable(c.tool)), " ", el("span", {class: "cell"}, c.input))) };
   const sides = ["predicted", "reference"].filter(side => pairs.some(p => p[side]) || pairs.some(p => (p.predicted ?? p.reference).mark));
   return el("table", {class: "calls"}, sides.length > 1 && el("thead", {}, el("tr", {}, sides.map(side => el("th", {scope: "col"}, side === "predicted" ? "Calls" : "Expected calls")))),
     el("tbody", {}, pairs.map(p => el("tr", {}, sides.map(side => el("td", {}, p[side] && call(p[side])))))));
