@@ -43,7 +43,7 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.edits import edits
-from agent_eval_schema.text.jsontext import encode
+from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.validation.report import Report, run_of
 
 CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
@@ -272,11 +272,11 @@ def question_of(values: CellValues, row: int) -> str | None:
     request = values["request"][row]
     if isinstance(request, dict) and isinstance(request.get("messages"), list):
         messages = [m for m in request["messages"] if isinstance(m, dict)]
-        return last_user_text(messages) or encode(request).decode()
+        return last_user_text(messages) or encode_text(request)
     if request is None:
         line: str | None = values[ORIGINAL_LINE][row]
         return line
-    return request if isinstance(request, str) else encode(request).decode()
+    return request if isinstance(request, str) else encode_text(request)
 
 
 def issues_among(snapshot: Snapshot, found: IssueSet) -> Iterator[Issue]:
@@ -349,6 +349,7 @@ class Summarizer:
         name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
         asks = next((a for _, values, row in there if (a := truncate(question_of(values, row) or "", ASKS))), "")
         snapshot, _, row = there[0]
+        name = name if isinstance(name, str | None) else encode_text(name)
         return DiffPlace(old, new, name, asks, snapshot.errors(row))
 
     def _change(self, name: str, pair: int) -> CellChange:

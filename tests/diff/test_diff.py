@@ -789,3 +789,10 @@ def test_blanks_and_the_order_of_keys_in_an_original_are_no_change(tmp_path: Pat
         (tmp_path / f"{name}.jsonl").write_text(text + "\n")
     assert diff_eval_sets(tmp_path / "a.jsonl", tmp_path / "b.jsonl").same
     assert not diff_eval_sets(tmp_path / "a.jsonl", tmp_path / "c.jsonl").same
+
+
+@pytest.mark.parametrize("identity", [{"a": 1}, ["x"], 7, True], ids=str)
+def test_an_id_that_is_no_text_is_shown_as_its_json_text(identity: Any) -> None:
+    found = diff_eval_sets([{"request": "a"}], [{"request": "a"}, {"request": "b", "request_id": identity}])
+    assert [place.request_id for place in found.review.added] == [json.dumps(identity, separators=(",", ":"))]
+    found.to_html()
