@@ -111,7 +111,29 @@ def places_of(form: Format) -> dict[str, list[str]]:
 GUIDELINES = "guidelines"
 """The name of guidelines that have none."""
 
-_READERS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {"documents": _documents, "guidelines": _guidelines}
+
+def for_browser(value: Any) -> Any:
+    """The value with each integer that a browser would round as its text."""
+    return _mapped(value, lambda leaf: str(leaf) if isinstance(leaf, int) and abs(leaf) >= 2**53 else leaf)
+
+
+def _calls(calls: Any, row: Mapping[str, Any]) -> Any:
+    """Calls from a browser, with the integers of the row that were sent as their texts."""
+    leaves: list[Any] = []
+    _mapped([row["reference_trajectory"], row["predicted_trajectory"]], leaves.append)
+    numbers = {for_browser(leaf): leaf for leaf in leaves if for_browser(leaf) != leaf and str(leaf) not in leaves}
+    return _mapped(calls, lambda leaf: numbers.get(leaf, leaf))
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _mapped(inner, change) for key, inner in value.items()}
+    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else change(value)
+
+
+_READERS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "documents": _documents, "guidelines": _guidelines, "reference_trajectory": _calls,
+}  # fmt: skip
 
 
 class Applied(Struct, frozen=True):

@@ -42,7 +42,7 @@ from agent_eval_schema.review.agreement import (
 )
 from agent_eval_schema.review.dataset import QUEUE_NAMES, QUEUES, Reviewed, as_text, overlap
 from agent_eval_schema.review.journal import DRAFT, FIX, Change, Event, Journal, RowKey, State, require_value
-from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path
+from agent_eval_schema.review.labels import ACCEPTED, LABELS, REJECTED, canonical_rows, fix_path, for_browser
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.dataset import COPIED_TRUTH
@@ -351,7 +351,8 @@ class Session:
             "others": self.others_of(row),
             **live,
         }
-        return {**found, "trees": trees_of(texts_of(found)) if with_markdown else []}
+        found["trees"] = trees_of(texts_of(found)) if with_markdown else []
+        return {name: for_browser(value) for name, value in found.items()}
 
     def _require(self, row: int) -> None:
         if not 0 <= row < len(self.reviewed):

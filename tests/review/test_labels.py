@@ -12,6 +12,7 @@ from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import Journal, State
 from agent_eval_schema.review.labels import LABELS, merged
 from agent_eval_schema.review.session import Session
+from agent_eval_schema.text.jsontext import encode
 from tests.conftest import SAMPLES
 
 EVERY: State = {
@@ -39,6 +40,34 @@ def test_in_our_own_columns_a_label_is_its_cell() -> None:
         },
         [],
     )
+
+
+def test_an_integer_that_a_browser_would_round_comes_back_as_it_is() -> None:
+    large = 12_345_678_901_234_567_891
+    call = {"tool_name": "get", "tool_input": {"id": large, "ids": [2**53, 7], "name": str(2**53 + 1)}}
+    row = {"request": "Hi", "response": "Ho", "reference_trajectory": [call], "predicted_trajectory": [call]}
+    session = Session(Reviewed(open_source([row])), Journal("maria"))
+    shown = session.detail(0)
+    sent = shown["truth"]["reference_trajectory"]
+    assert sent == shown["calls"]
+    assert sent[0]["tool_input"] == {"id": str(large), "ids": [str(2**53), 7], "name": str(2**53 + 1)}
+    changed = [{**sent[0], "tool_name": "fetch"}]
+    assert cells(row, {"reference_trajectory": changed}) == (
+        {"reference_trajectory": [{**call, "tool_name": "fetch"}]},
+        [],
+    )
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400", "1" + "0" * 400])
+def test_a_number_that_json_lacks_is_no_label_and_ends_no_row(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    cell = f'{{"tool_name": "s", "tool_input": {{"x": {number}}}}}'
+    path.write_text(f'{{"request": "Hi", "response": "a", "own": {number}, "reference_trajectory": [{cell}]}}\n')
+    reviewed = Reviewed(open_source(str(path)))
+    session = Session(reviewed, Journal("maria"))
+    json.loads(encode(session.detail(0)), parse_constant=pytest.fail)
+    json.loads(encode(session.check(0, {"tags": {"a": "x"}})), parse_constant=pytest.fail)
+    assert reviewed.applied(0, {"tags": {"a": "x"}}).edits == {0: {"tags": {"a": "x"}}}
 
 
 def test_what_is_not_labeled_stays_in_its_cell() -> None:

@@ -345,6 +345,11 @@ def test_arguments_that_are_no_json_yet_are_a_draft(
     tab.keys("j")
     tab.at(8)
     assert tab.page.input_value("[aria-label='arguments of call 1']") == '{"q": "lea'
+    for number in ("1e400", "12345678901234567891"):  # null and another number to a browser
+        tab.page.fill("[aria-label='arguments of call 1']", f'{{"q": {number}}}')
+        tab.saved()
+        assert states(review)[8]["draft:arguments 1"] == f'{{"q": {number}}}'
+        assert tab.page.get_by_text(f"{number}: expected a number of at most 15 digits").is_visible()
     tab.page.fill("[aria-label='arguments of call 1']", '{"q": "leave it"}')
     tab.saved()
     assert states(review)[8] == {"reference_trajectory": [{"tool_name": "search", "tool_input": {"q": "leave it"}}]}

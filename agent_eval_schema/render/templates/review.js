@@ -615,7 +615,7 @@ function fit(e) { e.style.height = "auto"; e.style.height = e.scrollHeight + 2 +
 function drawCall(c, i) {
   const change = part => { const list = structuredClone(label("reference_trajectory")); Object.assign(list[i], part); set("reference_trajectory", list, true); checkLive() };
   const problem = el("p", {class: "error"}), path = `draft:arguments ${i + 1}`, draft = j => `draft:arguments ${j + 1}`;
-  const read = text => { try { const v = JSON.parse(text || "{}"); if (v === null || typeof v !== "object" || Array.isArray(v)) throw new Error("expected an object"); problem.textContent = ""; return v } catch (error) { problem.textContent = `a draft, not yet part of the call: ${error.message}` } };
+  const read = text => { try { const v = JSON.parse(text || "{}"); if (v === null || typeof v !== "object" || Array.isArray(v)) throw new Error("expected an object"); const lost = text.replace(/"(?:[^"\\]|\\.)*"/g, "").match(/-?\d[\d.eE+-]*/g)?.find(n => !Number.isFinite(+n) || (/^-?\d+$/.test(n) && BigInt(n) !== BigInt(+n))); if (lost) throw new Error(`${lost.slice(0, 40)}: expected a number of at most 15 digits, or a string`); problem.textContent = ""; return v } catch (error) { problem.textContent = `a draft, not yet part of the call: ${error.message}` } };
   const remove = () => step(() => {
     const all = label("reference_trajectory");
     for (let j = i; j < all.length; j++) if (L[draft(j)] || L[draft(j + 1)]) set(draft(j), L[draft(j + 1)] ?? null);
