@@ -42,6 +42,7 @@ from agent_eval_schema.cli.output import (
     writing_stdout,
 )
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.runtime.extensions import RAISED
 from agent_eval_schema.runtime.lazy import put_off_pandas
 from agent_eval_schema.runtime.progress import shown_on
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
@@ -97,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         remove_temporary()  # of a block that had no time to do so itself
         print_error("terminated" if isinstance(error, Terminated) else "interrupted")
         return exit_code(error)
-    except Exception as error:
+    except RAISED as error:
         if arguments.debug:
             print_traceback()
         if isinstance(error, EvalSetError):

@@ -143,15 +143,22 @@ def print_traceback() -> None:
         print_line(line)
 
 
-def print_internal_error(error: Exception, argv: Sequence[str], *, values: bool) -> None:
+def print_internal_error(error: BaseException, argv: Sequence[str], *, values: bool) -> None:
     """Print to stderr, in one line, what nobody expected, and the command that says where it was raised."""
     import shlex
 
+    from agent_eval_schema.runtime.extensions import MODULES
     from agent_eval_schema.text.privacy import first_line, quoting
 
     with quoting(values):
         why = f"{type(error).__name__}: {first_line(error)}"
     command = shlex.join(["agent-eval-schema", *argv, *([] if "--debug" in argv else ["--debug"])])
+    frame = error.__traceback__
+    while frame is not None:  # a package of others may have raised it
+        if package := MODULES.get(frame.tb_frame.f_globals.get("__name__", "").partition(".")[0]):
+            print_error(f"{package} raised an exception: {why}: report it to its authors, or uninstall it")
+            return
+        frame = frame.tb_next
     print_line(f"agent-eval-schema: internal error: {why}: please report it with the output of: {command}")
 
 

@@ -33,6 +33,7 @@ from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.runtime.extensions import RAISED
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
 from agent_eval_schema.text.visible import visible
@@ -81,7 +82,7 @@ def _scored(metric: Definition | RowMetric, table: RowTable, row: int, cells: Se
         return (math.nan, "the metric gave an infinite score") if math.isinf(score) else (score, metric.undefined)
     except EvalSetError:
         raise  # a package that is not installed
-    except Exception as error:
+    except RAISED as error:
         return math.nan, f"the metric raised an exception: {error_line(error)}"
 
 
@@ -164,7 +165,7 @@ def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, An
         columns["score"] = math.nan if absent else float(columns["score"])
         if math.isinf(columns["score"]):
             return {**columns, "score": math.nan}, "the metric gave an infinite score"
-    except Exception as error:
+    except RAISED as error:
         return {"score": math.nan}, f"the metric raised an exception: {error_line(error)}"
     return columns, "the metric gave no score" if absent else None
 

@@ -39,7 +39,7 @@ from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
-from agent_eval_schema.runtime.extensions import Extension
+from agent_eval_schema.runtime.extensions import RAISED, Extension
 from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.privacy import first_line
@@ -124,7 +124,7 @@ def _detects(other: Extension[Format], nested: Nested, names: Sequence[str], hea
     try:
         with other.watch("to look whether rows are its own"):
             return nested.detect(names, head)
-    except Exception as error:  # of the code of others, which may raise anything
+    except RAISED as error:
         why = f"{type(error).__name__}: {first_line(error)}"
         warn_caller(f"{other.value.name} of {other.package} is not detected: {why}", ExtensionWarning)
         return False

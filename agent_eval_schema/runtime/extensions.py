@@ -5,6 +5,7 @@ giskard = "giskard_eval_schema:GISKARD"
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -13,7 +14,8 @@ from functools import cache
 from glob import escape as glob_escape
 from glob import glob
 from time import monotonic
-from typing import Any, Generic, Protocol, TypeVar
+from types import UnionType
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_eval_schema.errors import ExtensionWarning
 from agent_eval_schema.runtime.warn import warn_caller
@@ -67,6 +69,12 @@ class Extension(Generic[T]):
         return Watch(self.value.name, self.package, doing, rows)
 
 
+RAISED = (Exception, SystemExit)
+"""What the code of another package may raise; an exit would end the command, with 0 as if all were well."""
+
+MODULES: dict[str, str] = {}
+"""The packages whose extensions are used, by their modules."""
+
 _FOUND: dict[str, dict[str, Extension[Any]]] = {}
 """The extensions of each group, which are found once per process."""
 
@@ -97,9 +105,13 @@ def _installed(
                 value = point.load()
             if not isinstance(value, kind):
                 raise TypeError(f"expected a {kind.__name__}, got a {type(value).__name__}")
-        except Exception as error:  # of the code of others, which may raise anything
+            _require_parts(value)
+            if not re.fullmatch(r"\w[\w./-]*", value.name, re.ASCII):
+                raise ValueError(f"name: expected letters, digits, `_`, `-`, `.` and `/`; got {value.name!r}")
+        except RAISED as error:
             _warn(group, point.name, package, f"{type(error).__name__}: {error}")
             continue
+        MODULES[point.module.partition(".")[0]] = package
         found.append(Extension(value, package))
         for name in (value.name, *(() if second is None else (second(value),))):
             owners.setdefault(name, []).append(package)
@@ -111,6 +123,33 @@ def _installed(
         for one in found
         if one.value.name not in shared and (second is None or second(one.value) not in shared)
     }
+
+
+def _require_parts(value: Any, path: str = "") -> None:
+    """Raise TypeError if a part of an extension is not of the declared type, else it would be an internal error where
+    it is used; or if a text of it could write on a terminal."""
+    for name, kind in get_type_hints(type(value)).items():
+        if get_origin(kind) is not ClassVar and not _is_of(part := getattr(value, name), kind, f"{path}{name}"):
+            shown = kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+            raise TypeError(f"{path}{name}: expected {shown}, got a {type(part).__name__}")
+
+
+def _is_of(value: Any, kind: Any, path: str) -> bool:
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, choice, path) for choice in inner)
+    if origin is tuple and inner[1:] == (...,):
+        return isinstance(value, tuple) and all(_is_of(part, inner[0], path) for part in value)
+    if origin is Any or not isinstance(origin, type):
+        return True
+    if isinstance(value, origin) and origin.__module__.startswith(PREFIX) and hasattr(value, "__annotations__"):
+        _require_parts(value, f"{path}.")
+    if isinstance(value, str) and _CONTROL.search(value):
+        raise TypeError(f"{path}: expected a text without control characters")
+    return isinstance(value, (int, float) if origin is float else origin)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _warn(group: str, name: str, package: str, why: str) -> None:

@@ -9,9 +9,11 @@ variable, because a reader runs in a thread of its own; it is set for a step and
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
+
+from agent_eval_schema.text.visible import visible
 
 T = TypeVar("T")
 
@@ -60,11 +62,15 @@ def byte_name(byte: int) -> str:
     return f"the byte 0x{byte:02X}" if may_quote() else "something else"
 
 
-def error_text(error: Exception) -> str:
+def error_text(error: BaseException) -> str:
     """The message of an exception; those of other packages quote cells, as in "Failed to parse 'x'"."""
-    return str(error) if may_quote() else f"(a {type(error).__name__}, its text may quote cells)"
+    if not may_quote():
+        return f"(a {type(error).__name__}, its text may quote cells)"
+    with suppress(Exception, SystemExit):  # an exception may raise one while it is written
+        return str(error)
+    return ""
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of the message of an exception; the next lines contain places in foreign code."""
-    return next(iter(error_text(error).strip().splitlines()), type(error).__name__)
+    return visible(next(iter(error_text(error).strip().splitlines()), type(error).__name__))

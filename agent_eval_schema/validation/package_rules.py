@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pyarrow as pa
 
 from agent_eval_schema.decoding.values import FAILED
@@ -10,12 +12,15 @@ from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import RowRule
 from agent_eval_schema.rules import RULES, rules_of_packages
 from agent_eval_schema.rules.reading import RULE_NOT_RUN
-from agent_eval_schema.runtime.extensions import Extension
+from agent_eval_schema.runtime.extensions import RAISED, Extension
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import first_line, may_quote
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
 from agent_eval_schema.validation.rows import Rows
+
+MOST, LONGEST = 1000, 2000
+"""Issues of a rule per row, and characters of a message: a rule whose issues do not end, ends."""
 
 
 def apply_package_rules(rows: Rows) -> None:
@@ -40,8 +45,11 @@ def _apply(found: Extension[RowRule], rows: Rows) -> None:
         if row in rows.unread or any(column[row] is FAILED for column in decoded):
             continue
         try:
-            issues = [(visible(path), visible(message)) for path, message in found.value.check(cells)]
-        except Exception as error:  # of the code of others, which may raise anything
+            issues = list(islice(found.value.check(cells), MOST + 1))
+            if len(issues) > MOST:
+                raise ValueError(f"more than {MOST:,} issues of a row")
+            issues = [(visible(path)[:LONGEST], visible(str(message)[:LONGEST])) for path, message in issues]
+        except RAISED as error:
             why = f"`{rule.code}` of {found.package} raised an exception: {type(error).__name__}: {first_line(error)}"
             rows.log.add(RULE_NOT_RUN, row, None, why)
             continue

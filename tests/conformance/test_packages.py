@@ -27,7 +27,18 @@ TICKETS = [
 
 BROKEN = {
     "broken_import": "raise RuntimeError('boom')\nX = 1\n",
+    "exits": "raise SystemExit(0)\n",
     "not_a_format": "X = {'name': 'x'}\n",
+    "no_columns": "from agent_eval_schema.extend import Format, Signs\n"
+    "X = Format(name='odd', title='R', summary='R', page='p', signs=Signs(sure=5))\n",
+    "name_with_blanks": "from agent_eval_schema.extend import Format, Signs\n"
+    "X = Format(name='--to x', title='R', summary='R', page='p', signs=Signs(sure=(('a', 'b'),)))\n",
+    "rule_without_hint": "from agent_eval_schema.extend import RowRule, Rule, Severity\n"
+    "X = RowRule(Rule('HD901', 'my-rule', Severity.ERROR, 's', 'w', None), ('request',), lambda row: [])\n",
+    "rule_that_clears_the_screen": "from agent_eval_schema.extend import RowRule, Rule, Severity\n"
+    "X = RowRule(Rule('HD902', 'my-rule', Severity.ERROR, 's\\x1b[2J', 'w', 'h'), ('request',), lambda row: [])\n",
+    "metric_without_info": "from agent_eval_schema.extend import RowMetric\n"
+    "X = RowMetric(info=None, reads=('response',), measure=len, better={}, worse={})\n",
     "name_of_ours": "from agent_eval_schema.extend import Format, Signs\n"
     "X = Format(name='ragas', title='R', summary='R', page='p', signs=Signs(sure=(('a', 'b'),)))\n",
     "rule_name_of_ours": "from agent_eval_schema.extend import RowRule, Rule, Severity\n"
@@ -227,6 +238,42 @@ def detect(names, head):
 nested = Nested(detect, lambda row: [])
 X = Format(name="odd", title="O", summary="O", page="p", signs=Signs(sure=(("odd",),)), nested=(nested,))
 """
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise ValueError(chr(0xD800))", r"ValueError: \\ud800"),
+        ("import itertools; return itertools.repeat(('request', 'm'))", "more than 1,000 issues of a row"),
+        ("return 'ab'", "ValueError"),
+        ("return [('request', 'm' * 3_000_000)]", "m" * 2000),
+    ],
+    ids=["exits", "surrogate", "endless", "text", "long"],
+)
+def test_a_rule_ends_no_command(body: str, shown: str, here: Path, installed: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(installed, site)
+    add_package(site, "raising", RAISING.replace('raise KeyError(row["expected_response"])', body), "rules")
+    found = command(here, site, "validate", "tickets.jsonl", "--output", "json")
+    assert "raises" in found.stdout or "AE013" in found.stdout
+    assert shown in found.stdout
+    assert len(found.stdout) < 30_000
+
+
+@pytest.mark.process
+def test_an_exception_of_a_format_names_its_package(here: Path, installed: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(installed, site)
+    code = DETECTION.replace('raise OSError("no service")', "return True").replace("row: []", "row: 1 / 0")
+    add_package(site, "odd", code, "formats")
+    found = command(here, site, "validate", "tickets.jsonl")
+    assert found.returncode == 2
+    assert found.stderr.strip() == (
+        "agent-eval-schema: odd 1.0 raised an exception: ZeroDivisionError: division by zero: "
+        "report it to its authors, or uninstall it"
+    )
 
 
 @pytest.mark.process
