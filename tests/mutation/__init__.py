@@ -1,1 +1,1 @@
-"""Mutation of the kernel: `python -m tests.mutation --help`."""
+"""Mutation of the package: `python -m tests.mutation --help`."""

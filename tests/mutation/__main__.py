@@ -1,10 +1,12 @@
-"""Change the kernel in one place at a time, and see whether its tests notice: `python -m tests.mutation --count 300`.
+"""Change the package in one place at a time, and see whether a test notices: `python -m tests.mutation --count 300`.
 
-Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. With `--whole` they are of
-all modules, and each is shown to the tests nearest to it for a minute and a half of processor time. A survivor that is
-the same program is listed, with the reason, in tests/mutation/equivalent.txt. Each mutant is a fork of one process that
-has all modules loaded: of a function only its code is exchanged, and the tests that call it are run; for a change
-elsewhere, and of a function that no test calls, all modules are loaded again, and all of their tests are run.
+Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. A survivor that is the same
+program is listed, with the reason, in tests/mutation/equivalent.txt.
+
+`--record EXPRESSION` runs the tests with these marks once and notes which blocks each of them runs; further records are
+added. Then all tests are collected once, and each mutant is a fork of that process: of a function only its code is
+exchanged, and the tests that run the changed block are run, those of the nearest file first and of these the fastest,
+until one fails. For a change outside of functions, and for a block that importing runs, all modules are loaded again.
 """
 
 from __future__ import annotations
@@ -13,318 +15,316 @@ import argparse
 import ast
 import gc
 import importlib
-import importlib.abc
-import importlib.util
 import os
 import random
 import re
+import shutil
 import signal
 import sys
-import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType
 
-import msgspec
 import pytest
+from hypothesis import settings
 from msgspec import Struct
 
 from tests.conftest import WITHOUT_NEEDS
+from tests.mutation.coverage import FOLDER, PACKAGE, ROOT, Block, Coverage, Loader, Recorder, blocks
 from tests.mutation.mutants import Mutant, mutants
-
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "agent_eval_schema"
-
-RULES, REQUESTS, BUILDER = (
-    "tests/rules/test_rules.py",
-    "tests/decoding/test_requests.py",
-    "tests/validation/test_report_builder.py",
-)
-TRACES = "tests/validation/test_fill_from_traces.py"
-MODULES: dict[str, tuple[str, ...]] = {
-    "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
-    "decoding/columns.py": (
-        "tests/decoding/test_values_of_columns.py",
-        "tests/decoding/test_columns.py",
-        "tests/decoding/test_diagnose.py",
-        RULES,
-        "tests/validation/test_numbers.py",
-    ),
-    "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS),
-    "validation/cross_field.py": (
-        "tests/validation/test_cross_field.py",
-        "tests/decoding/test_columns.py",
-        "tests/formats/test_adk.py",
-        RULES,
-        TRACES,
-        BUILDER,
-    ),
-    "validation/doc_uris.py": ("tests/validation/test_doc_uris.py", BUILDER, TRACES, RULES),
-    "validation/report_builder.py": (
-        BUILDER,
-        "tests/validation/test_report.py",
-        "tests/validation/test_repeated_ids.py",
-        "tests/decoding/test_columns.py",
-        RULES,
-    ),
-    "traces/derive.py": ("tests/traces/test_derive.py", "tests/traces/test_decode.py", TRACES),
-    "traces/documents.py": ("tests/traces/test_documents.py", "tests/traces/test_derive.py", TRACES),
-    "metrics/support.py": ("tests/metrics/test_support.py", "tests/validation/test_report.py"),
-    "metrics/trajectory.py": ("tests/metrics/test_trajectory.py", "tests/metrics/test_trajectory_oracles.py"),
-    "conversion/losses.py": ("tests/conversion/test_losses.py", "tests/conversion/test_convert.py"),
-    "text/jsontext.py": ("tests/cells/test_repeats.py", RULES),
-    "fix/values.py": ("tests/fix", RULES),
-    "inference_tables/make_plan.py": (
-        "tests/inference_tables/decide",
-        "tests/inference_tables/test_build.py",
-        "tests/inference_tables/test_make_plan.py",
-    ),
-    "inference_tables/finish/redact.py": ("tests/inference_tables/finish",),
-    "formats/ces/update.py": ("tests/formats/ces/test_update.py",),
-    "formats/ces/golden_reader.py": ("tests/formats/ces", "tests/conversion/test_ces.py", RULES),
-}
-"""The modules of the kernel, each with the tests that should notice a change."""
-
-
-def _modules() -> list[str]:
-    return sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if file.stem[:2] != "__")
-
-
-def tests_of(module: str) -> tuple[str, ...]:
-    """The tests that should notice a change, the nearest first: those that are named above, else the file of tests that
-    is called like the module, those that import it, and those of its folder."""
-    folder, _, name = module.removesuffix(".py").rpartition("/")
-    named = sorted(ROOT.glob(f"tests/**/test_{name}.py"), key=lambda file: folder not in str(file))
-    imported = re.compile(rf"^ *from agent_eval_schema\.{module[:-3].replace('/', '.')} import", re.MULTILINE)
-    importing = [file for file in sorted(ROOT.glob("tests/**/test_*.py")) if imported.search(file.read_text("utf-8"))]
-    folders = [f"tests/{folder}"] if (ROOT / "tests" / folder).is_dir() and folder else ["tests/project", "tests/cli"]
-    files = dict.fromkeys(str(file.relative_to(ROOT)) for file in [*named, *importing])
-    return MODULES.get(module) or (*files, *folders)
-
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
-_CHOSEN = ["-m", "not (spark or browser or mlflow or mcp or process or docs)"]
-"""The tests that a mutant is shown: those that a fork can run, or with --quick those of README's command."""
+SECONDS = 12
+"""How long the tests of a mutant took when they were recorded, at most."""
+
+LIMIT = 5 * SECONDS
+"""Of processor time. A mutant that needs more does not end: it is killed."""
 
 
 def main() -> int:
     arguments = _arguments()
     os.chdir(ROOT)
-    if arguments.quick:
-        _CHOSEN[:] = ["-m", WITHOUT_NEEDS]
-    modules = _modules() if arguments.whole else MODULES
-    chosen = [m for m in modules if not arguments.only or any(name in m for name in arguments.only)]
-    end = time.monotonic() + arguments.minutes * 60
-    if arguments.whole:
-        importlib.import_module("pandas"), importlib.import_module("pyarrow.parquet")  # which every fork shares
-    else:
-        _load(chosen)
-    same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
-    start, tried, killed, skipped = time.monotonic(), Counter[str](), Counter[str](), 0
-    running: dict[int, _Try] = {}
-
-    def finish() -> None:
-        pid, status = os.wait()
-        done = running.pop(pid)
-        if arguments.whole and os.WIFSIGNALED(status):
-            print(f"no verdict  line {done.line}  {done.name}", flush=True)
-            return
-        tried[done.module] += 1
-        killed[done.module] += status != 0
-        if status == 0:
-            print(f"survived  line {done.line}  {done.name}", flush=True)
-        elif arguments.verbose:
-            print(f"killed  line {done.line}  {done.name}", flush=True)
-
-    for module, tree, mutant in _sample(chosen, arguments.count, arguments.seed, arguments.of):
-        name = _name(module, mutant)
-        if name in same:
-            skipped += 1
-            continue
-        if time.monotonic() > end:
-            print("the time is over")
-            break
-        while len(running) >= arguments.jobs:
-            finish()
-        running[_start(module, tree, mutant)] = _Try(module, mutant.line, name)
-    while running:
-        finish()
-    for module in tried:
-        print(f"{module:40} {killed[module]:5} of {tried[module]:5}  {killed[module] / max(tried[module], 1):.1%}")
-    share = killed.total() / max(tried.total(), 1)
-    print(
-        f"{killed.total()} of {tried.total()} mutants killed ({share:.1%}), {skipped} equivalent ones left out, ",
-        end="",
+    settings.register_profile("mutation", deadline=None, database=None, derandomize=True)
+    if arguments.record:
+        _record(arguments.record, arguments.jobs)
+    if not FOLDER.is_dir():
+        sys.exit("no test is recorded yet: python -m tests.mutation --record")
+    run, some, seconds = (
+        Run(Coverage(), arguments.jobs, verbose=arguments.verbose),
+        _sample(arguments),
+        arguments.minutes * 60,
     )
-    print(f"seed {arguments.seed}, {time.monotonic() - start:.0f} s")
-    return 0 if share >= arguments.least / 100 else 1
-
-
-class _Try(Struct, frozen=True):
-    """A mutant whose tests run."""
-
-    module: str
-    line: int
-    name: str
+    inner = [c for c in some if c.mutant.function]
+    run.end = time.monotonic() + seconds * len(inner) / max(len(some), 1)
+    if inner:
+        _pytest(sorted({name.partition("::")[0] for name in run.coverage.seconds if name}), _Loop(run, inner))
+    run.end += seconds * (1 - len(inner) / max(len(some), 1))
+    run.again([*(c for c in some if not c.mutant.function), *run.postponed])
+    return run.summary(arguments)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="change the kernel, run its tests")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="change the package, run its tests")
+    parser.add_argument("--record", metavar="MARKS", nargs="?", const=WITHOUT_NEEDS, help="record the tests first")
     parser.add_argument("--count", type=int, default=300, help="how many mutants of all")
     parser.add_argument("--seed", type=int, default=1, help="which of them")
     parser.add_argument("--minutes", type=float, default=600, help="stop after so many minutes")
-    parser.add_argument("--least", type=float, default=92, help="the percentage that has to be killed")
+    parser.add_argument("--least", type=float, default=95, help="the percentage that has to be killed")
     parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules whose path contains one of these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--of", metavar="FILE", help="only the survivors that an earlier run has printed into FILE")
-    parser.add_argument("--quick", action="store_true", help="only the tests that README's command runs")
-    parser.add_argument("--whole", action="store_true", help="of all modules, each with its nearest tests")
     parser.add_argument("--verbose", action="store_true", help="print every mutant")
     return parser.parse_args()
 
 
-def _load(chosen: Sequence[str]) -> None:
-    """All modules of the package and of the tests, which every fork shares; and what each test calls. The tests have
-    to pass, those of the first module also where all modules are loaded again."""
-    _run([*{test for module in chosen for test in MODULES[module]}, "--collect-only"])
-    gc.collect()
-    gc.freeze()
-    for module in chosen:
-        start = time.monotonic()
-        path = str(ROOT / "agent_eval_schema" / module)
-        code = compile(Path(path).read_text(), path, "exec")
-        with tempfile.NamedTemporaryFile() as file:
-            calls = _Calls(path, file.name)
-            _require_pass(module, _forked(lambda: _run(MODULES[module], calls)))  # noqa: B023
-            _CALLED[module] = msgspec.json.decode(file.read(), type=list[_Test])
-            if module == chosen[0]:
-                _require_pass(module, _forked(lambda: _again(module, code)))  # noqa: B023
-        print(f"{module}: {len(_CALLED[module])} tests, {time.monotonic() - start:.0f} s", flush=True)
+def _record(marks: str, jobs: int) -> None:
+    def record(part: int) -> int:
+        recorder = Recorder(part, jobs)
+        _import_again(recorder)
+        return _pytest(["tests"], recorder, marks=marks)
+
+    start, pids = time.monotonic(), [_forked(lambda part=part: record(part), None) for part in range(jobs)]  # type: ignore[misc]
+    print("recorded:", [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids], end=" ")
+    print(f"(0 or 1: some tests fail), {time.monotonic() - start:.0f} s", flush=True)
 
 
-def _require_pass(module: str, pid: int) -> None:
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if status != 0:
-        sys.exit(f"the tests of {module} do not pass, or take too long: {status}")
+class Change(Struct, frozen=True):
+    """A mutant of a module: its name and the code of the module with it."""
+
+    module: str
+    mutant: Mutant
+    name: str
+    code: CodeType
+    block: Block | None
+    reads: frozenset[str]
+    """Names that a change outside of functions defines."""
+
+
+def _sample(arguments: argparse.Namespace) -> list[Change]:
+    found = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        module = str(file.relative_to(PACKAGE))
+        if file.stem[:2] != "__" and (not arguments.only or any(name in module for name in arguments.only)):
+            tree = ast.parse(file.read_text("utf-8"))
+            found += [(module, tree, mutant) for mutant in mutants(tree)]
+    if arguments.of:
+        lines = Path(arguments.of).read_text().splitlines()
+        names = {line.split("  ", 2)[2] for line in lines if line.startswith("survived")}
+        found = [entry for entry in found if _name(entry[0], entry[2]) in names]
+    some = sorted(random.Random(arguments.seed).sample(range(len(found)), min(arguments.count, len(found))))
+    same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
+    left = [entry for i in some if _name(*(entry := found[i])[::2]) not in same]
+    print(f"{len(left)} of {len(found)} mutants, {len(some) - len(left)} equivalent ones left out", flush=True)
+    random.Random(arguments.seed).shuffle(left)  # if the time ends, those that were tried are a sample, too
+    return [_change(*entry) for entry in left]
 
 
 def _name(module: str, mutant: Mutant) -> str:
     return f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
 
 
-def _sample(chosen: Sequence[str], count: int, seed: int, again: str | None) -> list[tuple[str, ast.Module, Mutant]]:
-    found = []
-    for module in chosen:
-        tree = ast.parse((ROOT / "agent_eval_schema" / module).read_text())
-        found += [(module, tree, mutant) for mutant in mutants(tree)]
-    if again:
-        names = {line.split("  ", 2)[2] for line in Path(again).read_text().splitlines() if line[:8] == "survived"}
-        found = [entry for entry in found if _name(entry[0], entry[2]) in names]
-    some = random.Random(seed).sample(range(len(found)), min(count, len(found)))
-    print(f"{len(some)} of {len(found)} mutants", flush=True)
-    return [found[i] for i in sorted(some)]
+def _change(module: str, tree: ast.Module, mutant: Mutant) -> Change:
+    around = [b for b in blocks(module, tree) if b.first <= mutant.line <= b.last] if mutant.function else []
+    block = min(around, key=lambda b: b.last - b.first, default=None)
+    reads = frozenset(n for s in tree.body if s.lineno <= mutant.line <= (s.end_lineno or 0) for n in _defined(s))
+    mutant.make()
+    try:
+        code = compile(tree, str(PACKAGE / module), "exec")
+    finally:
+        mutant.undo()
+    return Change(module, mutant, _name(module, mutant), code, block, reads)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# one mutant
-SECONDS = 90
-"""Of processor time."""
+def _defined(statement: ast.stmt) -> Iterable[str]:
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        return [statement.name]
+    return [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
-class _Test(Struct, frozen=True):
-    """A test, how long it takes, and the functions of the module that it calls, with their first lines."""
+class Run:
+    """The verdicts on mutants, of which some run at once."""
 
-    name: str
-    seconds: float
-    called: list[tuple[str, int]]
+    def __init__(self, coverage: Coverage, jobs: int, *, verbose: bool) -> None:
+        self.coverage, self._jobs, self._verbose = coverage, jobs, verbose
+        self.end = float("inf")
+        self._start = time.monotonic()
+        self._running: dict[int, tuple[Change, float]] = {}
+        self._verdicts = Counter[str]()
+        self.postponed: list[Change] = []
+        self.killers: dict[str, list[Change]] = {}
 
+    def try_all(self, changes: Sequence[Change], work: Callable[[Change], int], *, last: bool) -> None:
+        """Fork for each change; `last`: who survives is not tried once more with all modules loaded again."""
+        for i, change in enumerate(changes):
+            if time.monotonic() > self.end:
+                print(f"the time is over, {len(changes) - i} not tried", flush=True)
+                break
+            while len(self._running) >= self._jobs:
+                self._finish(last)
+            self._running[_forked(lambda: work(change), LIMIT)] = change, time.monotonic()  # noqa: B023
+        while self._running:
+            self._finish(last)
 
-_CALLED: dict[str, list[_Test]] = {}
-"""The tests of each module."""
+    def _finish(self, last: bool) -> None:
+        pid, status = os.wait()
+        change, start = self._running.pop(pid)
+        code = os.waitstatus_to_exitcode(status)
+        if code == _AGAIN or (code == 0 and not last and change.block and "" in self.coverage.of(change.block.key)):
+            self.postponed.append(change)
+            return
+        if (killer := FOLDER / f"{pid}.killer").exists():
+            self.killers.setdefault(killer.read_text(), []).append(change)
+            killer.unlink()
+        verdict = {0: "survived", _NOT_RUN: "no test", -signal.SIGALRM: "no verdict"}.get(code, "killed")
+        self._verdicts[verdict] += 1
+        if self._verbose or verdict != "killed":
+            seconds = f"({time.monotonic() - start:.1f} s, {code})" if self._verbose else ""
+            print(f"{verdict}  line {change.mutant.line}  {change.name}  {seconds}".rstrip(), flush=True)
+
+    def chosen(self, change: Change) -> list[str]:
+        """The tests of a change, the nearest and fastest first, of at most SECONDS."""
+        if change.block:
+            tests = self.coverage.of(change.block.key) - {""}
+        else:
+            readers = _readers(change.reads)
+            tests = {test for key in readers for test in self.coverage.of(key)} - {""}
+            tests |= self.coverage.of_module(change.module)
+        folder, _, name = change.module[:-3].rpartition("/")
+        near = (f"tests/{folder}/test_{name}.py::", f"tests/{folder}/")
+        seconds = self.coverage.seconds
+        ordered = sorted(
+            tests,
+            key=lambda test: (
+                (seconds[test] + 0.02) * (1 if test.startswith(near[0]) else 4 if test.startswith(near[1]) else 10)
+            ),
+        )
+        sums, kept = 0.0, []
+        for test in ordered:
+            sums += seconds[test]
+            if sums > SECONDS:
+                break
+            kept.append(test)
+        return kept
+
+    def discount(self, test: str) -> None:
+        """What a test killed that fails without a mutant has no verdict."""
+        print(f"fails without a mutant: {test}", *(f"  {c.name}" for c in self.killers[test]), sep="\n", flush=True)
+        self._verdicts["killed"] -= len(self.killers[test])
+        self._verdicts["no verdict"] += len(self.killers[test])
+
+    def again(self, changes: Sequence[Change]) -> None:
+        """Try changes with all modules loaded again."""
+
+        def work(change: Change) -> int:
+            tests = self.chosen(change)
+            if not tests:
+                return _NOT_RUN
+            _import_again(_Mutated(change))
+            # one file after the other: to collect them takes longer than most mutants live
+            files = dict.fromkeys(test.partition("::")[0] for test in tests)
+            return next((1 for file in files if _pytest([file], _Some(tests), more=["-x"]) not in _PASSED), 0)
+
+        self.try_all(changes, work, last=True)
+
+    def summary(self, arguments: argparse.Namespace) -> int:
+        verdicts = self._verdicts
+        judged = verdicts.total() - verdicts["no verdict"]
+        share = verdicts["killed"] / max(judged, 1)
+        seconds = time.monotonic() - self._start
+        print(", ".join(f"{count} {name}" for name, count in sorted(verdicts.items())))
+        print(f"{verdicts['killed']} of {judged} mutants killed ({share:.1%}), seed {arguments.seed}, {seconds:.0f} s")
+        return 0 if share >= arguments.least / 100 else 1
 
 
 _PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-"""No test collected: all of a file have needs."""
+_AGAIN, _NOT_RUN = 101, 102
+"""Exit codes of a fork: the change needs all modules loaded again; no test runs it."""
 
 
-class _Calls:
-    """A plugin of pytest that writes which functions of a file each test calls."""
+def _readers(names: frozenset[str]) -> set[str]:
+    """The blocks of the package in which one of these names is read."""
+    found, words = set(), re.compile(rf"\b({'|'.join(map(re.escape, names))})\b") if names else None
+    for file in PACKAGE.rglob("*.py") if words else ():
+        text = file.read_text("utf-8")
+        lines = [n for n, line in enumerate(text.split("\n"), 1) if words.search(line)]  # type: ignore[union-attr]
+        if lines:
+            module = str(file.relative_to(PACKAGE))
+            found |= {b.key for b in blocks(module, ast.parse(text)) if any(b.first <= n <= b.last for n in lines)}
+    return found
 
-    def __init__(self, path: str, out: str) -> None:
-        self._path, self._out = path, out
-        self._called = set[tuple[str, int]]()
-        self._tests: list[_Test] = []
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self._called, start = set(), time.monotonic()
-        threading.settrace(self._trace)
-        sys.settrace(self._trace)
-        yield
-        sys.settrace(None)
-        self._tests.append(_Test(item.nodeid, time.monotonic() - start, sorted(self._called)))
+class _Loop:
+    """A plugin of pytest: instead of running the tests that it has collected, it forks for each mutant."""
 
-    def _trace(self, frame: FrameType, *_: Any) -> None:
-        if frame.f_code.co_filename == self._path:
-            self._called.add((frame.f_code.co_name, frame.f_code.co_firstlineno))
+    def __init__(self, run: Run, changes: Sequence[Change]) -> None:
+        self._run, self._changes = run, changes
 
-    def pytest_sessionfinish(self) -> None:
-        Path(self._out).write_bytes(msgspec.json.encode(self._tests))
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        for file in sorted(PACKAGE.rglob("*.py")):
+            if file.stem != "__main__":
+                importlib.import_module(
+                    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+                )
+        functions = _functions_of_package()
+        factory = session.config._tmp_path_factory  # type: ignore[attr-defined]
+        base = factory.getbasetemp()
+        session.config.pluginmanager.getplugin("terminalreporter")._tw._file = open(os.devnull, "w")  # noqa: SIM115
+
+        def run_until_failure(tests: Sequence[pytest.Item]) -> str | None:
+            factory._basetemp = base / str(os.getpid())
+            factory._basetemp.mkdir()
+            try:
+                for item, following in zip(tests, [*tests[1:], None], strict=True):
+                    session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                    if session.testsfailed:
+                        return item.nodeid
+                return None
+            finally:
+                shutil.rmtree(factory._basetemp, ignore_errors=True)
+
+        def work(change: Change) -> int:
+            tests = [items[name] for name in self._run.chosen(change) if name in items]
+            if not tests:
+                return _AGAIN if change.block and "" in self._run.coverage.of(change.block.key) else _NOT_RUN
+            if not _exchanged(functions, change):
+                return _AGAIN
+            killer = run_until_failure(tests)
+            if killer:
+                (FOLDER / f"{os.getpid()}.killer").write_text(killer)
+            return int(killer is not None)
+
+        self._run.try_all(self._changes, work, last=False)
+        for test in self._run.killers:
+            pid = _forked(lambda: int(run_until_failure([items[test]]) is not None), LIMIT)  # noqa: B023
+            if os.waitpid(pid, 0)[1]:
+                self._run.discount(test)
+        return True
 
 
 class _Some:
-    """A plugin of pytest that keeps some tests, the fastest first."""
+    """A plugin of pytest that keeps some tests, in their order."""
 
-    def __init__(self, tests: Sequence[_Test]) -> None:
-        self._seconds = {test.name: test.seconds for test in tests}
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._places = {test: i for i, test in enumerate(tests)}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted(
-            (item for item in items if item.nodeid in self._seconds), key=lambda item: self._seconds[item.nodeid]
-        )
+        items[:] = sorted((i for i in items if i.nodeid in self._places), key=lambda i: self._places[i.nodeid])
 
 
-def _start(module: str, tree: ast.Module, mutant: Mutant) -> int:
-    """Run the tests of a mutant in a fork; returns the number of the process."""
-    mutant.make()
-    try:
-        code = compile(tree, str(ROOT / "agent_eval_schema" / module), "exec")
-    finally:
-        mutant.undo()
-    function = mutant.function
-
-    def run() -> int:
-        if module not in _CALLED:  # what its tests call is not known
-            _import_again(module, code)
-            # one after the other: to collect a folder takes longer than most mutants live
-            return next((status for tests in tests_of(module) if (status := _run([tests])) not in _PASSED), 0)
-        tests = [test for test in _CALLED[module] if function in test.called]
-        if not tests or not _exchanged(code.co_filename, code, function):  # it may be called where modules are loaded
-            return _again(module, code)
-        return _run(sorted({test.name.partition("::")[0] for test in tests}), _Some(tests))
-
-    return _forked(run)
-
-
-def _again(module: str, code: CodeType) -> int:
-    """Run all tests with all modules loaded again, one of them from this code."""
-    _import_again(module, code)
-    return _run(MODULES[module], _Some(_CALLED[module]))
-
-
-def _forked(work: Callable[[], int]) -> int:
-    """The number of a process that does the work and ends with its status, or by a signal after SECONDS."""
+def _forked(work: Callable[[], int], limit: float | None) -> int:
+    """The number of a process that does the work and ends with its status, or by a signal after its limit."""
     pid = os.fork()
     if pid == 0:
         with open(os.devnull, "w") as null:
             os.dup2(null.fileno(), 1)
             os.dup2(null.fileno(), 2)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        if limit:
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            signal.setitimer(signal.ITIMER_REAL, 5 * limit)
         status = 1
         try:
             status = work()
@@ -333,23 +333,28 @@ def _forked(work: Callable[[], int]) -> int:
     return pid
 
 
-def _run(tests: Sequence[str], *plugins: object) -> int:
-    options = ["-n", "0", "-x", "-q", *_CHOSEN, "-p", "no:cacheprovider", "--tb=no"]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
+def _pytest(tests: Sequence[str], *plugins: object, marks: str = "", more: Sequence[str] = ()) -> int:
+    options = [*more, "-n", "0", "-q", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-m", marks]
+    options += ["--hypothesis-profile=mutation", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main([*options, *tests], plugins))
 
 
-def _exchanged(path: str, code: CodeType, function: tuple[str, int]) -> bool:
-    """Give a function the code that it has in the mutant; False if it is not one alone."""
-    new = [c for c in _codes(code) if (c.co_name, c.co_firstlineno) == function]
+def _functions_of_package() -> dict[tuple[str, str, int], list[FunctionType]]:
     gc.unfreeze()
-    old = [
-        f
-        for f in gc.get_objects()
-        if isinstance(f, FunctionType)
-        and f.__code__.co_filename == path
-        and (f.__code__.co_name, f.__code__.co_firstlineno) == function
-    ]
+    found: dict[tuple[str, str, int], list[FunctionType]] = {}
+    for f in gc.get_objects():
+        if type(f) is FunctionType and f.__code__.co_filename.startswith(str(PACKAGE)):
+            key = f.__code__.co_filename, f.__code__.co_name, f.__code__.co_firstlineno
+            found.setdefault(key, []).append(f)
+    gc.freeze()
+    return found
+
+
+def _exchanged(functions: dict[tuple[str, str, int], list[FunctionType]], change: Change) -> bool:
+    """Give a function the code that it has in the mutant; False if it is not one alone."""
+    assert change.mutant.function
+    new = [c for c in _codes(change.code) if (c.co_name, c.co_firstlineno) == change.mutant.function]
+    old = functions.get((change.code.co_filename, *change.mutant.function), [])
     if len(new) != 1 or not old or any(f.__code__.co_freevars != new[0].co_freevars for f in old):
         return False
     for f in old:
@@ -362,31 +367,21 @@ def _codes(code: CodeType) -> list[CodeType]:
     return [*inner, *(found for c in inner for found in _codes(c))]
 
 
-class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads one module from the code of the mutant."""
+class _Mutated(Loader):
+    """Loads one module from the code of a mutant."""
 
-    def __init__(self, name: str, code: CodeType) -> None:
-        self._name, self._code = name, code
+    def __init__(self, change: Change) -> None:
+        self._change = change
 
-    def find_spec(self, name: str, *_: Any) -> Any:
-        return (
-            importlib.util.spec_from_loader(name, self, origin=self._code.co_filename) if name == self._name else None
-        )
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__file__ = self._code.co_filename
-        exec(self._code, module.__dict__)
+    def code(self, module: str, _: Path) -> CodeType | None:
+        return self._change.code if module == self._change.module else None
 
 
-def _import_again(module: str, code: CodeType) -> None:
-    """Forget all modules of ours, and load one of them from other code. It is loaded at once: pytest has a loader of
-    its own for the modules of a package that is a plugin."""
+def _import_again(loader: Loader) -> None:
+    """Forget all modules of ours, and load some of them from other code."""
     for name in [n for n in sys.modules if n.partition(".")[0] in ("agent_eval_schema", "tests", "conftest")]:
         del sys.modules[name]
-    name = "agent_eval_schema." + module[:-3].replace("/", ".")
-    sys.meta_path.insert(0, _Mutated(name, code))
-    loaded = importlib.import_module(name)
-    assert isinstance(loaded.__loader__, _Mutated)
+    sys.meta_path.insert(0, loader)
 
 
 if __name__ == "__main__":
