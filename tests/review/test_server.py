@@ -199,7 +199,7 @@ def test_the_command_prints_the_address_and_waits(
     assert said.out.startswith("http://127.0.0.1:")
     assert f"{path}.maria.review.jsonl" in said.err
     assert main(["review", path, "--queue", "x"]) == 2
-    assert "queue: expected one of truth" in capsys.readouterr().err
+    assert "queue: expected one of rows, truth" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
