@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -10,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_eval_schema.formats import kept
 from agent_eval_schema.formats.kept import kept_by_classes
-from tests.recorders.newer import newer, recorded
+from tests.recorders import environments
+from tests.recorders import newer as module
+from tests.recorders.newer import apply, newer, recorded
 
 pytest.importorskip("pip")
 pytestmark = pytest.mark.process
@@ -41,3 +46,33 @@ def test_each_package_of_a_table_is_asked_for() -> None:
     found = recorded()
     assert {"arize-phoenix-evals", "promptfoo", *(kept.package for kept in kept_by_classes().values())} <= set(found)
     assert all(versions for versions in found.values())
+
+
+def test_a_newer_version_is_named_in_the_kept_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(module.KEPT, tmp_path)
+    monkeypatch.setattr(module, "KEPT", tmp_path / "kept.json")
+    apply("langfuse", "99.1")
+    tables = json.loads((tmp_path / "kept.json").read_text())
+    assert {name for name, table in tables.items() if table["version"] == "99.1"} == {"langfuse"}
+    assert {
+        **tables,
+        "langfuse": {**tables["langfuse"], "version": kept_by_classes()["langfuse"].version},
+    } == json.loads(Path(kept.__file__).with_name("kept.json").read_text())
+
+
+def test_each_platform_has_an_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, table in kept_by_classes().items():
+        own = [one for one in environments.requirements(name) if one.endswith(f"=={table.version}")]
+        assert len(own) == (table.package not in module.OF_NPM)
+    monkeypatch.setattr(environments, "run", lambda name, _: (name != "ragas", name))
+    assert environments.main([]) == 1
+    assert capsys.readouterr().out.split() == sorted(kept_by_classes())
+    assert environments.main(["adk"]) == 0
+
+
+def test_a_package_that_does_not_install_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "requirements", lambda _: ("no-such-package==1",))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    agrees, line = environments.run("ragas", tmp_path / "ragas")
+    assert agrees
+    assert "not installed: " in line

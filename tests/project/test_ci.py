@@ -91,7 +91,7 @@ def test_github_runs_every_leg_that_ci_run_has() -> None:
     legs = lanes[1].replace('"', "").split()
     assert CI["jobs"]["legs"]["strategy"]["matrix"]["leg"] == legs
     functions = set(re.findall(r"^(\w+)\(\) \{", script, re.MULTILINE))
-    assert {*legs, "fast"} <= functions
+    assert {*legs, "fast", "platforms"} <= functions
     runs = [step["run"] for name in ("fast", "legs") for step in CI["jobs"][name]["steps"] if "run" in step]
     assert runs == [".ci/run fast", '.ci/run "$LEG"']
 

@@ -1,22 +1,26 @@
 """Which packages that tables were recorded with have a newer version in the index.
 
     python -m tests.recorders.newer            a line of a Markdown list per package, nothing if all are the newest
-    python -m tests.recorders.newer --apply    and the newer versions where the catalogs of metrics name theirs
+    python -m tests.recorders.newer --apply    and the newer versions where the catalogs and the kept columns name theirs
 
-pip and npm are asked, which know the index. Run `pytest -m oracle` afterwards: it reads the versions that are named.
+pip and npm are asked, which know the index. Run `pytest -m oracle tests/metrics` and `python -m
+tests.recorders.environments` afterwards: they read the versions that are named.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent_eval_schema.formats import kept
 from agent_eval_schema.formats.kept import kept_by_classes
 from agent_eval_schema.metrics import platforms
 
+KEPT = Path(kept.__file__).with_name("kept.json")
 CATALOGS = Path(__file__).parents[1] / "metrics" / "test_catalogs.py"
 _PIN = re.compile(r'"([\w.-]+)==([\w.]+)"')
 OF_NPM = frozenset({"promptfoo"})
@@ -49,7 +53,11 @@ def newer(packages: dict[str, set[str]]) -> Iterator[tuple[str, str, str]]:
 
 
 def apply(package: str, latest: str) -> None:
-    """Name the version in the catalogs of metrics that are compared with the package."""
+    """Name the version in the tables that are compared with the package."""
+    tables = json.loads(KEPT.read_text(encoding="utf-8"))
+    for table in tables.values():
+        table["version"] = latest if table["package"] == package else table["version"]
+    KEPT.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
     if f'"{package}==' not in CATALOGS.read_text(encoding="utf-8"):
         return
     for path, joint in ((CATALOGS, "=="), (Path(platforms.__file__), " ")):
