@@ -8,7 +8,7 @@
     goal, persona, context, simulation_guidelines (a test case of ConversationSimulator)  →  inputs; the goal: request
 
 What `inputs` and `outputs` look like is settled by the shapes that traces have (chat.py), since mlflow logs the same
-values there. The columns that a row holds beside these are ours, or passed through. Measured with mlflow 3.3 to 3.17.
+values there. The columns that a row holds beside these are ours, or passed through. Measured with mlflow 3.3 to 3.18.
 """
 
 import re
@@ -127,7 +127,7 @@ SEARCH_TRACES = Format(
 #     request, response beside inputs, outputs  ignored; up to mlflow 3.6, which renamed the columns, the run ends
 #     expected_response beside inputs           ignored: ground truth is read from `expectations` only
 #
-# Measured with mlflow 3.3 to 3.17. Rows that are passed to mlflow are rewritten, so that none of this remains.
+# Measured with mlflow 3.3 to 3.18. Rows that are passed to mlflow are rewritten, so that none of this remains.
 WRITTEN_ANEW = frozenset(
     rule.code for rule in (expectations.BESIDE_INPUTS, requests.IGNORED_BESIDE, requests.FIRST_INPUTS)
 )

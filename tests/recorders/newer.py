@@ -1,7 +1,7 @@
 """Which packages that tables were recorded with have a newer version in the index.
 
     python -m tests.recorders.newer            a line of a Markdown list per package, nothing if all are the newest
-    python -m tests.recorders.newer --apply    and the newer versions where the catalogs and the kept columns name theirs
+    python -m tests.recorders.newer --apply    and the newer versions where the tables name theirs
 
 pip and npm are asked, which know the index. Run `pytest -m oracle tests/metrics` and `python -m
 tests.recorders.environments` afterwards: they read the versions that are named.
