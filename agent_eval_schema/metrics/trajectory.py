@@ -101,6 +101,9 @@ def _pairs(calls: Ids, other: Ids) -> int:
     """The most pairs of equal calls, each call in one at most."""
     if calls and isinstance(calls[0], PartialCall):
         return len(pairs(calls, other))
+    kinds, others = set(calls), set(other)
+    if len(kinds) == len(calls) or len(others) == len(other):  # one has no call twice: so it is most often
+        return len(kinds & others)
     return (Counter(calls) & Counter(other)).total()
 
 

@@ -45,12 +45,12 @@ class Trajectories(Struct):
     states: Numbers
 
 
-class _Call(Struct, forbid_unknown_fields=True, gc=False):
+class _Call(Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True):
     """A ToolCall as it is decoded here: the pattern of the name takes more time than all the rest, so names are
     checked once each."""
 
     tool_name: str
-    tool_input: dict[str, Any] | None = None
+    tool_input: dict[str, Any] = {}
 
 
 def _finite(text: str) -> int | float:
@@ -89,7 +89,9 @@ def _second_look(name: str, cells: Cells, rows: list[int], log: IssueLog) -> dic
     log.notes += apart.notes
     log.failed |= {rows[row] for row in apart.failed}
     return {
-        row: value if value is FAILED else _decode(jsontext.encode([_Call(c.tool_name, c.tool_input) for c in value]))
+        row: value
+        if value is FAILED
+        else _decode(jsontext.encode([_Call(c.tool_name, c.tool_input or {}) for c in value]))
         for row, value in zip(rows, values, strict=True)
     }
 
@@ -130,7 +132,7 @@ def _read_structs(batch: pa.RecordBatch, name: str) -> Cells | None:
     names, inputs = (pc.struct_field(calls, field).cast(pa.large_string()) for field in of_call)
     encoded = names.fill_null("").dictionary_encode()
     quoted = pa.array([jsontext.encode_text(name) for name in encoded.dictionary.to_pylist()], pa.large_string())
-    parts = ('{"tool_name":', quoted.take(encoded.indices), ',"tool_input":', inputs.fill_null("null"), "}", "")
+    parts = ('{"tool_name":', quoted.take(encoded.indices), ',"tool_input":', inputs.fill_null("{}"), "}", "")
     texts = pc.binary_join_element_wise(*(pa.scalar(p, pa.large_string()) if isinstance(p, str) else p for p in parts))
     ends = np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0)), dtype=np.int64)
     lists = pa.LargeListArray.from_arrays(np.append(0, ends), texts)
@@ -155,13 +157,9 @@ def score_pair(
     scores = {name: np.where(has_both, 1.0, np.nan) for name in metrics}
     cells = zip(has_both, predicted.texts, reference.texts, strict=True)
     rows = [row for row, (are_given, one, other) in enumerate(cells) if are_given and one != other]
-    as_ids = comparison(match, _key)
+    as_ids = comparison(match, jsontext.encode_sorted)
     ids = [as_ids((predicted.calls[row], reference.calls[row])) for row in rows]
     for name, found in scores.items():
         metric = TRAJECTORY_METRICS[name]
         found[rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
     return scores
-
-
-def _key(call: _Call) -> tuple[str, bytes]:
-    return call.tool_name, jsontext.encode_sorted(call.tool_input or {})
