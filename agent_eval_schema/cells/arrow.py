@@ -25,14 +25,14 @@ def is_valid_text(array: pa.Array) -> bool:
     return True
 
 
-def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
+def text_bytes(array: pa.Array) -> tuple[bytes, np.ndarray[Any, Any]]:
     """The UTF-8 of all strings in one piece, and where each begins (and the last ends)."""
     bounds = _offsets(array)
     data = array.buffers()[2]
     if data is None or not len(array):
-        return b"", [0] * (len(array) + 1)
+        return b"", bounds
     piece = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))  # of a slice of a large array, only its part
-    return piece.to_pybytes(), (bounds - bounds[0]).tolist()
+    return piece.to_pybytes(), bounds - bounds[0]
 
 
 def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
@@ -97,16 +97,20 @@ def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
     return found
 
 
-def rows_beginning_with(array: pa.Array, first: bytes) -> np.ndarray[Any, Any]:
-    """The rows of a column of strings whose text begins with one of these bytes."""
+def rows_beginning_with(array: pa.Array, first: bytes, *, or_empty: bool = False) -> np.ndarray[Any, Any]:
+    """The rows of a column of strings whose text begins with one of these bytes, or is empty."""
     data, ends = array.buffers()[2], _offsets(array)
-    begun = np.flatnonzero(np.diff(ends))
-    if not len(begun) or data is None:
-        return begun[:0]
-    wanted = np.zeros(256, bool)
+    wanted, found = np.zeros(256, bool), np.full(len(array), or_empty)
     wanted[list(first)] = True
-    found: np.ndarray[Any, Any] = begun[wanted[np.frombuffer(data, np.uint8)[ends[begun]]]]
-    return found
+    begun = np.flatnonzero(np.diff(ends))
+    if len(begun):
+        found[begun] = wanted[np.frombuffer(data, np.uint8)[ends[begun]]]
+    return np.flatnonzero(found)
+
+
+def rows_passing(array: pa.Array, rows: np.ndarray[Any, Any], test: Callable[[pa.Array], pa.Array]) -> list[int]:
+    """Those of these rows of a column that pass a test of Arrow, which others are spared: most often there is none."""
+    return rows[np.asarray(test(array.take(pa.array(rows))).fill_null(False))].tolist() if len(rows) else []
 
 
 def simplified(array: pa.Array) -> pa.Array:

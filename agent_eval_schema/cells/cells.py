@@ -6,7 +6,7 @@ json   the JSON text of a native value: a Python object, a JSON file's value, an
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -22,6 +22,8 @@ from agent_eval_schema.cells.arrow import (
     is_valid_text,
     plain_values,
     present,
+    rows_beginning_with,
+    rows_passing,
     simplified,
     text_views,
     to_values,
@@ -54,7 +56,7 @@ class Cells(Struct, eq=False):
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
         if self.array is None:
             return [row for row, t in enumerate(self.texts) if t is not None and (t[:1] in "{[" or t[0].isspace())]
-        return np.flatnonzero(np.asarray(pc.match_substring_regex(self.array, _SUSPECT).fill_null(False))).tolist()
+        return rows_passing(self.array, rows_beginning_with(self.array, _SUSPECT_BYTES, or_empty=True), _is_suspect)
 
 
 class Texts(Sequence[str | None]):
@@ -78,8 +80,9 @@ class Texts(Sequence[str | None]):
         return self._strings[row]
 
 
-_SUSPECT = r"^([\t-\r\x1c-\x1f\x{85}\p{Z}{\[]|$)"
-"""Empty, or with one of the characters first that are blank for Python, or that open JSON."""
+_is_suspect = partial(pc.match_substring_regex, pattern=r"^([\t-\r\x1c-\x1f\x{85}\p{Z}{\[]|$)")
+_SUSPECT_BYTES = b"\t\n\v\f\r\x1c\x1d\x1e\x1f {[\xc2\xe1\xe2\xe3"
+"""Empty, or with one of the characters first that are blank for Python, or that open JSON; the first bytes of these."""
 
 
 def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:

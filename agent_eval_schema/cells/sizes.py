@@ -37,14 +37,15 @@ def cell_bytes(array: pa.Array) -> Sizes:
 
 
 def batch_bytes(batch: pa.RecordBatch) -> int:
-    return int(_row_bytes(batch).sum())
+    """The bytes of the cells; with those of offsets and of marks for null, if they need not be counted cell by cell."""
+    return batch.nbytes if all(map(_is_stored_per_cell, batch.schema.types)) else int(_row_bytes(batch).sum())
 
 
 def split_batches(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
     """The rows of batches; each batch above `most` bytes is cut into pieces of `size` bytes, or of one row."""
     # Only the reader references a batch while it is read: a generator expression would keep it.
     for box in map(lambda batch: [batch], batches):  # noqa: C417
-        small = all(_is_stored_per_cell(field.type) for field in box[0].schema) and box[0].nbytes <= most
+        small = all(map(_is_stored_per_cell, box[0].schema.types)) and box[0].nbytes <= most
         ends = np.zeros(0) if small else np.cumsum(_row_bytes(box[0]))
         if not len(ends) or ends[-1] <= most:
             yield box.pop()
@@ -58,9 +59,13 @@ def split_batches(batches: Iterable[pa.RecordBatch], size: int, most: int) -> It
 
 def _is_stored_per_cell(kind: pa.DataType) -> bool:
     """Whether an array of the type takes no less memory than its cells, written out, have bytes."""
-    if _is_any("struct", "list", "large_list", "map", "fixed_size_list")(kind):
+    if kind.id in _NESTED:
         return all(_is_stored_per_cell(kind.field(i).type) for i in range(kind.num_fields))
-    return _is_any("string", "large_string", "binary", "large_binary", "primitive", "null")(kind)
+    return kind.id in _PLAIN
+
+
+_NESTED = frozenset({pa.struct([]).id, pa.list_(pa.null()).id})
+_PLAIN = frozenset(k.id for k in (pa.string(), pa.large_string(), pa.int64(), pa.float64(), pa.bool_(), pa.null()))
 
 
 def one_batch(rows: pa.Table | Iterable[pa.RecordBatch]) -> pa.RecordBatch:

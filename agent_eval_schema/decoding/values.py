@@ -15,11 +15,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import bounds, list_array, text_bytes
 from agent_eval_schema.cells.cells import Cells, Texts
-from agent_eval_schema.schema import DOCUMENT, OTHER_KEYS, Document
+from agent_eval_schema.schema import DOCUMENT, Document
 
 
 class _Failed:
@@ -150,50 +149,46 @@ class DocumentColumn:
     """A sequence of list[Document] or None, made when asked for."""
 
     def __init__(self, array: pa.ListArray) -> None:
-        self.array = array
-        flat = array.flatten()
-        self._uris, self._contents, self._others = flat.field("doc_uri"), flat.field("content"), flat.field(OTHER_KEYS)
+        self._array, self._flat = array, array.flatten()
+        self._uris, self._contents = self._flat.field("doc_uri"), self._flat.field("content")
         self._lengths = np.asarray(pc.list_value_length(array).fill_null(0))
-        self._bounds = bounds(self._lengths).tolist()
+        self._bounds = bounds(self._lengths)
         self._given = np.asarray(array.is_valid())
 
     @staticmethod
     def of(array: pa.Array) -> DocumentColumn | None:
         """The column, or None if it is of another type or some cell has a problem that must be explained."""
-        if array.type == pa.list_(pa.struct(list(DOCUMENT)[:2])):
-            documents_flat = array.flatten()
-            columns = [*(documents_flat.field(i) for i in range(2)), pa.nulls(len(documents_flat), pa.string())]
-            absent = np.asarray(documents_flat.is_null())
-            documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT), mask=pa.array(absent))
-            lengths = np.asarray(pc.list_value_length(array).fill_null(0)).tolist()
-            array = list_array(lengths, documents, np.asarray(array.is_null()).tolist())
-        if array.type != pa.list_(DOCUMENT):
+        if array.type not in (pa.list_(DOCUMENT), pa.list_(pa.struct(list(DOCUMENT)[:2]))):
             return None
         flat = array.flatten()
         uris = flat.field("doc_uri")
         blank = pc.any(pc.equal(pc.utf8_trim_whitespace(uris), "")).as_py()
         return None if flat.null_count or uris.null_count or blank else DocumentColumn(array)
 
+    @cached_property
+    def array(self) -> pa.ListArray:
+        """The column as a table of documents has it: without other keys, they are null."""
+        if self._array.type == pa.list_(DOCUMENT):
+            return self._array
+        columns = [self._uris, self._contents, pa.nulls(len(self._uris), pa.string())]
+        documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT))
+        return list_array(self._lengths, documents, self._array.is_null())
+
     def __len__(self) -> int:
-        return len(self.array)
+        return len(self._array)
 
     def __getitem__(self, row: int) -> list[Document] | None:
         if not self._given[row]:
             return None
         start, end = self._bounds[row], self._bounds[row + 1]
-        uris, contents = self._values
-        documents = map(Document, uris[start:end], contents[start:end])
-        if self._others.null_count == len(self._others):
-            return list(documents)
-        others = self._others.slice(start, end - start).to_pylist()
-        return [replace(d, other_keys=keys) for d, keys in zip(documents, others, strict=True)]
+        return list(map(Document, *(values[start:end] for values in self._values)))
 
     def __iter__(self) -> Iterator[list[Document] | None]:
         return (self[row] for row in range(len(self)))
 
     @cached_property
-    def _values(self) -> tuple[list[str], list[str | None]]:
-        return self._uris.to_pylist(), self._contents.to_pylist()
+    def _values(self) -> list[list[str | None]]:
+        return [values.to_pylist() for values in self._flat.flatten()]
 
     def uris(self, count: int) -> tuple[pa.Array, np.ndarray[Any, Any]]:
         """The doc_uris of the documents of the first rows, and the row of each."""
@@ -202,14 +197,14 @@ class DocumentColumn:
 
     def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
         texts, starts = text_bytes(self._contents)
-        edges, rows = np.asarray(starts)[self._bounds], np.asarray(candidates, np.int64)
-        needles = wanted.cast(pa.large_binary()).take(pa.array(rows))
+        edges, rows = starts[self._bounds], np.asarray(candidates, np.int64)
+        needles = wanted.cast(pa.large_binary())
         # The first letters alone are looked for faster than the whole, and are hardly ever there.
-        openings = pc.binary_slice(needles, 0, 24).to_pylist()
+        openings = pc.binary_slice(needles, 0, 24).take(pa.array(rows)).to_pylist()
         places = map(texts.find, openings, edges[rows].tolist(), edges[rows + 1].tolist())
         found = []
         for at in [at for at, place in enumerate(places) if place >= 0]:
-            row, needle = candidates[at], needles[at].as_py()
+            row, needle = candidates[at], needles[candidates[at]].as_py()
             documents = range(self._bounds[row], self._bounds[row + 1])
             # Arrow may have bytes behind a null, which are not content.
             if any(needle in texts[starts[i] : starts[i + 1]] and self._contents[i].is_valid for i in documents):

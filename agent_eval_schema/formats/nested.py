@@ -211,16 +211,17 @@ def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
     found: list[dict[str, Any]] = []
     try:
         for batch in first_rows(source, LOOKED_AT):
+            if nesting.key:  # a search of the texts costs less than decoding them
+                cells = batch.column(nesting.parts[0])
+                texts = cells.cast(pa.large_binary()) if is_text(cells.type) else pa.array([str(to_values(cells))])
+                texts.validate(full=True)
+                if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
+                    continue
             try:
                 batch.validate(full=True)
             except pa.ArrowInvalid:
                 unread = _not_utf8(batch)
                 batch = batch.filter(pa.array([i not in unread for i in range(batch.num_rows)]))
-            if nesting.key:  # a search of the texts costs less than decoding them
-                cells = batch.column(nesting.parts[0])
-                texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
-                if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
-                    continue
             found += _objects(batch)
     except pa.ArrowInvalid:  # reported where the cells are read
         return []

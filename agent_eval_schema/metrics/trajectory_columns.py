@@ -89,10 +89,8 @@ def _second_look(name: str, cells: Cells, rows: list[int], log: IssueLog) -> dic
     log.notes += apart.notes
     log.failed |= {rows[row] for row in apart.failed}
     return {
-        row: value
-        if value is FAILED
-        else _decode(jsontext.encode([_Call(c.tool_name, c.tool_input or {}) for c in value]))
-        for row, value in zip(rows, values, strict=True)
+        row: v if v is FAILED else _decode(jsontext.encode([_Call(c.tool_name, c.tool_input or {}) for c in v]))
+        for row, v in zip(rows, values, strict=True)
     }
 
 

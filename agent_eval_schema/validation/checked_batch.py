@@ -130,7 +130,7 @@ def _what_is_read(
     """The fields of the metric catalog that no single column shows, by what a platform reads of a row."""
     none = np.zeros(len(truth_texts), bool)
     # MLflow reads a trace, or the one that is made of the columns of a row without
-    untraced = ~masks.get("trace", none)
+    untraced, single = ~masks.get("trace", none), pc.equal(pc.binary_length(truth_texts), 1)
     read = {
         "retriever_span": untraced & masks.get("retrieved_content", none),
         "tool_span": untraced & masks.get("predicted_trajectory", none),
@@ -138,7 +138,7 @@ def _what_is_read(
         "recorded_session": masks.get("session" if outputs == "provided" else "simulated", none),
         "judged_text": masks["judged_text"],
         "single_turn": ~masks.get("conversation", none),
-        "letter": np.asarray(pc.match_substring_regex(truth_texts, "^[A-Z]$").fill_null(False)),
+        "letter": np.asarray(pc.and_(single, pc.ascii_is_upper(truth_texts)).fill_null(False)),
         # as rubrics, guidelines of another format are of the response
         "response_rubrics": none if has_rubrics else masks.get("guidelines", none),
     }

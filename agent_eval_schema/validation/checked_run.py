@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -452,10 +453,11 @@ def _stream(
 
 
 def _read_ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items, in order; the next one is read while this one is checked."""
+    """The items, in order; the next one is read while this one is checked, if there are more than one."""
+    source = iter(items)
+    ahead = deque(islice(source, 2))
     with ThreadPoolExecutor(1) as reader:
-        source = iter(items)
-        coming = reader.submit(next, source, None)
-        while (item := coming.result()) is not None:
-            coming = reader.submit(next, source, None)
-            yield item
+        while ahead:
+            coming = [reader.submit(next, source, None)] if len(ahead) > 1 else []
+            yield ahead.popleft()
+            ahead.extend(item for future in coming if (item := future.result()) is not None)

@@ -2,14 +2,14 @@
 
 import posixpath
 import re
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import is_text, simplified
+from agent_eval_schema.cells.arrow import is_text, rows_beginning_with, rows_passing, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED
@@ -59,7 +59,8 @@ def note_null_placeholders(rows: Rows) -> None:
         if not is_text(array.type) and not is_text((array := simplified(array)).type):
             continue
         nulls = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
-        for row in _rows_where(pc.is_in(array, nulls.cast(array.type))):
+        short = pc.if_else(pc.less_equal(pc.binary_length(array), LONGEST_PLACEHOLDER), array, None)
+        for row in _rows_where(pc.is_in(short, nulls.cast(array.type))):
             got = describe(array[row].as_py().strip('"'))
             rows.log.add(columns.NULL_PLACEHOLDER, row, name, f"expected {_MEANT[name]}, got {got}")
         for row in _rows_where(pc.match_substring_regex(array, _CHAT)) if name == "request" else ():
@@ -68,7 +69,7 @@ def note_null_placeholders(rows: Rows) -> None:
 
 
 _CHAT = (
-    r'(?i)^"?\s*(user|human|customer|client|nutzer|benutzer|kunde|usuario|utilisateur)\s*:(.|\s)*'
+    r'(?is)^"?\s*(user|human|customer|client|nutzer|benutzer|kunde|usuario|utilisateur)\s*:.*'
     r"(\n|\\n)\s*(assistant|ai|agent|bot|assistent|asistente)\s*:"
 )
 """A turn of a user at the begin of a text, and one of an assistant on a later line, which JSON text has escaped."""
@@ -235,7 +236,8 @@ LONG = 200
 """More characters than this, and three times as many as the response has, are more than an answer needs."""
 OPENINGS = ("hi", "hello", "hey", "dear", "thank you", "thanks for", "great question", "sure", "certainly", "of course")
 CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free to", "happy to help", "best regards")
-_OPENS = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}"
+_opens = partial(pc.match_substring_regex, pattern=rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}")
+_OPENING_BYTES = bytes({ord(case(words[0])) for words in (*OPENINGS, *"\t\n\f\r ") for case in (str.lower, str.upper)})
 _CLOSES = rf"(?i)({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
 _END = 120
 """A closing phrase is in this number of bytes at the end."""
@@ -257,8 +259,8 @@ def inspect_ground_truth(rows: Rows) -> None:
     for row in rows.values["retrieved_context"].rows_holding(truths, long):
         signs.setdefault(row, []).append("it occurs verbatim in a retrieved document")
     ends = pc.binary_slice(truths.cast(pa.large_binary()), -_END)  # Arrow's regex engine, and only on the two ends
-    polite = pc.or_(pc.match_substring_regex(truths, _OPENS), pc.match_substring_regex(ends, _CLOSES))
-    for row in _rows_where(polite):
+    opening = rows_passing(truths, rows_beginning_with(truths, _OPENING_BYTES), _opens)
+    for row in {*opening, *_rows_where(pc.match_substring_regex(ends, _CLOSES))}:
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
     for row, found in sorted(signs.items()):
         message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(found)}"

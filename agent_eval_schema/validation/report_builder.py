@@ -206,7 +206,7 @@ class ReportBuilder:
             distribution.add(np.asarray(verdict(checked, name).drop_null()))
         self.answers.add(verdict(checked, "answer_hash"))
         masks = np.asarray(verdict(checked, "derived"))
-        for bit, name in enumerate(COLUMNS):
+        for bit, name in enumerate(COLUMNS) if masks.any() else ():
             found = int(np.count_nonzero(masks & (1 << bit)))
             if found:
                 self.derived[name] += found

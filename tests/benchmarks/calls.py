@@ -85,15 +85,15 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 BUDGETS = {
     "validate traces": 150,
-    "validate a list": 23,
-    "validate a table": 8,
-    "validate documents": 9,
-    "normalize a list": 90,
+    "validate a list": 21,
+    "validate a table": 6,
+    "validate documents": 7,
+    "normalize a list": 88,
     "prepare a list": 127,
     "convert a list": 482,
-    "diff two lists": 82,
-    "profile a list": 161,
-    "score trajectories": 66,
+    "diff two lists": 81,
+    "profile a list": 159,
+    "score trajectories": 54,
     "build from an inference table": 161,
 }
 """Per verb the most calls per row."""
