@@ -81,6 +81,7 @@ from agent_eval_schema.io.spark import (
     spark_source,
     unpersist,
     with_places,
+    with_short_plan,
 )
 from agent_eval_schema.validation.checked_batch import VERDICT
 from agent_eval_schema.validation.checked_run import CheckedRun
@@ -105,7 +106,8 @@ class SparkDecisions:
     def __init__(
         self, lines: DataFrame, plan: BuildPlan, label_lines: DataFrame | None, traces: DataFrame | None, start: float
     ) -> None:
-        self._lines = persisted(lines, on_disk=True)
+        self._kept: list[DataFrame] = []
+        self._lines = self._keep(lines, on_disk=True)
         calls = "COUNT(CASE WHEN part >= 0 AND (record IS NULL OR record = 0) THEN 1 END)"
         counts = ("COUNT(CASE WHEN part >= 0 THEN 1 END)", calls, "COUNT(CASE WHEN part < 0 THEN 1 END)")
         with naming_missing_packages():
@@ -122,16 +124,16 @@ class SparkDecisions:
         }
         self._steps = steps_of(plan, self.existing)
         # Those that several others read and that are not as good as empty are computed once.
-        self._again = [
+        again = [
             *(("questions",) if self._rated or plan.near is not None else ()),
             *((NEAR_STEP,) if plan.near is not None else ()),
             *(("latest", "rated") if self._rated else ()),
             *(("candidates", "chosen") if plan.sample is not None else ()),
             *(("decisions",) if traces is not None else ()),
         ]
-        for name in self._again:
+        for name in again:
             found = self._select(self._steps.pop(name))
-            self._tables[name] = persisted(_alike(found, plan.near) if name == NEAR_STEP else found)
+            self._tables[name] = self._keep(_alike(found, plan.near) if name == NEAR_STEP else found)
         self.seconds = time.perf_counter() - start
 
     def lines(self) -> DataFrame:
@@ -165,8 +167,12 @@ class SparkDecisions:
         return [tuple(row) for row in self._select(select).collect()]
 
     def close(self) -> None:
-        for kept in (self._lines, *(self._tables[name] for name in self._again)):
+        for kept in self._kept:
             unpersist(kept)
+
+    def _keep(self, df: DataFrame, *, on_disk: bool = False) -> DataFrame:
+        self._kept.append(persisted(df, on_disk=on_disk))
+        return with_short_plan(self._kept[-1])
 
     def _select(self, select: str) -> DataFrame:
         """A SELECT that may read the tables and the steps by their names."""
@@ -364,7 +370,8 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
     ) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
         self._schemas: dict[str, pa.Schema] = {"rows": schema, "excluded": EXCLUDED, "updates": UPDATES}
-        self._built = persisted(built, on_disk=True)
+        self._kept = persisted(built, on_disk=True)
+        self._built = with_short_plan(self._kept)
 
     def _frame(self, name: Table) -> DataFrame:
         return self._built.select(name).mapInArrow(unpacked_batches, ddl(self._schemas[name]))
@@ -428,7 +435,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         return self._counted[0]
 
     def close(self) -> None:
-        unpersist(self._built)
+        unpersist(self._kept)
         self._decided.close()
 
 

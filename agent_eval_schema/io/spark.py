@@ -208,6 +208,17 @@ def persisted(df: DataFrame, on_disk: bool = False) -> DataFrame:
         return df
 
 
+def with_short_plan(df: DataFrame) -> DataFrame:
+    """The rows of a persisted DataFrame, which plans what is made of them as if they came from a table: Spark analyzes
+    the whole plan of a DataFrame again for each that is made of it, once for each time that it is named."""
+    try:
+        session, own = df.sparkSession, df._jdf
+        rows = own.queryExecution().toRdd()
+        return type(df)(session._jsparkSession.internalCreateDataFrame(rows, own.schema(), False), session)
+    except Exception:  # Spark Connect plans on its server, and a cluster may allow no such call
+        return df
+
+
 def unpersist(df: DataFrame) -> None:
     from pyspark.errors import PySparkException
 

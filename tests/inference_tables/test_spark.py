@@ -182,6 +182,14 @@ def test_both_engines_extend_a_dataset_alike(
         assert len(changed) == here.summary.existing["updated"]
 
 
+def test_what_is_made_of_a_build_is_planned_without_its_steps(df: Any) -> None:
+    """Of 120 rows, analyzing the plan of all steps again for each table took most of the time."""
+    with spark_from_inference_table(df, dedupe="near", sample=0.5, stratify="day") as build:
+        plan = build.rows._jdf.queryExecution().analyzed().toString()
+        assert "LogicalRDD" in plan
+        assert plan.count("\n") < 6
+
+
 def numbers(build: EvalSetBuild[Any]) -> dict[str, Any]:
     """All numbers of the summary: the two only differ in who built it, and how long that took."""
     found: dict[str, Any] = json.loads(build.summary.to_json())
