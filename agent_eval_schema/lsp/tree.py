@@ -224,25 +224,30 @@ def field(text: str, start: int, end: int) -> Node:
     return Node('"', start, end, Layer("".join(parts), [*places, last]))
 
 
-def of_yaml(node: Any, depth: int = 0) -> Node:
-    """A node of a YAML document; PyYAML counts its places in characters."""
+def of_yaml(node: Any, depth: int = 0, budget: list[int] | None = None) -> Node:
+    """A node of a YAML document; PyYAML counts its places in characters. The parts of aliases that multiply have no
+    places: a document has at most a part per character, and some more."""
     start, end = node.start_mark.index, node.end_mark.index
+    budget = budget or [end - start + _MOST_ALIASED]
+    budget[0] -= 1
+    is_known = depth < _MOST_LEVELS and budget[0] > 0
     quotes = end - start - len(node.value) if node.id == "scalar" else -1  # more, if it has escapes or lines
     layer = Layer(node.value, range(start + quotes // 2, end + 1)) if quotes in (0, 2) else None
     found = Node({"mapping": "{", "sequence": "["}.get(node.id, '"'), start, end, layer)
     pairs: list[tuple[Any, Any]] = node.value if node.id == "mapping" else []
     items: list[Any] = node.value if node.id == "sequence" else []
-    for key, value in pairs if depth < _MOST_LEVELS else ():
-        part = of_yaml(value, depth + 1)
+    for key, value in pairs if is_known else ():
+        part = of_yaml(value, depth + 1, budget)
         part.key, part.key_start, part.key_end = str(key.value), key.start_mark.index, key.end_mark.index
         found.parts.append(part)
-    for number, value in enumerate(items if depth < _MOST_LEVELS else ()):
-        part = of_yaml(value, depth + 1)
+    for number, value in enumerate(items if is_known else ()):
+        part = of_yaml(value, depth + 1, budget)
         part.key, part.key_start, part.key_end = number, part.start, part.start
         found.parts.append(part)
     return found
 
 
+_MOST_ALIASED = 1000
 _MOST_LEVELS = 64
 """Levels of a YAML document whose places are known: an alias may repeat them."""
 

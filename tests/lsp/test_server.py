@@ -313,6 +313,7 @@ HOSTILE = [
     '{"request": {"messages": [{"role": "\u001b]8;;x\u0007"}]}, "a`b": "::error::x"}\n' * 50,
     "request,response\n" + '"' * 9_999,
     "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c, *c]\n" * 9,
+    "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)),
     "- " * 9_000,
     "",
 ]
