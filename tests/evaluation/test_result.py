@@ -14,6 +14,7 @@ import pytest
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.result_blocks import _label
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
@@ -509,3 +510,8 @@ def test_an_infinite_score_is_none() -> None:
     found = EvalTask(rows, [CustomMetric("m", lambda row: float(row["prompt"]))]).evaluate()
     assert found.summary_metrics["m/mean"] == 1.0
     assert found.unscored["reason"].tolist() == ["the metric gave an infinite score"]
+
+
+@pytest.mark.parametrize(("value", "label"), [("x" * 60, "x" * 60), ("x" * 61, ""), ("{a", ""), ("[a", "")])
+def test_a_long_or_structured_text_is_no_group(value: str, label: str) -> None:
+    assert _label(value) == label

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import pytest
 
 from agent_eval_schema import EvalSetError, EvalTask
-from agent_eval_schema.evaluation.runnables import Answer, calling, read_output
+from agent_eval_schema.evaluation.runnables import Answer, _is_only_async, calling, read_output
 
 SEARCH = {"tool_name": "search", "tool_input": {"q": "x"}}
 
@@ -336,3 +336,16 @@ def test_the_trajectory_of_a_trace(tracking_store: str) -> None:  # noqa: ARG001
         assert table["predicted_trajectory"].tolist() == [[SEARCH], [], [SEARCH]]
     table = EvalTask(rows, ["trajectory_recall"]).evaluate(untraced).metrics_table
     assert table["predicted_trajectory"].tolist() == [None] * 3
+
+
+def test_a_step_of_a_sequence_may_need_a_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Step:
+        steps: tuple[Any, ...] = ()
+        coroutine = func = None
+
+    monkeypatch.setattr("agent_eval_schema.evaluation.runnables._is_langchain", lambda part: isinstance(part, Step))
+    last, whole = Step(), Step()
+    whole.steps = (Step(), last)
+    assert not _is_only_async(whole)
+    last.coroutine = lambda: None
+    assert _is_only_async(whole)

@@ -14,6 +14,7 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, load_result, score_trajectories
 from agent_eval_schema.cli import main
+from agent_eval_schema.evaluation.saved_result import _expectations
 from tests.conftest import ROOT
 from tests.evaluation.test_task import SEED
 
@@ -263,3 +264,10 @@ def test_statsmodels_finds_the_same_p_value(tmp_path: Path) -> None:
     table = [[pairs.count((a, b)) for b in (True, False)] for a in (True, False)]
     line = load_result(files[0]).compare(files[1]).lines[0]
     assert line.p_value == pytest.approx(tables.mcnemar(table, exact=True).pvalue)
+
+
+def test_what_mlflow_expects_is_told_from_feedback() -> None:
+    notes = [{"assessment_name": "tone", "feedback": {"value": 1}}, {"name": "facts", "expectation": {"value": "a"}}, 7]
+    found = _expectations(pd.DataFrame({"assessments": [json.dumps(notes), None]}))
+    assert "facts" in found
+    assert "tone" not in found

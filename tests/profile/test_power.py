@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema.metrics.differences import LEAST_UNITS, sign_test
 from agent_eval_schema.metrics.power import (
+    POWER,
     differing,
     power_of_rates,
     rows_for_difference,
@@ -104,3 +105,9 @@ def test_the_correlation_within_clusters() -> None:
     # mean squares: between (2 · (1/4 + 1/4)) / 2 = 1/2, within 1/2 / 3; (1/2 − 1/6) / (1/2 + 1/6)
     assert correlation_within(scores, clusters) == pytest.approx(0.5)
     assert math.isclose(correlation_within(scores * 7, clusters) or 0, 0.5)
+
+
+@pytest.mark.parametrize(("rate", "difference"), [(0.5, 0.3), (0.8, 0.15), (0.5, 0.1)])
+def test_one_row_less_has_less_power(rate: float, difference: float) -> None:
+    rows, shares = rows_for_rate_difference(rate, difference, 0), differing(rate, difference, 0)
+    assert power_of_rates(rows - 1, *shares) < POWER <= power_of_rates(rows, *shares)
